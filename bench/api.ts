@@ -1,6 +1,6 @@
 import type { Bench, Outcome, Row } from './row.ts'
 import { addSubscriptions, openShop, signed } from './shop.ts'
-import { loadInTurn } from './two-servers.ts'
+import { loadAlternately } from './two-servers.ts'
 import type { LoadResult } from './workers/load.ts'
 
 const CONNECTIONS = 32
@@ -36,7 +36,7 @@ export const readBench: Bench = {
     await addSubscriptions(shop, END_USERS)
     const requests = refs().map((ref) => signed(shop, 'GET', `/api/v1/subscriptions/${ref}`))
     const load = { requests, isRepeated: true, connections: CONNECTIONS, expectedStatus: 200 }
-    return bothRows('read', await loadInTurn(shop, options, { ours: () => load, floor: () => load }))
+    return bothRows('read', await loadAlternately(shop, options, { ours: () => load, floor: () => load }))
   },
 }
 
@@ -68,7 +68,7 @@ export const checkoutBench: Bench = {
       }),
     )
     const load = { requests, isRepeated: true, connections: CONNECTIONS, expectedStatus: 201 }
-    return bothRows('checkout', await loadInTurn(shop, options, { ours: () => load, floor: () => load }))
+    return bothRows('checkout', await loadAlternately(shop, options, { ours: () => load, floor: () => load }))
   },
 }
 

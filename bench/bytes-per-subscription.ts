@@ -1,4 +1,4 @@
-import { inTurns } from '../test/support/in-turns.ts'
+import { mapConcurrently } from '../test/support/map-concurrently.ts'
 import { systemClock, formatTimestamp } from '#shared/time.ts'
 import { TestClock, testContext } from '../test/support/context.ts'
 import { startTestDatabase, stopTestDatabase } from '../test/support/database.ts'
@@ -16,7 +16,7 @@ try {
   const app = await anApp(ctx, { webhookUrl: 'https://seller.example/webhooks' })
   const price = priceId(await aPlan(ctx, app))
   const numbers = Array.from({ length: subscriptions }, (_, number) => number)
-  await inTurns(numbers, async (number) => {
+  await mapConcurrently(numbers, async (number) => {
     const customer = await aCustomer(ctx, app, { email: `customer-${number}@example.com` })
     await paid(ctx, app, { external_ref: `user-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
   })

@@ -43,14 +43,14 @@ export const dueQueryBench: Bench = {
       const large = { ...small, db }
       await fill(small, SMALL / scale, due)
       await fill(large, LARGE / scale, due)
-      const inTurn = (expected: number) =>
+      const alternate = (expected: number) =>
         inRounds(options, async () => ({
           floor: await timeSweep(small, expected),
           ours: await timeSweep(large, expected),
         }))
-      const rounds = await inTurn(due)
+      const rounds = await alternate(due)
       for (const ctx of [small, large]) await markAllSent(ctx)
-      return { 'due-query': { rounds }, 'due-query-sent': { rounds: await inTurn(0) } }
+      return { 'due-query': { rounds }, 'due-query-sent': { rounds: await alternate(0) } }
     })
   },
 }

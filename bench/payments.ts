@@ -5,7 +5,7 @@ import { transactions } from '#transactions/store.ts'
 import { aCheckout, tokenOf } from '../test/support/factories.ts'
 import { countRounds, type Bench } from './row.ts'
 import { addSubscriptions, copyRow, firstCopy, openShop, type Shop } from './shop.ts'
-import { loadInTurn, ROUND_SECONDS } from './two-servers.ts'
+import { loadAlternately, ROUND_SECONDS } from './two-servers.ts'
 import type { LoadRequest } from './workers/load.ts'
 
 const CONNECTIONS = 16
@@ -38,7 +38,7 @@ export const paymentBench: Bench = {
     const floorRequests = Array.from({ length: FLOOR_SUBSCRIPTIONS }, (_, number) =>
       post(`/pay/${first + number}/${first + number}`),
     )
-    const rounds = await loadInTurn(shop, options, {
+    const rounds = await loadAlternately(shop, options, {
       ours: (number) => {
         const tokens = payable.slice(number * perRound, (number + 1) * perRound)
         return { ...load, isRepeated: false, requests: tokens.map((token) => post(`/checkout/${token}/resolve`)) }

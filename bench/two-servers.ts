@@ -20,8 +20,8 @@ interface Sides {
 export const ROUND_SECONDS = 2.5
 const QUICK_SECONDS = 0.2
 
-/** Loads the daemon and the floor's server in turn, from a process that is neither's; the three share the machine as a pair would. */
-export async function loadInTurn(
+/** Loads the daemon and the floor's server alternately, from a process that is neither's; the three share the machine as a pair would. */
+export async function loadAlternately(
   shop: Shop,
   options: BenchOptions,
   sides: Sides,

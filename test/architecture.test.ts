@@ -204,6 +204,20 @@ describe('architecture', () => {
     expect(terminal.filter((path) => importsOf(path).some(isStore(path)))).to.deep.equal([])
   })
 
+  it('a name has one meaning: one type Place at most, no file of turns, nothing but a command settles', () => {
+    const all = globSync('{src,jobs,bin,test,bench,client,migrations}/**/*.ts', { exclude: ['**/node_modules/**'] })
+    const places = all.filter((path) => /^\s*(?:export )?(?:type|interface|class) Place\b/m.test(readFileSync(path, 'utf8')))
+    expect(places.length, places.join(', ')).to.be.at.most(1)
+    expect(all.filter((path) => /(^|[/-])(in-)?turns?[-.]/.test(path))).to.deep.equal([])
+    const settling = /^(db|commands|subscriptions|bank-mail)\//
+    const settles = sources.filter(
+      (path) => settling.test(path) && /settle(?!d\b)/i.test(read(path).replace(/\.allSettled\b/g, '')),
+    )
+    expect(settles).to.deep.equal([])
+    const mends = sources.filter((path) => /\bmend/i.test(codeOf(path)))
+    expect(mends, 'the deprecated key of doctor --json').to.deep.equal(['cli/doctor-commands.ts'])
+  })
+
   it('no two files import each other, however long the way round', () => {
     const files = new Map(globSync('{src,jobs,migrations}/**/*.ts').map((path) => [path, fileImportsOf(path)] as const))
     expect(files.size).to.be.greaterThan(sources.length)

@@ -79,6 +79,46 @@ describe('the documentation', () => {
   }
 })
 
+describe('src/DECISIONS.md', () => {
+  const decisions = [...read('src/DECISIONS.md').matchAll(/^(\d+)\. \*\*.+\n(?: +\S.*\n)*/gm)].map(
+    ([text, number]) => ({
+      number: Number(number),
+      lines: text.trimEnd().split('\n'),
+      checks: [...(/\*Check:\*([^]*)$/.exec(text)?.[1] ?? '').matchAll(/`((?:src|test)\/[^`]+|[a-z]+\.json)`/g)].map(
+        ([, path = '']) => path,
+      ),
+    }),
+  )
+
+  it('has decisions whose numbers ascend, each of at most six lines of 140 characters', () => {
+    expect(decisions.length).to.be.greaterThan(50)
+    expect(read('src/DECISIONS.md').match(/^\d+\./gm)).to.have.lengthOf(decisions.length)
+    const isLong = (lines: readonly string[]) => lines.length > 6 || lines.some((line) => line.length > 140)
+    expect(decisions.filter(({ lines }) => isLong(lines)).map(({ number }) => number)).to.deep.equal([])
+    const numbers = decisions.map(({ number }) => number)
+    expect(numbers).to.deep.equal([...new Set(numbers)].sort((a, b) => a - b))
+  })
+
+  it('names for each decision the files that check it, and they exist', () => {
+    expect(decisions.filter(({ checks }) => checks.length === 0).map(({ number }) => number)).to.deep.equal([])
+    const missing = decisions.flatMap(({ checks }) => checks).filter((path) => !existsSync(join(ROOT, path)))
+    expect(missing).to.deep.equal([])
+  })
+
+  it('has every decision that code or a page cites', () => {
+    const files = [
+      ...globSync('{src,jobs,bin,test,bench,migrations,docs,client}/**/*.{ts,md}', { cwd: ROOT }),
+      ...PAGES,
+    ]
+    const cited = files.flatMap((path) =>
+      [...read(path).matchAll(/\bdecisions? (\d+)/gi)].map(([, number]) => ({ path, number: Number(number) })),
+    )
+    expect(cited.length).to.be.greaterThan(3)
+    const known = new Set(decisions.map(({ number }) => number))
+    expect(cited.filter(({ number }) => !known.has(number))).to.deep.equal([])
+  })
+})
+
 describe('the repository', () => {
   const { version, engines, dependencies, scripts } = JSON.parse(read('package.json')) as {
     version: string

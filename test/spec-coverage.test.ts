@@ -2,12 +2,13 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import ts from 'typescript'
 import { API_ROUTES } from '#daemon/app.ts'
 import { ERROR_STATUS } from '#shared/errors.ts'
 import { EVENTS } from '#webhooks/events.ts'
 import { openDocPage } from './support/doc-page.ts'
 
-/** What sellers and operators know by name: a rule that no test names in its title is a rule that nobody proved. */
+/** Documented names. Each must be in the title of a test that asserts something: a rule without one is not proved. */
 const NAMED = {
   endpoint: [
     'GET /api/v1/plans',
@@ -71,10 +72,10 @@ const NAMED = {
   ],
   'flag reason': ['underpaid', 'already_lifetime', 'trial_already_used', 'duplicate_payment', 'superseded'],
 }
-const TITLE = /\b(?:describe|it)\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g
-
 describe('what sellers and operators know by name', () => {
-  const titles = titlesOfTests()
+  const titles = globSync('**/*.test.ts', { cwd: import.meta.dirname }).flatMap((file) =>
+    provingTitles(readFileSync(join(import.meta.dirname, file), 'utf8')),
+  )
 
   it('every call of the API is named here', () => {
     const calls = API_ROUTES.map(
@@ -93,19 +94,72 @@ describe('what sellers and operators know by name', () => {
     expect(types).to.have.members(NAMED['event type'])
   })
 
+  it('a test without an assertion proves nothing', () => {
+    const ofTest = (test: string) =>
+      provingTitles(`const check = () => expect(1).to.equal(2)\ndescribe('a', () => {${test}})`)
+    const empty = ["it('b', () => {})", "it('b')", "it.skip('b', () => check())", "it('b', () => { call('expect') })"]
+    expect(empty.flatMap(ofTest)).to.deep.equal([])
+    const proving = ["it('b', () => check())", "it('b', async () => { await expectError(1) })"]
+    expect(proving.map(ofTest)).to.deep.equal([
+      ['b', 'a'],
+      ['b', 'a'],
+    ])
+  })
+
   for (const [kind, names] of Object.entries(NAMED)) {
-    it(`each ${kind} is in the title of a test`, () => {
+    it(`each ${kind} is in the title of a test that asserts something`, () => {
       expect(names).not.to.deep.equal([])
       expect(names.filter((name) => !titles.some((title) => mentions(title, name)))).to.deep.equal([])
     })
   }
 })
 
-function titlesOfTests(): string[] {
-  const files = globSync('**/*.test.ts', { cwd: import.meta.dirname })
-  return files.flatMap((file) =>
-    [...readFileSync(join(import.meta.dirname, file), 'utf8').matchAll(TITLE)].map(([, , title = '']) => title),
-  )
+/** The titles of tests with an assertion, and of groups with such a test. Tests that are skipped prove nothing. */
+function provingTitles(text: string): string[] {
+  const file = ts.createSourceFile('a.test.ts', text, ts.ScriptTarget.Latest, true)
+  const asserting = assertingFunctions(file)
+  const titles: string[] = []
+  const visit = (node: ts.Node): boolean => {
+    const [title, ...rest] = ts.isCallExpression(node) ? node.arguments : []
+    const called = ts.isCallExpression(node) && ts.isIdentifier(node.expression) ? node.expression.text : null
+    const isTest = called === 'it' && rest.some((argument) => asserts(argument, asserting))
+    let isProving = isTest
+    ts.forEachChild(node, (child) => {
+      if (visit(child)) isProving = true
+    })
+    if (title && isProving && (called === 'it' || called === 'describe')) titles.push(title.getText().slice(1, -1))
+    return isProving
+  }
+  visit(file)
+  return titles
+}
+
+/** The names of the file's functions that assert, themselves or by a function of the file. */
+function assertingFunctions(file: ts.SourceFile): ReadonlySet<string> {
+  const functions = new Map<string, ts.Node>()
+  const collect = (node: ts.Node): void => {
+    if (ts.isFunctionDeclaration(node) && node.name) functions.set(node.name.text, node)
+    if (ts.isVariableDeclaration(node) && ts.isIdentifier(node.name) && node.initializer)
+      if (ts.isArrowFunction(node.initializer)) functions.set(node.name.text, node.initializer)
+    ts.forEachChild(node, collect)
+  }
+  collect(file)
+  const asserting = new Set<string>()
+  for (let size = -1; size !== asserting.size;) {
+    size = asserting.size
+    for (const [name, body] of functions) if (asserts(body, asserting)) asserting.add(name)
+  }
+  return asserting
+}
+
+/** Whether the code calls `expect`, `expectError` and the like, or one of the asserting functions. */
+function asserts(code: ts.Node, asserting: ReadonlySet<string>): boolean {
+  if (ts.isCallExpression(code)) {
+    const called = ts.isPropertyAccessExpression(code.expression) ? code.expression.expression : code.expression
+    const name = ts.isIdentifier(called) ? called.text : ''
+    if (/^expect/.test(name) || asserting.has(name)) return true
+  }
+  return ts.forEachChild(code, (child) => asserts(child, asserting) || undefined) ?? false
 }
 
 /** The name itself, not the beginning of a longer one. */

@@ -8,7 +8,7 @@ import { findBankAccount } from '#bank-accounts/store.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { BankMail } from './store.ts'
 
-/** The bank in the reference of money whose mail shows neither its bank nor an account of ours. */
+/** The bank in the reference of money whose mail shows neither its bank nor one of our accounts. */
 const UNKNOWN_BANK = '?'
 
 /** Money that a genuine mail reported. */
@@ -112,7 +112,7 @@ export async function recordWaitingMoney(
   const existing = await lockPaymentOf(tx, 'bank_transfer', reference)
   if (!existing) throw new Error(`the payment ${reference} exists and cannot be read`)
   if (existing.amount === null && amount !== null) {
-    // An operator may have closed an earlier mail that proved nothing; this one does.
+    // An operator may have closed an earlier mail that proved nothing. This mail does prove an amount.
     await updatePayment(tx, existing.id, { amount, amountLeft: amount, closedAt: null })
     return { paymentId: existing.id, isWaiting: true }
   }

@@ -25,19 +25,19 @@ function settingResults({ config: { relay, env } }: Context, isUsed: boolean): C
   const others = [...authservIds, ...trustedForwarders, ...trustedArcSealers]
   if (secret === null) {
     if (others.length === 0 && address === null) return []
-    const detail = 'the relay has settings and no secret: its endpoint answers 404'
+    const detail = 'the relay has settings but no secret: its endpoint answers 404'
     return [failed('relay', detail, 'set BILLING_RELAY_SECRET, the same as in the environment of bin/bank-mail-relay')]
   }
   const results: CheckResult[] = []
   if (authservIds.length === 0) {
     const fix = 'set BILLING_RELAY_AUTHSERV_IDS to the authserv-id of your receiving mail server'
     results.push(
-      (isUsed ? failed : warning)('relay', 'no receiving mail server is believed: every bank mail is untrusted', fix),
+      (isUsed ? failed : warning)('relay', 'no receiving mail server is trusted: every bank mail is untrusted', fix),
     )
   }
   if (address === null && env === 'production') {
     const fix = 'set BILLING_RELAY_ADDRESS, such as bank+{code}@pay.example.com'
-    results.push(warning('relay', 'operators are not shown the forward address of bank accounts', fix))
+    results.push(warning('relay', 'operators do not see the forward address of bank accounts', fix))
   }
   return results
 }

@@ -15,8 +15,8 @@ const CloseBankMailInput = z.strictObject({
 })
 
 /**
- * An operator decides that a mail needs nothing: it leaves the list of waiting mails and can no longer be matched (R197). Throws
- * `not_found`, and `invalid_request` if it does not wait.
+ * Closes a mail that needs no action: it leaves the list of waiting mails and can no longer be matched. Throws `not_found`, and
+ * `invalid_request` if it does not wait (R197).
  */
 export const closeBankMail = command({
   name: 'bank-mail.close',
@@ -38,7 +38,7 @@ export const closeBankMail = command({
   },
 })
 
-/** What `closeBankMail` would do, in sentences for the operator. Throws as it would. */
+/** What `closeBankMail` would do, in sentences for the operator. Throws the same errors. */
 export async function previewClose(ctx: Context, mailId: number): Promise<readonly string[]> {
   const mail = await requireWaitingMail(ctx.db, mailId)
   return [`bank mail ${mail.id} leaves the list; its ${moneyWords(mail)} can no longer be matched`]

@@ -1,4 +1,4 @@
-/** Why a mail is no payment, in the order in which the questions are asked (R193). */
+/** Why a mail is no payment, in the order of the checks (R193). */
 export type IgnoredReason =
   | 'not_bank_email'
   | 'no_transfer_code'

@@ -10,11 +10,11 @@ import { forwardCodeIn, type RelayedMail } from './envelope.ts'
 import type { MailNotRead } from './mail-reader.ts'
 import { countDeferredMails, insertBankMail } from './store.ts'
 
-/** How often the same content is deferred before it is refused, by all daemons together. */
+/** How often all daemons together defer the same content before they refuse it. */
 const MAX_DEFERRALS = 2
 
 /**
- * Defers a mail that could not be read, so that the relay sends it again: this machine may have been busy. If the mail itself may be the
+ * Defers a mail that could not be read, because this machine may have been busy; the relay sends it again. If the mail itself may be the
  * cause, the third time it is `rejected`/`untrusted_sender`, and operators see it as unreadable (R198).
  */
 export async function deferMail(

@@ -1,7 +1,7 @@
 import { englishMoney } from '#shared/money.ts'
 import type { ListedMail, Suggestion } from './list-bank-mails.ts'
 
-/** Unmatched money beside a transaction that it may be meant for. */
+/** Unmatched money with a transaction that it may be for. */
 export interface Fit {
   readonly bank_mail_id: number
   readonly transaction_id: number
@@ -13,7 +13,7 @@ export interface Fit {
 
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
 
-/** The transaction that the money of a mail fits best, or the one named; null if none may be meant. */
+/** The transaction that fits the money of a mail best, or the given one; null if none fits. */
 export function fitOf(mail: ListedMail, transactionId?: number): Fit | null {
   const { id, amount, suggestions, received_at: at } = mail
   const best = suggestions.find(({ transaction_id: one }) => transactionId === undefined || one === transactionId)

@@ -13,7 +13,7 @@ export interface Header {
   readonly isWellFormed: boolean
 }
 
-/** Genuine mails have a few dozen; more are made to be expensive. */
+/** Genuine mails have a few dozen. More are an attack. */
 const MAX_FIELDS = 1000
 
 /** Of header and body together. Genuine mails have hundreds, and parsers take time for each line. */
@@ -29,7 +29,7 @@ export function readHeader(raw: Buffer): Header {
     if (fields.length > MAX_FIELDS) break
     const match = /^([\x21-\x39\x3b-\x7e]+)([ \t]*):(.*)$/s.exec(line)
     if (match) fields.push({ name: (match[1] as string).toLowerCase(), value: match[3] as string })
-    // Parsers disagree about blanks before the colon, NUL and lone CR, which forgers exploit.
+    // Forgers exploit that parsers disagree about blanks before the colon, NUL and lone CR.
     if (!match || match[2] !== '' || /[\0\r]/.test(line)) isWellFormed = false
   }
   return { fields, isWellFormed: isWellFormed && fields.length <= MAX_FIELDS }

@@ -9,7 +9,7 @@ import type { Transaction } from '#transactions/store.ts'
 import { findBankMail, listAwaitingTransfers, listBankMailRows, type BankMail, type Review } from './store.ts'
 import { suggest } from './suggest.ts'
 
-/** A mail for operators. */
+/** A mail as operators see it. */
 export interface ListedMail {
   readonly id: number
   readonly app_id: number | null
@@ -41,7 +41,7 @@ const MAX_MAILS = 100
 
 /**
  * A page of the relay's mails, the newest first; `unmatched` lists those that wait for an operator. Outside development these came to
- * the secret address of an account, about an account of ours: anybody can get genuine bank mails about their own money.
+ * the secret address of an account and are about one of our accounts, because anybody can get genuine bank mails about their own money.
  */
 export async function listBankMails(
   ctx: Context,

@@ -4,9 +4,9 @@ import type { ReadingAnswer, ReadingTask } from './parse-worker.ts'
 import type { MailReading } from './read-mail.ts'
 import type { TrustSettings } from './trust.ts'
 
-/** CPU time of the worker for one mail. Reading a genuine mail takes milliseconds. */
+/** Maximum CPU time for one mail. Reading a genuine mail takes milliseconds. */
 const CPU_LIMIT_MS = 2000
-/** By the clock, for a worker that neither computes nor answers. Far more than a busy machine needs. */
+/** Maximum time by the clock, for a worker that neither computes nor answers. Far more than a busy machine needs. */
 const WALL_LIMIT_MS = 60_000
 const CHECKS = 8
 const MAX_WAITING = 100
@@ -39,8 +39,8 @@ interface Job {
 
 /**
  * Reads mails one after another in a worker thread, so that none blocks the thread that answers requests. A worker that uses two
- * seconds of CPU time for a mail, never answers, or dies is replaced, and reading that mail throws `MailNotRead`. On a busy machine a
- * genuine mail may take long: that is not the mail's doing, so the clock hardly counts.
+ * seconds of CPU time for a mail, never answers, or dies is replaced, and reading that mail throws `MailNotRead`. The clock
+ * hardly counts, because a genuine mail may take long on a busy machine.
  */
 export class MailReader {
   readonly #settings: TrustSettings
@@ -61,7 +61,7 @@ export class MailReader {
     options: { readonly cpuLimitMs?: number; readonly wallLimitMs?: number; readonly workerFile?: URL } = {},
   ) {
     const { authservIds, trustedForwarders, trustedArcSealers } = settings
-    // Only these: the thread that parses strangers' mails gets no secret of the relay.
+    // The thread that parses strangers' mails gets no secret of the relay.
     this.#settings = { authservIds, trustedForwarders, trustedArcSealers }
     this.#cpuLimitMs = options.cpuLimitMs ?? CPU_LIMIT_MS
     this.#wallLimitMs = options.wallLimitMs ?? WALL_LIMIT_MS
@@ -79,7 +79,7 @@ export class MailReader {
     })
   }
 
-  /** Ends the worker. Mails that still wait are `MailNotRead`. */
+  /** Ends the worker. Waiting mails fail with `MailNotRead`. */
   async close(): Promise<void> {
     this.#isClosed = true
     const stopped = new MailNotRead('the service stops', { isMailsDoing: false })

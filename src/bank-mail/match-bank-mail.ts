@@ -44,8 +44,7 @@ export interface MatchPreview extends MatchedMail {
 }
 
 /**
- * An operator matches a mail's money to a transaction (R197): it is booked as if the mail had the transaction's
- * code. Throws `not_found`, and `invalid_request` if the mail does not wait, the transaction is not in VND or of an app that never used
+ * Matches a mail's money to a transaction for an operator (R197). The money is booked as if the mail had the transaction's code. Throws `not_found`, and `invalid_request` if the mail does not wait, the transaction is not in VND or of an app that never used
  * the account, or `amount` is missing or refused.
  */
 export async function matchBankMail(ctx: Context, caller: Caller, input: unknown): Promise<MatchedMail> {
@@ -67,7 +66,7 @@ const match = command({
     const { transactionId } = target
     const mail = await requireWaitingMail(tx, target.id)
     const payable = await requirePayable(tx, transactionId)
-    // What waits is no app's yet: whoever has or had the account may have been paid on it.
+    // Waiting money belongs to no app yet: any app that has or had the account may have received it.
     const money = { ...mail, appId: null, paidAt: mail.receivedAt }
     await refuseForeignMoney(tx, money, payable)
     const endBefore = await validUntil(tx, payable)
@@ -134,7 +133,7 @@ async function effectsOf(
         `the transaction then has ${englishMoney(keptOf(transaction), currency)} of ${englishMoney(asked, currency)}: flagged underpaid`,
       ]
     case 'already_completed':
-      return [...effects, `the transaction is ${transaction.status} already: flagged, for money that came twice`]
+      return [...effects, `the transaction is ${transaction.status} already: flagged, because money arrived twice`]
   }
 }
 
@@ -143,7 +142,7 @@ function warningsOf({ review, amount }: BankMail): string[] {
   const doubt = review && REVIEW_WARNINGS[review]
   if (!doubt) return []
   const warning = `check the account's statement first: ${doubt}`
-  return amount === null ? [warning, 'only your word supports the amount'] : [warning]
+  return amount === null ? [warning, 'the mail does not prove the amount'] : [warning]
 }
 
 const REVIEW_WARNINGS: Readonly<Record<Review, string | null>> = {

@@ -3,9 +3,10 @@ import type { Header } from './header-fields.ts'
 import { findTrust, type TrustPath, type TrustSettings } from './trust.ts'
 
 /**
- * How the mail is verified as one of `domains` (a bank's); null if it is not or if a forwarder may have chosen how its body is
- * read (R194). Google Workspace signs neither `Content-Type` nor `Content-Transfer-Encoding`, and a signed body
- * reads differently under another character set, boundary or encoding.
+ * How the mail is verified as one of `domains` (a bank's). Null if it is not, or if a forwarder may have chosen how its body is read:
+ * Google Workspace signs neither `Content-Type` nor `Content-Transfer-Encoding`, and a signed body reads differently under another
+ * character set, boundary or encoding. The checks rely on three facts: no notice begins with `--`, none begins with `<` as text, and none
+ * consists of base64 characters alone (R194).
  */
 export async function readTrust(
   raw: Buffer,
@@ -54,12 +55,12 @@ async function readParts(raw: Buffer): Promise<Part | null> {
 
 const TEXT_TYPES: readonly string[] = ['text/plain', 'text/html']
 const CHARSETS: readonly (string | undefined)[] = [undefined, 'utf-8', 'utf8', 'us-ascii', 'ascii']
-/** Encodings that leave the body as it is. */
+/** Encodings that do not change the body. */
 const PLAIN_ENCODINGS: readonly string[] = ['', '7bit', '8bit', 'binary']
 /** The usual preamble of mail programs. */
 const PREAMBLE = /^this is a multi-?part message in mime format\.?$/i
 
-/** Whether no other `Content-Type` of the whole mail would have made us read other words. */
+/** Whether no other `Content-Type` of the whole mail would make us read other words. */
 function isReadOneWay(root: Part): boolean {
   if (root.contentType.multipart !== false) return isPlainPart(root)
   return isReadText(root) && isPlainText(root) && looksLikeItsType(root)
@@ -70,7 +71,7 @@ function isPlainPart(part: Part): boolean {
   return !isReadText(part) || isPlainText(part)
 }
 
-/** Another boundary can hide words in the preamble, which nobody reads. In a digest, parts are mails. */
+/** Whether no other boundary could hide words in the preamble, which nobody reads. In a digest, parts are mails. */
 function isPlainMultipart(part: Part): boolean {
   if (part.childNodes.length === 0 || part.contentType.multipart === 'digest') return false
   const preamble = PLAIN_ENCODINGS.includes(part.contentTransferEncoding.encoding) ? textOf(part)?.trim() : undefined
@@ -86,7 +87,7 @@ function isPlainText(part: Part): boolean {
   const { charset, delsp } = part.contentType.parsed.params
   const name = charset?.trim().toLowerCase()
   const text = textOf(part)
-  // Text that flows with `delsp` loses blanks.
+  // Flowed text with `delsp` loses blanks.
   if (text === null || !CHARSETS.includes(name) || delsp?.toLowerCase() === 'yes') return false
   return !name?.endsWith('ascii') || /^[\0-\x7f]*$/.test(text)
 }

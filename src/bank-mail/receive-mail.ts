@@ -28,8 +28,8 @@ export interface ReceivedMail extends RelayedMail {
 }
 
 /**
- * Decides on a mail that the relay posted, books its money if it is a payment, and keeps the redacted summary (R199). Money and
- * summary are committed together, so that a mail that is posted again after a crash is booked exactly once (R196).
+ * Decides on a mail that the relay posted, books its money if it is a payment, and keeps the redacted summary. Money and
+ * summary are committed together, so that a mail that is posted again after a crash is booked exactly once (R199).
  */
 export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Answer> {
   const facts = factsOf(mail.reading)
@@ -158,11 +158,11 @@ function isToMailbox({ mailbox }: BankAccount, { to }: MailReading): boolean {
 interface Subject {
   /** Null if it is none of ours. */
   readonly account: BankAccount | null
-  /** Whether its money is ours, so that operators must see it. Development does not check the secret address. */
+  /** Whether the money is ours, so that operators must see the mail. Development does not check the secret address. */
   readonly isOurs: boolean
 }
 
-/** `expected`: the account of the mail's payment, if known; most mails are about it. */
+/** `expected` is the account of the mail's payment, if known. Most mails are about it. */
 async function findSubject(ctx: Context, mail: ReceivedMail, expected: BankAccount | null): Promise<Subject> {
   const { reading } = mail
   if (expected && isAbout(expected, mail)) return { account: expected, isOurs: true }
@@ -177,7 +177,7 @@ async function findSubject(ctx: Context, mail: ReceivedMail, expected: BankAccou
     return { account: isFitting && isOurs ? addressed : null, isOurs }
   }
   if (!addressed && !isFree) return { account: null, isOurs: false }
-  // A mail that names an account of ours is about it, whichever of our addresses it came to.
+  // A mail that names one of our accounts is about that account, whichever of our addresses it came to.
   const bins = readerOf(reading.bank)?.bins ?? []
   const accounts = await listBankAccountsNumbered(ctx.db, bins, named)
   const fitting = accounts.filter((account) => isToMailbox(account, reading))
@@ -185,7 +185,7 @@ async function findSubject(ctx: Context, mail: ReceivedMail, expected: BankAccou
   return { account, isOurs: account !== null || (isFree && accounts.length === 0) }
 }
 
-/** Whether everything in the mail fits this account, so that it can be about no other. */
+/** Whether everything in the mail fits this account, so that the mail cannot be about another. */
 function isAbout(account: BankAccount, mail: ReceivedMail): boolean {
   const { reading } = mail
   const named = accountNamedIn(reading) ?? account.number
@@ -232,7 +232,7 @@ function summaryOf(
     review: isOurs ? kind : null,
     matchedAt: null,
     closedAt: null,
-    // Anybody can cause such a mail; only who knows an account's address is shown to operators.
+    // Anybody can cause such a mail. Operators see only those that came to an account's secret address.
     forwarding: account ? reading.forwarding : null,
   }
 }
@@ -246,7 +246,7 @@ async function waitingMoneyOf(tx: Tx, summary: MailSummary): Promise<WaitingMone
   return { ...known, amount: review === 'credit' ? amount : null, bankAccountId, appId: owner, paidAt }
 }
 
-/** Whose money on the account is: of several apps that have or had it, that of the transfer's code; a payer may have another app's. */
+/** The app that owns the money. If several apps have or had the account, it is the app of the transfer code, unless that app never had it. */
 async function ownerOf(tx: Tx, bankAccountId: number, codesAppId: number | null): Promise<number | null> {
   const sole = await findSoleOwner(tx, bankAccountId)
   if (sole !== null || codesAppId === null) return sole

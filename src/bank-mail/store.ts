@@ -16,14 +16,14 @@ import type { ForwardingRequest } from './forwarding-request.ts'
 export type Review = (typeof REVIEWS)[number]
 const REVIEWS = ['credit', 'not_understood', 'unknown_sender', 'unreadable'] as const
 
-/** The redacted summary of a mail that the relay posted: no text of the payer but the transfer code, and no names. */
+/** The redacted summary of a mail that the relay posted. It has no names, and no text of the payer but the transfer code. */
 export const bankMails = table('bank_mails', {
   id: id(),
   receivedAt: realTime('received_at'),
   messageId: exact('message_id', 998).nullable(),
-  /** Of the whole message id, which may be longer than what is kept of it. */
+  /** Hash of the whole message id, which may be longer than the stored part. */
   messageIdHash: exact('message_id_hash', 64).nullable(),
-  /** Of the bytes below the header. */
+  /** Hash of the bytes below the header. */
   contentHash: exact('content_hash', 64),
   /** Short code of the bank in `From`. */
   bank: exact('bank', 32).nullable(),
@@ -111,7 +111,7 @@ export async function countDeferredMails(db: Queries, contentHash: string): Prom
   return db.count(bankMails, `WHERE content_hash = ? AND status = 'deferred'`, [contentHash])
 }
 
-/** Mails since `since` that ask whether a mailbox may be forwarded; newest first. */
+/** Forwarding requests since `since`, newest first. */
 export async function listForwardingRows(db: Queries, since: RealTime, limit: number): Promise<BankMail[]> {
   return db.all(
     bankMails,
@@ -139,7 +139,7 @@ async function endReview(tx: Tx, mailId: number, changes: Partial<Omit<BankMail,
   return (await tx.update(bankMails, { id: mailId, review: REVIEWS }, { ...changes, review: null })) === 1
 }
 
-/** Ends the waiting of mails about money that no longer waits. */
+/** Ends the reviews of mails whose money no longer waits. */
 export async function endReviewsOfPayment(tx: Tx, paymentId: number): Promise<void> {
   await tx.update(bankMails, { review: REVIEWS, paymentId }, { review: null })
 }
@@ -154,7 +154,7 @@ export async function listMailsOfPayment(db: Queries, paymentId: number): Promis
   return db.all(bankMails, 'WHERE payment_id = ? ORDER BY id', [paymentId])
 }
 
-/** Pending payments with a transfer code, the newest first: what unmatched money may be meant for. */
+/** Pending payments with a transfer code, newest first: unmatched money may be for one of them. */
 export async function listAwaitingTransfers(db: Queries, limit: number): Promise<Transaction[]> {
   return db.all(
     transactions,

@@ -1,9 +1,9 @@
 import { HOUR_MS, type RealTime } from '#shared/time.ts'
 
-/** A payment that unmatched money may be meant for. */
+/** A payment that unmatched money may be for. */
 export interface Candidate {
   readonly transactionId: number
-  /** What is still due. */
+  /** The amount still due. */
   readonly amountDue: number
   readonly createdAt: RealTime
   readonly isBankPageOpened: boolean

@@ -4,7 +4,7 @@ import { isWithin } from './domains.ts'
 import { valuesOf, withoutComments, type Header, type HeaderField } from './header-fields.ts'
 import { coveredFields, parseTags, VERIFIABLE } from './tag-list.ts'
 
-/** Whom we trust, in lower case (`BILLING_RELAY_…`). */
+/** The servers and forwarders that we trust, in lower case (`BILLING_RELAY_…`). */
 export interface TrustSettings {
   /** The authserv-ids of our own receiving mail servers. */
   readonly authservIds: readonly string[]
@@ -58,9 +58,8 @@ const COVERED_FIELDS = ['from', 'subject']
 const LONGEST_RECEIVED = 2000
 
 /**
- * How the header proves that the mail is from one of `domains` (a bank's); null if it does not (R194).
- * Only the results of our own receiving server count, and of servers that it vouches for. Anything malformed or contradictory
- * counts as a forgery.
+ * How the header proves that the mail is from one of `domains` (a bank's); null if it does not. Only the results of our
+ * own receiving server count, and those of servers that it vouches for. Malformed or contradictory fields count as forgeries (R194).
  */
 export function findTrust(header: Header, domains: readonly string[], settings: TrustSettings): Trust | null {
   if (SINGLE_FIELDS.some((name) => valuesOf(header.fields, name).length > 1)) return null

@@ -87,7 +87,7 @@ export function addDatabaseMetrics(
   )
   metrics.gauge(
     'expected_wait_seconds',
-    { help: 'How long a call of the API would wait for its turn at the database; from 0.3 on reads are answered 429' },
+    { help: 'How long a call of the API would wait for the database; from 0.3 on reads are answered 429' },
     () => [{ value: expectedWaitMs(ctx.db.pool) / SECOND_MS }],
   )
   metrics.gauge(

@@ -12,7 +12,7 @@ export interface ClusterNode {
   readonly schemaMethod: string
 }
 
-/** The current state of the node; null if the server is not part of a cluster. Needs neither privileges nor a majority. */
+/** Reads the current state of the node; null if the server is not part of a cluster. Needs neither privileges nor a majority. */
 export async function readClusterNode(ask: Ask): Promise<ClusterNode | null> {
   const variables = await show(ask, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_osu_method')")
   if (variables.get('wsrep_on') !== 'ON') return null

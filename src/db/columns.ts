@@ -1,7 +1,7 @@
 import type { AppTime, RealTime } from '#shared/time.ts'
 import { Column } from './table.ts'
 
-/** BIGINT in the database, a safe integer here. A value that a number does not hold exactly is refused in both directions. */
+/** BIGINT in the database, a safe integer here. Throws, in both directions, for a value that a number does not hold exactly. */
 const safeInteger = {
   encode: (value: unknown) => {
     if (!Number.isSafeInteger(value)) throw new Error('not a safe integer')

@@ -1,10 +1,10 @@
 import type { Param } from './queries.ts'
 
-/** A condition of a WHERE with the values of its `?`; null where it does not apply. */
+/** A condition of a WHERE with the values of its `?`; null if it does not apply. */
 export type Condition = readonly [sql: string, ...values: Param[]] | null
 
 export interface Where {
-  /** `WHERE a = ? AND b = ?`; nothing where no condition applies. */
+  /** `WHERE a = ? AND b = ?`; empty if no condition applies. */
   readonly sql: string
   readonly params: readonly Param[]
 }
@@ -18,13 +18,13 @@ export function where(...conditions: readonly Condition[]): Where {
   }
 }
 
-/** Where the next page of a list begins that is ordered by a time, newest first: below this row. */
+/** The last row of the previous page, in a list ordered by a time, newest first. */
 export interface Position {
   readonly createdAt: Date
   readonly id: number
 }
 
-/** What follows the position in a list that is ordered by `column DESC, id DESC`, both of the same table: `r.claimed_at` and `r.id`. */
+/** The rows after the position in a list ordered by `column DESC, id DESC`, both of the same table: `r.claimed_at` and `r.id`. */
 export function below(position: Position | null, column = 'created_at'): Condition {
   if (!position) return null
   const { createdAt, id } = position
@@ -32,14 +32,12 @@ export function below(position: Position | null, column = 'created_at'): Conditi
   return [`(${column} < ? OR (${column} = ? AND ${idColumn} < ?))`, createdAt, createdAt, id]
 }
 
-/** Runs that are shorter are looked up id by id. */
+/** Shorter runs are looked up id by id. */
 const MIN_RUN = 4
 /** No row has this id. */
 const NO_ID = 0
 
-/**
- * `id` is one of these: ids that follow each other are read as a range, which takes the server a third of the work of looking each up.
- */
+/** `id` is one of these. Consecutive ids become a range, which costs the server a third of looking each up. */
 export function idAmong(ids: readonly number[]): { readonly sql: string; readonly params: readonly Param[] } {
   const runs = runsOf(ids)
   const [only] = runs
@@ -47,7 +45,7 @@ export function idAmong(ids: readonly number[]): { readonly sql: string; readonl
   const long = runs.filter(({ first, last }) => last - first + 1 >= MIN_RUN)
   const single = ids.filter((id) => !long.some(({ first, last }) => first <= id && id <= last))
   return {
-    // Always with a list, by which it is not prepared: hardly any text of several ranges is used twice.
+    // Always includes a list, so the driver sends it as text: hardly any text with several ranges is used twice.
     sql: `(${['id IN (?)', ...long.map(() => 'id BETWEEN ? AND ?')].join(' OR ')})`,
     params: [single.length > 0 ? single : [NO_ID], ...long.flatMap(({ first, last }) => [first, last])],
   }
@@ -58,7 +56,7 @@ interface Run {
   last: number
 }
 
-/** Ids that follow each other, from the first to the last. */
+/** The runs of consecutive ids. */
 function runsOf(ids: readonly number[]): Run[] {
   const runs: Run[] = []
   for (const id of ids.toSorted((a, b) => a - b)) {

@@ -9,10 +9,10 @@ import { readingAgain } from './retry.ts'
 import { Servers, type ServerAddress } from './servers.ts'
 import { sessionOf } from './session.ts'
 
-/** The database: statements on any connection of the pool. A transaction has one of its own (`inTransaction`). */
+/** The database: statements on any connection of the pool. A transaction uses one connection (`inTransaction`). */
 export interface Database extends Queries {
   readonly pool: ConnectionPool
-  /** The servers of the settings, for connections beside the pool. */
+  /** The configured servers, for connections outside the pool. */
   readonly targets: readonly Target[]
 }
 
@@ -22,9 +22,9 @@ export interface OpenDatabase {
 }
 
 export interface OpenOptions {
-  /** Connections at most; each worker thread has a pool of its own. */
+  /** Maximum number of connections. Each worker thread has its own pool. */
   readonly poolSize?: number
-  /** How long a statement may take. */
+  /** Maximum duration of a statement. */
   readonly statementSeconds?: number
 }
 
@@ -38,14 +38,14 @@ export interface Target extends ServerAddress {
 const DEFAULT_POOL_SIZE = 10
 const DEFAULT_STATEMENT_SECONDS = 10
 export const CONNECT_TIMEOUT_MS = 3000
-/** How long the answer may take after the server's own deadline for the statement. */
+/** Grace period for the answer after the server's own deadline for the statement. */
 const ANSWER_SECONDS = 1
-/** Per connection. By default the server keeps 16 382 for all of them; of statements whose text varies only the latest are worth keeping. */
+/** Per connection. By default the server keeps 16 382 for all connections together. */
 const MAX_PREPARED = 200
 const DEFAULT_PORT = 3306
 
 /**
- * Opens the database of the settings: the server at `BILLING_DATABASE_URL`, or else the embedded one, which is migrated here
+ * Opens the configured database: the server at `BILLING_DATABASE_URL`, or else the embedded one, which is migrated here
  * (a server's database is migrated by `billing-cli migrate` alone). Throws if it cannot be reached.
  */
 export async function openDatabase(
@@ -87,7 +87,7 @@ async function openPoolOf(targets: readonly Target[], options: OpenOptions): Pro
     beginSession: sessionOf(statementSeconds, targets.length > 1),
   })
   const pool = new ConnectionPool(servers, limit)
-  // Reports a wrong address at once, and the connection is there for the first statement.
+  // Reports a wrong address at once, and opens the connection for the first statement.
   pool.release(await pool.take())
   return { db: { ...queriesOver(retryReads(pool.send)), pool, targets }, close: () => pool.end() }
 }
@@ -100,8 +100,8 @@ function retryReads(send: Send): Send {
 /**
  * Parses `mysql://user:password@host:port/database`. The nodes of a cluster are separated by commas:
  * `h1:3306,h2:3306,h3:3306`. `?ssl=` is `true` (the server's certificate is checked against the system's authorities and for the
- * host's name), the path of a file with an authority's certificate, or JSON with `ca`, `cert`, `key`; `?socketPath=` takes the place of
- * host and port. Any other parameter is refused, since it would be ignored.
+ * host's name), the path of a file with an authority's certificate, or JSON with `ca`, `cert`, `key`; `?socketPath=` replaces
+ * host and port. Throws for any other parameter, because it would be ignored.
  */
 export function parseDatabaseUrl(text: string): Target[] {
   const targets = addressesOf(text).map(parseAddress)
@@ -124,7 +124,7 @@ function parseAddress(text: string): Target {
   const ssl = parseSsl(url.searchParams.get('ssl'))
   if (ssl?.verifyIdentity && isIP(host)) {
     // The driver would look for "localhost" in the certificate.
-    throw new Error('BILLING_DATABASE_URL: with ssl the host must be a name, which the certificate is checked for')
+    throw new Error('BILLING_DATABASE_URL: with ssl the host must be a name, because the certificate is checked for it')
   }
   return {
     ...(socketPath === null ? { host, port: Number(url.port || DEFAULT_PORT) } : { socketPath }),

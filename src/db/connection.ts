@@ -2,7 +2,7 @@ import mysql, { type PoolConnection, type TypedParameterValue } from 'mysql2'
 import { isNotPrepared, isServerUnusable, unresponsive } from './database-error.ts'
 import type { Param, Send } from './queries.ts'
 
-/** Gets the answer to a command, or its error. */
+/** Receives the answer to a command, or its error. */
 type Answer = (error: Error | null, result: unknown) => void
 
 /** How long a server may be silent until the connection counts as lost, and whether there are other servers. */
@@ -12,8 +12,8 @@ export interface Silence {
 }
 
 /**
- * A connection to a server that one caller uses at a time. It sends one command at a time, by the driver's documented interface: proxies
- * that read the protocol, such as MySQL Router, break when a second command arrives before the answer to the first.
+ * A connection to a server, for one caller at a time. It sends one command at a time, by the driver's documented interface: proxies that
+ * read the protocol, such as MySQL Router, break when a second command arrives before the answer to the first.
  */
 export class Connection {
   readonly #driver: PoolConnection
@@ -25,14 +25,14 @@ export class Connection {
     this.#silence = silence
   }
 
-  /** Why the server cannot be used at this time; null if it can be. */
+  /** Why the server cannot be used now; null if it can. */
   get refusal(): 'unusable' | 'silent' | null {
     return this.#refusal
   }
 
   /**
-   * Sends a statement, as a prepared one: that costs the server and the driver least. Where a list is among the parameters, the text
-   * depends on its length, and the driver writes the values into it.
+   * Sends a prepared statement, which costs the server and the driver least. With a list among the parameters the text depends on the
+   * length of the list, so the driver writes the values into the text instead.
    */
   readonly send: Send = async (sql, params) => {
     if (params.some((value) => Array.isArray(value))) return this.#sendAsText(sql, params)
@@ -46,17 +46,17 @@ export class Connection {
     }
   }
 
-  /** Sends a command about the session or a transaction, which is never prepared. */
+  /** Sends a command about the session or a transaction. It is never prepared. */
   async command(sql: string): Promise<unknown> {
     return this.#sendAsText(sql, [])
   }
 
-  /** Returns it to the driver's pool. */
+  /** Returns the connection to the driver's pool. */
   release(): void {
     this.#driver.release()
   }
 
-  /** Ends it; what is open on the server is rolled back. */
+  /** Ends the connection; the server rolls back an open transaction. */
   destroy(): void {
     this.#driver.destroy()
   }
@@ -82,10 +82,10 @@ export class Connection {
   }
 }
 
-/** Read once: the package looks the file up at each `mysql.TypedParameter`. */
+/** Read once, because the package requires a file at each access of `mysql.TypedParameter`. */
 const { LONGLONG } = mysql.TypedParameter
 
-/** The driver sends every number as a float, which no LIMIT takes. */
+/** The driver sends every number as a float, but LIMIT requires an integer. */
 function bound(value: Param | undefined): Exclude<Param, readonly Param[]> | TypedParameterValue {
   if (value === undefined) throw new Error('a value of a statement is undefined')
   return Number.isInteger(value) ? LONGLONG(value as number) : (value as Exclude<Param, readonly Param[]>)

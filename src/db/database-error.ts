@@ -1,18 +1,18 @@
-/** The server is read-only (a secondary, a primary that was demoted) or takes no ordinary callers (offline_mode). Another one may be usable. */
+/** The server is read-only (a secondary, a demoted primary) or in offline_mode. Another one may be usable. */
 const UNUSABLE_ERRNO = new Set([1290, 1836, 3032])
-/** A command that the server does not know; of a Galera node without a majority, every command. */
+/** The server does not know the command. A Galera node without a majority answers this to every command. */
 const UNKNOWN_COMMAND = 1047
-/** Conflicts: the server took the transaction back. The last six are of TiDB; 1412: the table was changed meanwhile. */
+/** Conflicts: the server rolled the transaction back. 1412: the table was changed. The last five are TiDB's. */
 const CONFLICTS = [1213, 1205, 1020, 1180, 1412, 8002, 8005, 9007, 8022, 8028]
-/** Somebody ended the statement (1317), or the connection. */
+/** The statement (1317) or the connection was killed. */
 const KILLED = [1317, 1053, 1927, 2006, 2013, 3169, 4031]
 /** The server has no connection left. */
 const NO_CONNECTION_LEFT = 1040
-/** A group that cannot agree on a transaction now: conflicts, and members that wait for each other. */
+/** Group Replication could not certify the transaction. */
 const GROUP_REFUSALS = [3100, 3101, 3797, 3798, 3799]
-/** Errors after which the whole work is run again, whether or not it took place (DECISIONS 4). */
+/** Errors after which the whole work runs again, whether or not it took place (DECISIONS 4). */
 const RETRYABLE_ERRNO = new Set([...UNUSABLE_ERRNO, ...CONFLICTS, ...KILLED, NO_CONNECTION_LEFT, ...GROUP_REFUSALS])
-/** The server ended a statement that took too long, which it would again: MySQL's number, and MariaDB's. */
+/** The statement exceeded the server's deadline, and would again: MySQL's number, and MariaDB's. */
 const TOO_SLOW_ERRNO = new Set([3024, 1969])
 const RETRYABLE_CODE = new Set([
   'PROTOCOL_CONNECTION_LOST',
@@ -24,13 +24,10 @@ const RETRYABLE_CODE = new Set([
   'ENOENT',
   'ETIMEDOUT',
 ])
-/**
- * The server prepares no more statements (its `max_prepared_stmt_count` is for all its clients), or has forgotten this one: nothing was
- * run.
- */
+/** The server reached `max_prepared_stmt_count`, which all clients share, or has dropped this statement. It ran nothing. */
 const NOT_PREPARED_ERRNO = new Set([1461, 1615, 1243])
 
-/** An answer to COMMIT was an error, or did not come: whether the transaction was committed is unknown. */
+/** COMMIT failed or got no answer: whether the transaction was committed is unknown. */
 export class UnknownCommit extends Error {
   override readonly name = 'UnknownCommit'
 
@@ -39,7 +36,7 @@ export class UnknownCommit extends Error {
   }
 }
 
-/** Whether the whole work may succeed when it is run again from its first line. */
+/** Whether the whole work may succeed if it runs again from its first line. */
 export function isRetryable(error: unknown): boolean {
   if (error instanceof UnknownCommit || isWithoutMajority(error)) return true
   const { errno, code, isFatal } = detailsOf(error)
@@ -48,12 +45,12 @@ export function isRetryable(error: unknown): boolean {
   return code === undefined ? isFatal : RETRYABLE_CODE.has(code)
 }
 
-/** An error after which the whole work is run again, as after a deadlock. */
+/** Makes an error after which the whole work runs again, as after a deadlock. */
 export function retryable(message: string, errno = 1213): Error {
   return Object.assign(new Error(message), { errno })
 }
 
-/** Whether the server is unusable now, while another one of its cluster may be usable. */
+/** Whether the server is unusable now. Another one of its cluster may be usable. */
 export function isServerUnusable(error: unknown): boolean {
   return isWithoutMajority(error) || UNUSABLE_ERRNO.has(detailsOf(error).errno ?? 0)
 }
@@ -62,12 +59,12 @@ function isWithoutMajority(error: unknown): boolean {
   return error instanceof Error && error.message.includes('WSREP') && detailsOf(error).errno === UNKNOWN_COMMAND
 }
 
-/** Whether nothing was run because the server could not prepare the statement. */
+/** Whether the server could not prepare the statement, and so ran nothing. */
 export function isNotPrepared(error: unknown): boolean {
   return NOT_PREPARED_ERRNO.has(detailsOf(error).errno ?? 0)
 }
 
-/** An error that `isRetryable` takes for a lost connection. */
+/** Makes an error that `isRetryable` treats like a lost connection. */
 export function timedOut(message: string): Error {
   return Object.assign(new Error(message), { code: 'ETIMEDOUT', fatal: true })
 }
@@ -88,7 +85,7 @@ export function isDatabaseBusy(error: unknown): boolean {
   return isRetryable(error) && (isFatal || (errno !== undefined && errno > 0))
 }
 
-/** Whether a unique key refused a row (1062): of all errors, the one after which a transaction goes on, without that statement. */
+/** Whether a unique key refused a row (1062). It is the only error after which a transaction continues, without that statement. */
 export function isAnyDuplicate(error: unknown): boolean {
   return detailsOf(error).errno === 1062
 }

@@ -4,13 +4,13 @@ import type { Queries } from './queries.ts'
 import { shape } from './table.ts'
 
 /**
- * The current time by the database's clock, which all daemons share. Leases and due times of queues use it, so that a machine whose clock
- * is wrong neither takes over work that is under way nor postpones work. Costs a round trip.
+ * The current time by the database's clock, which all daemons share. Leases and due times of queues use it, so that a machine with a
+ * wrong clock neither takes over running work nor postpones work. Costs a round trip.
  */
 export async function databaseNow({ clock }: { readonly clock: Clock }, db: Queries): Promise<RealTime> {
   if (clock.database) return clock.database.now()
   const row = await db.one(shape({ now: realTime() }), 'SELECT UTC_TIMESTAMP(3) AS now')
-  if (!row) throw new Error('the database did not return its time')
+  if (!row) throw new Error('the database returned no time')
   return row.now
 }
 

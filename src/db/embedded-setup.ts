@@ -4,7 +4,7 @@ import { accessSync, chmodSync, constants, lstatSync, mkdirSync, realpathSync } 
 import { delimiter, join } from 'node:path'
 import { childEnvironment } from '#config.ts'
 
-/** What the supervisor needs; paths are absolute. */
+/** Settings of the supervisor. Paths are absolute. */
 export interface EmbeddedSetup {
   readonly dataDirectory: string
   readonly temporaryDirectory: string
@@ -24,7 +24,7 @@ export const EMBEDDED_DATABASE = 'paygate'
 
 /** The kernel's limit on the path of a UNIX socket is 107 bytes on Linux, 103 elsewhere. */
 const MAX_SOCKET_PATH_BYTES = 103
-/** Version 0.1.0 uses this name, and its processes may be running during an upgrade. */
+/** Version 0.1.0 uses this name, and its processes may still run during an upgrade. */
 const SUPERVISOR_SOCKET = 'keeper.sock'
 const SYSTEM_DIRECTORIES = [
   '/usr/sbin',
@@ -47,6 +47,7 @@ const SERVER_FLAGS = [
   '--transaction-isolation=READ-COMMITTED',
   '--innodb-flush-log-at-trx-commit=1',
   '--innodb-buffer-pool-size=32M',
+  // With 16M the server wrote the same pages again and again, a fifth of what a webhook delivery cost it.
   '--loose-innodb-log-file-size=64M',
   '--innodb-buffer-pool-dump-at-shutdown=OFF',
   '--innodb-buffer-pool-load-at-startup=OFF',
@@ -57,7 +58,7 @@ const SERVER_FLAGS = [
 
 /**
  * Creates the directories of the embedded server (mode 0700) and returns how to run it. Two spellings of one home give the same result.
- * Throws an error with the command to install a server if `directories` hold none.
+ * Throws an error with the install command if `directories` hold no server.
  */
 export function embeddedSetup(home: string, directories: readonly string[] = programDirectories()): EmbeddedSetup {
   const server = findServer(directories)
@@ -101,7 +102,7 @@ function findServer(directories: readonly string[]): ServerProgram {
   const program = findProgram('mariadbd', directories) ?? findProgram('mysqld', directories)
   if (!program) {
     throw new Error(
-      'the embedded database needs a MariaDB or MySQL server program (mariadbd or mysqld), and there is none on this machine: ' +
+      'the embedded database needs a MariaDB or MySQL server program (mariadbd or mysqld), and this machine has none: ' +
         'apt-get install mariadb-server-core mariadb-client-core, or set BILLING_DATABASE_URL to the database of a server',
     )
   }
@@ -109,7 +110,7 @@ function findServer(directories: readonly string[]): ServerProgram {
   const install = findProgram('mariadb-install-db', directories) ?? findProgram('mysql_install_db', directories)
   if (!install) {
     throw new Error(
-      `${program} is there, but mariadb-install-db is not: apt-get install mariadb-server-core mariadb-client-core`,
+      `found ${program}, but not mariadb-install-db: apt-get install mariadb-server-core mariadb-client-core`,
     )
   }
   return {
@@ -125,7 +126,7 @@ function isMariaDb(program: string): boolean {
   )
 }
 
-/** PATH, and the directories of servers that an ordinary user's PATH lacks. */
+/** PATH, and the usual directories of servers that an ordinary user's PATH lacks. */
 function programDirectories(): string[] {
   const onPath = (childEnvironment({})['PATH'] ?? '').split(delimiter)
   return [...onPath.filter((directory) => directory !== ''), ...SYSTEM_DIRECTORIES]
@@ -145,7 +146,7 @@ export function findProgram(name: string, directories: readonly string[] = progr
   return null
 }
 
-/** The directory itself if a socket's path fits, else a short one in /tmp. */
+/** The directory itself if a socket's path fits the kernel's limit, else a short one in /tmp. */
 function socketDirectory(directory: string): string {
   if (Buffer.byteLength(join(directory, SUPERVISOR_SOCKET)) <= MAX_SOCKET_PATH_BYTES) return directory
   const name = createHash('sha256').update(directory).digest('hex').slice(0, 16)
@@ -153,12 +154,12 @@ function socketDirectory(directory: string): string {
   return privateDirectory(`/tmp/paygate-${process.getuid?.() ?? 0}-${name}`)
 }
 
-/** Creates the directory if needed, and makes sure that it is ours and closed to others: whoever can enter it owns the database. */
+/** Creates the directory if needed. Throws unless this user owns it: whoever can enter it controls the database. */
 function privateDirectory(path: string): string {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const found = lstatSync(path)
   if (!found.isDirectory() || (process.getuid !== undefined && found.uid !== process.getuid())) {
-    throw new Error(`${path} is not a directory of this user: move it away`)
+    throw new Error(`${path} is not a directory that this user owns: move it away`)
   }
   chmodSync(path, 0o700)
   return path

@@ -13,7 +13,7 @@ export interface EmbeddedDatabase {
   readonly release: () => Promise<void>
 }
 
-/** Generous, because a server that was killed recovers first. */
+/** Generous, because a killed server recovers first. */
 const START_DEADLINE_MS = 120_000
 const POLL_MS = 20
 const HEAL_DELAY_MS = 100
@@ -23,10 +23,10 @@ const SUPERVISOR = fileURLToPath(import.meta.resolve('./supervisor.ts'))
  * Starts, or joins, the private MariaDB or MySQL server under `<home>/database`.
  *
  * All processes and threads of one home share one server. A supervisor, a process of its own (`supervisor.ts`), starts the server and
- * stops it after its last user: each user holds a connection to the supervisor, which the kernel closes even if the user is killed. A
- * server that dies, or whose supervisor dies, is restarted for the remaining users; until then their queries fail.
+ * stops it after its last user. Each user holds a connection to the supervisor, which the kernel closes even if the user is killed. If the
+ * server or the supervisor dies, the remaining users start a new one; until then their queries fail.
  *
- * Throws an error that says what to install if no server program is there, and with the end of the server's log where it does not start.
+ * Throws an error that says what to install if there is no server program, or with the end of the server's log if it does not start.
  */
 export async function startEmbedded(home: string): Promise<EmbeddedDatabase> {
   const setup = embeddedSetup(home)
@@ -51,7 +51,7 @@ function keepConnected(setup: EmbeddedSetup, first: Socket): { release(): void }
       return
     }
     current = socket
-    // A use that is never released must not keep its process alive.
+    // A process that never releases its use must still be able to end.
     socket.unref()
     socket.once('close', () => void reconnect())
   }
@@ -75,10 +75,10 @@ function keepConnected(setup: EmbeddedSetup, first: Socket): { release(): void }
   }
 }
 
-/** A connection to a supervisor whose server takes connections. Starts the supervisor if there is none. */
+/** Connects to a supervisor whose server accepts connections. Starts the supervisor if there is none. */
 async function acquire(setup: EmbeddedSetup): Promise<Socket> {
   const deadline = performance.now() + START_DEADLINE_MS
-  // Started before the first await: modules that the caller loads meanwhile may block the event loop.
+  // Started before the first await, because the caller's imports may block the event loop.
   let supervisor = existsSync(setup.supervisorSocket) ? null : startSupervisor(setup)
   while (performance.now() < deadline) {
     const socket = await connect(setup.supervisorSocket)
@@ -87,7 +87,7 @@ async function acquire(setup: EmbeddedSetup): Promise<Socket> {
       if (answer === READY) return socket
       socket.destroy()
       if (answer) throw new Error(`the embedded database does not start: ${answer}`)
-      // The supervisor was about to end: the next one is started below.
+      // The supervisor was about to end: the next iteration starts another one.
     } else if (supervisor === null) {
       supervisor = startSupervisor(setup)
     } else if (supervisor.exitCode !== null || supervisor.signalCode !== null) {
@@ -102,8 +102,8 @@ async function acquire(setup: EmbeddedSetup): Promise<Socket> {
 }
 
 /**
- * The supervisor runs under a file lock, which the kernel gives to one process and releases at its death: of supervisors that start
- * together, one remains. It belongs to no terminal and to no user's process group, so that it outlives the process that started it.
+ * Starts the supervisor under a file lock, which the kernel grants to one process and releases at its death: of several supervisors, one
+ * remains. It has its own session and process group, so that it outlives the process that started it.
  */
 function startSupervisor(setup: EmbeddedSetup): ChildProcess {
   const flock = findProgram('flock')
@@ -116,7 +116,7 @@ function startSupervisor(setup: EmbeddedSetup): ChildProcess {
       ...['--nonblock', '--no-fork', '--conflict-exit-code', String(ALREADY_SUPERVISED), setup.lockFile],
       ...[process.execPath, SUPERVISOR, JSON.stringify(setup), setpriv ?? ''],
     ],
-    // Only what a server needs: the settings in our environment hold secrets.
+    // A minimal environment, because ours contains secrets.
     {
       detached: true,
       stdio: ['ignore', log, log],
@@ -130,18 +130,18 @@ function startSupervisor(setup: EmbeddedSetup): ChildProcess {
   return supervisor
 }
 
-/** Saves the supervisor from loading what strips the types from its source. */
+/** The cache of stripped sources, so that the supervisor starts quickly. */
 function compileCache(): Record<string, string> {
   const folder = childEnvironment({})['NODE_COMPILE_CACHE']
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: folder }
 }
 
-/** A connection, or null if nobody listens. */
+/** Connects; null if nobody listens. */
 async function connect(path: string): Promise<Socket | null> {
   const { promise, resolve } = Promise.withResolvers<Socket | null>()
   const socket = createConnection(path)
   socket.once('connect', () => resolve(socket))
-  // Stays, since a later error without a listener would throw; 'close' follows it.
+  // Kept for good: a later error without a listener would throw. 'close' follows it.
   socket.on('error', () => resolve(null))
   return promise
 }

@@ -5,14 +5,14 @@ import { readClusterNode, type ClusterNode } from './cluster.ts'
 import { CONNECT_TIMEOUT_MS, parseDatabaseUrl, type Target } from './connect.ts'
 import { nameOf } from './servers.ts'
 
-/** A server of `BILLING_DATABASE_URL` as it answers now: as a cluster's node, as none (null), or not at all. */
+/** The state of a server of `BILLING_DATABASE_URL`. `node` is null outside a cluster, `failure` is null if it answered. */
 export interface ServerReport {
   readonly place: string
   readonly node: ClusterNode | null
   readonly failure: string | null
 }
 
-/** Asks each server of the address by a connection of its own. */
+/** Asks each server over a new connection. */
 export async function inspectServers(databaseUrl: string): Promise<ServerReport[]> {
   return Promise.all(
     parseDatabaseUrl(databaseUrl).map(async (target) => {

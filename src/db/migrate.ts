@@ -26,10 +26,10 @@ async function loadMigration(file: string): Promise<new () => Migration> {
 
 const NO_SUCH_TABLE = 1146
 
-/** What a database has of migrations. */
+/** What a database records about its migrations. */
 interface Bookkeeping {
   readonly applied: ReadonlySet<string>
-  /** Whether the table of version 0.1 is still there. */
+  /** Whether the table of version 0.1 still exists. */
   readonly isOld: boolean
 }
 
@@ -48,7 +48,7 @@ async function readBookkeeping(db: Readable): Promise<Bookkeeping> {
       isOld: tables.some(({ name }) => name === 'schema_migrations'),
     }
   } catch (error) {
-    // Another process has just taken it over.
+    // Another process has just replaced the old table.
     if ((error as { errno?: unknown }).errno === NO_SUCH_TABLE) return readBookkeeping(db)
     throw error
   }
@@ -64,8 +64,8 @@ export async function pendingMigrations(db: Readable, migrations: Migrations = M
 }
 
 /**
- * Brings the schema up to date; returns the names of the migrations that this call applied. Of several processes that run it at once,
- * one migrates under a lease and the others wait. The lease of a process that died expires after 15 s.
+ * Brings the schema up to date; returns the names of the migrations that this call applied. If several processes call it at once, one
+ * migrates under a lease and the others wait. The lease of a dead process expires after 15 s.
  */
 export async function runMigrations(
   db: Readable & { readonly targets: readonly ConnectionOptions[] },
@@ -95,19 +95,19 @@ async function isUpToDate(db: Readable, migrations: Migrations): Promise<boolean
   return !bookkeeping.isOld && missingFrom(bookkeeping, migrations).length === 0
 }
 
-/** With RSU the other nodes of a cluster would record a migration as applied without getting it. */
+/** With RSU, the other nodes of a cluster would record a migration as applied without applying it. */
 async function refuseRollingUpgrade(runner: QueryRunner): Promise<void> {
   const node = await readClusterNode((sql) => runner.query(sql) as Promise<unknown[]>)
   if (node && node.schemaMethod !== 'TOI')
     throw new Error(
-      `wsrep_osu_method of this node is ${node.schemaMethod}, so that it alone would be migrated: SET GLOBAL wsrep_osu_method = 'TOI', then run migrate again`,
+      `wsrep_osu_method of this node is ${node.schemaMethod}, which migrates this node alone: SET GLOBAL wsrep_osu_method = 'TOI', then run migrate again`,
     )
 }
 
-/** Copies what version 0.1 recorded in a table of its own; one that was cut short is completed. */
+/** Copies the records of version 0.1 from its own table, and drops that table. Completes a copy that was interrupted. */
 async function takeOver(executor: MigrationExecutor, runner: QueryRunner): Promise<void> {
   if (!(await runner.hasTable('schema_migrations'))) return
-  // Makes the table `migrations`, too.
+  // Also creates the table `migrations`.
   await executor.showMigrations()
   const copied = new Set((await executor.getExecutedMigrations()).map(({ name }) => name))
   const recorded: unknown = await runner.query('SELECT name FROM schema_migrations ORDER BY RIGHT(name, 13)')

@@ -9,8 +9,8 @@ const POLL_MS = 100
 const NO_SUCH_COLUMN = 1054
 
 /**
- * Does the work while no other process does. Waits for the lease; null if another process has made the work unnecessary meanwhile. Before
- * each step the work calls `renew`, which throws if the lease is lost.
+ * Runs the work under a lease, which only one process holds. Waits for the lease; returns null if another process has made the work
+ * unnecessary. The work calls `renew` before each step; it throws if the lease is lost.
  */
 export async function underLease<T>(
   keeper: QueryRunner,
@@ -23,11 +23,11 @@ export async function underLease<T>(
     if (await isUnnecessary()) return null
     await delay(POLL_MS)
   }
-  // For a step that takes longer than the lease.
+  // A step may take longer than the lease.
   const renewal = setInterval(() => void takeLease(keeper, token).catch(() => false), RENEW_MS)
   try {
     return await work(async () => {
-      if (!(await takeLease(keeper, token))) throw new Error('another process took over the migration: run it again')
+      if (!(await takeLease(keeper, token))) throw new Error('another process took over the migration: run billing-cli migrate again')
     })
   } finally {
     clearInterval(renewal)
@@ -47,7 +47,7 @@ async function createLease(keeper: QueryRunner): Promise<void> {
   await insertedNew('PRIMARY', keeper.query('INSERT INTO schema_lease (id) VALUES (1)'))
 }
 
-/** Without this column version 0.1 fails; it would apply all of its migrations again, since it does not know where they are recorded. */
+/** Makes version 0.1 fail, which needs this column: it would apply all of its migrations again, because it does not know the new table. */
 async function refuseVersion01(keeper: QueryRunner): Promise<void> {
   try {
     await keeper.query('ALTER TABLE schema_lease CHANGE token holder VARCHAR(64) NULL')

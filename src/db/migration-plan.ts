@@ -4,10 +4,10 @@ import { MIGRATIONS, pendingMigrations, type Migrations } from './migrate.ts'
 import type { Queries } from './queries.ts'
 import { shape } from './table.ts'
 
-/** A migration that the database has not seen, and what it does to the rows that are there. */
+/** A pending migration, and what it does to existing rows. */
 export interface PlannedMigration {
   readonly name: string
-  /** Tables without rows are left out. */
+  /** Only tables that have rows. */
   readonly tables: readonly PlannedWork[]
 }
 

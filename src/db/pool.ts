@@ -4,14 +4,14 @@ import { timedOut } from './database-error.ts'
 import type { Send } from './queries.ts'
 import type { Server, Servers } from './servers.ts'
 
-/** How many connections callers use, and how many callers wait for one. */
+/** How many connections are in use, and how many callers wait for one. */
 export interface PoolCounts {
   readonly limit: number
   readonly used: number
   readonly waiting: number
 }
 
-/** How long a caller waits for a connection. */
+/** Maximum wait for a connection. */
 const WAIT_MS = 10_000
 
 interface Waiter {
@@ -20,8 +20,8 @@ interface Waiter {
 }
 
 /**
- * The connections of a process, or of a thread, to the server in use. Callers beyond the limit wait in the order in which they came. Each
- * caller tries every server once.
+ * The connections of one thread to the current server. Callers beyond the limit wait in order of arrival. Each caller tries every server
+ * once.
  */
 export class ConnectionPool {
   readonly #servers: Servers
@@ -40,33 +40,33 @@ export class ConnectionPool {
     return { limit: this.#limit, used: this.#used, waiting: this.#waiting.length }
   }
 
-  /** Calls `listener` each time that a connection has become free and nobody waits for it. */
+  /** Calls `listener` whenever a connection becomes free and no caller waits for it. */
   onRelease(listener: () => void): void {
     this.#onRelease.push(listener)
   }
 
-  /** A connection for one caller, who gives it back by `release` or `destroy`. */
+  /** Takes a connection for one caller, which must end with `release` or `destroy`. */
   async take(): Promise<Connection> {
-    await this.#permission()
+    await this.#waitForSlot()
     try {
       return await this.#connect()
     } catch (error) {
-      this.#passOn()
+      this.#freeSlot()
       throw error
     }
   }
 
-  /** Gives a connection back on which nothing is open. */
+  /** Returns a connection without an open transaction. */
   release(connection: Connection): void {
     this.#giveBack(connection, true)
   }
 
-  /** Ends a connection whose state is unknown; the server rolls back what is open. */
+  /** Ends a connection whose state is unknown; the server rolls back an open transaction. */
   destroy(connection: Connection): void {
     this.#giveBack(connection, false)
   }
 
-  /** Sends a statement by itself, on a connection that is free. */
+  /** Sends one statement on a free connection. */
   readonly send: Send = async (sql, params) => {
     const connection = await this.take()
     try {
@@ -99,15 +99,15 @@ export class ConnectionPool {
 
   #giveBack(connection: Connection, isReusable: boolean): void {
     const server = this.#servedBy.get(connection)
-    if (!server) throw new Error('a connection was given back twice')
+    if (!server) throw new Error('a connection was returned twice')
     this.#servedBy.delete(connection)
     if (connection.refusal !== null) this.#servers.leave(server)
     server.giveBack(connection, isReusable)
-    this.#passOn()
+    this.#freeSlot()
   }
 
-  /** Resolves when the caller may use one of the connections. */
-  #permission(): Promise<void> | void {
+  /** Resolves when the caller may use a connection. */
+  #waitForSlot(): Promise<void> | void {
     if (this.#used < this.#limit) {
       this.#used += 1
       return
@@ -124,8 +124,8 @@ export class ConnectionPool {
     })
   }
 
-  /** The next caller may use a connection. */
-  #passOn(): void {
+  /** Lets the next caller use a connection. */
+  #freeSlot(): void {
     const next = this.#waiting.shift()
     if (next) {
       clearTimeout(next.deadline)
@@ -137,9 +137,9 @@ export class ConnectionPool {
   }
 }
 
-/** Keeps the code of the last server's error, which decides about a retry. */
+/** Keeps the code of the last server's error, because it decides whether to retry. */
 function noServer(failures: readonly string[], { code, errno, fatal }: Error & Partial<QueryError>): Error {
-  return Object.assign(new Error(`no server of BILLING_DATABASE_URL serves: ${failures.join('; ')}`), {
+  return Object.assign(new Error(`no server of BILLING_DATABASE_URL is usable: ${failures.join('; ')}`), {
     code,
     errno,
     fatal,

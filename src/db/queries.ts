@@ -1,49 +1,52 @@
 import type { Source, Table } from './table.ts'
 
-/** A value of a statement's `?`. A list stands for the values of an `IN (?)`, or, of lists, for the rows of a `VALUES ?`. */
+/** The value of a `?`. A list gives the values of an `IN (?)`; a list of lists gives the rows of a `VALUES ?`. */
 export type Param = string | number | boolean | Date | Buffer | null | readonly Param[]
 
-/** What the server answers to a statement that changes something. */
+/** The server's answer to a statement that changes rows. */
 export interface Changed {
-  /** Rows that the WHERE found, changed or not. */
+  /** Rows that matched the WHERE, changed or not. */
   readonly affectedRows: number
   readonly insertId: number | string
 }
 
-/** The only interface to the database: statements on the pool (`ctx.db`), or on the one connection of a transaction (`tx`). */
+/** The only interface to the database: statements on the pool (`ctx.db`), or on the connection of a transaction (`tx`). */
 export interface Queries {
   /** The first row, or null. */
   one<R>(source: Source<R>, text: string, params?: readonly Param[]): Promise<R | null>
   all<R>(source: Source<R>, text: string, params?: readonly Param[]): Promise<R[]>
-  /** How many rows there are. */
+  /** The number of matching rows. */
   count<R>(table: Table<R>, text: string, params?: readonly Param[]): Promise<number>
-  /** Runs a statement that changes rows; returns how many its WHERE found. */
+  /** Runs a statement that changes rows; returns how many matched its WHERE. */
   run(sql: string, params?: readonly Param[]): Promise<number>
   /**
-   * Adds 1 to a counter of the one row that is as `where` says, which locks the row until the transaction ends; returns its id, null if
-   * there is no such row.
+   * Adds 1 to a counter of the row that matches `where`, which locks the row until the transaction ends. Returns its id; null if no row
+   * matches.
    */
   bump<R extends object>(table: Table<R>, counter: keyof NoInfer<R>, where: Where<NoInfer<R>>): Promise<number | null>
-  /** Returns the new row's id; 0 if the table generates none. `sql` replaces the `?` of some values: `{ dueAt: 'LEAST(?, …)' }`; a value whose expression has none is not sent. */
+  /**
+   * Inserts a row; returns its id, 0 if the table generates none. `sql` replaces the `?` of some columns: `{ dueAt: 'LEAST(?, …)' }`. A
+   * value whose expression has no `?` is not sent.
+   */
   insert<R extends object>(
     table: Table<R>,
     row: Omit<NoInfer<R>, 'id'>,
     sql?: { readonly [K in keyof NoInfer<R>]?: string },
   ): Promise<number>
-  /** As `insert`, for a few rows where `sql` is given: each number of rows is a statement of its own. */
+  /** Inserts several rows. With `sql`, pass few rows: each number of rows is another prepared statement. */
   insertAll<R extends object>(
     table: Table<R>,
     rows: readonly Omit<NoInfer<R>, 'id'>[],
     sql?: { readonly [K in keyof NoInfer<R>]?: string },
   ): Promise<void>
-  /** Changes the rows that are as `where` says; returns how many there are. */
+  /** Changes the rows that match `where`; returns how many matched. */
   update<R extends object>(table: Table<R>, where: Where<NoInfer<R>>, changes: Partial<NoInfer<R>>): Promise<number>
 }
 
-/** What rows must equal: a value; one of a list, where an empty list matches no row; or null. */
+/** The values that rows must have: a value, null, or any of a list. An empty list matches no row. */
 export type Where<R> = { readonly [K in keyof R]?: R[K] | readonly R[K][] }
 
-/** Sends one statement: rows of a SELECT, `Changed` of any other. */
+/** Sends one statement; resolves with the rows of a SELECT, or `Changed`. */
 export type Send = (sql: string, params: readonly Param[]) => Promise<unknown>
 
 export function queriesOver(send: Send): Queries {
@@ -59,7 +62,7 @@ export function queriesOver(send: Send): Queries {
     bump: async (table, counter, where) => {
       const { text, values } = conditionsOf(table, where)
       const column = table.columnOf(counter as string)
-      // The id comes with the answer, so that the row is not read again.
+      // LAST_INSERT_ID returns the id with the answer, which saves a read.
       const sql = `UPDATE ${table.name} SET ${column} = ${column} + 1, id = LAST_INSERT_ID(id) WHERE ${text}`
       const changed = (await send(sql, values)) as Changed
       return changed.affectedRows === 0 ? null : insertedId(changed)
@@ -92,7 +95,7 @@ export function queriesOver(send: Send): Queries {
   }
 }
 
-/** What stands in the place of a property's `?`. */
+/** SQL expressions that replace the `?` of properties. */
 type Expressions = Readonly<Partial<Record<string, string>>>
 
 /** A statement and the values of its `?`. */
@@ -111,7 +114,7 @@ function insertOf<R>(table: Table<R>, row: object, sql: Expressions = {}): Fille
   }
 }
 
-/** Null if no row can be so. */
+/** Null if no row can match. */
 function updateOf<R>(table: Table<R>, where: Where<R>, changes: object): Filled | null {
   const set = valuesOf(table, changes)
   if (set.properties.length === 0) throw new Error(`an update of ${table.name} changes nothing`)
@@ -144,11 +147,11 @@ type Encode = <R>(table: Table<R>, property: string, value: unknown) => unknown
 
 const encodeValue: Encode = (table, property, value) => table.encode(property, value)
 
-/** Of a list, each of its values. */
+/** Encodes a value, or each value of a list. */
 const encodeSought: Encode = (table, property, value) =>
   Array.isArray(value) ? value.map((each) => table.encode(property, each)) : table.encode(property, value)
 
-/** The properties that are given, and their values as the driver takes them. */
+/** The defined properties, and their values in the driver's form. */
 function valuesOf<R>(
   table: Table<R>,
   row: object,

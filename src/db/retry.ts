@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isRetryable } from './database-error.ts'
 
-/** Longer than it takes to find the next node of a cluster. */
+/** Long enough to find the next node of a cluster. */
 const READ_AGAIN_MS = 2000
 const FIRST_DELAY_MS = 5
-/** On a cluster, callers that change one row conflict until one of them commits: longer pauses would only leave the row idle. */
+/** On a cluster, callers that change one row conflict until one commits. Longer pauses would leave the row idle. */
 const LONGEST_DELAY_MS = 400
 
 /**
- * Runs work again from its first line while it fails with a retryable error. No attempt begins later than `forMs` milliseconds after
- * the first; then the last error is thrown.
+ * Runs work again from its first line while it fails with a retryable error. After `forMs` milliseconds it throws the last error instead of
+ * beginning another attempt.
  */
 export async function retrying<T>(
   work: (attempt: number) => Promise<T>,
@@ -19,7 +19,7 @@ export async function retrying<T>(
   return retryUntil(work, performance.now() + forMs, onRetry)
 }
 
-/** Retries a read for 2 s after its first failure, for which a node that is cut off may take several seconds. */
+/** Retries a read for 2 s after its first failure. The failure itself may take a node that is cut off several seconds. */
 export async function readingAgain<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read()

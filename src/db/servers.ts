@@ -4,12 +4,12 @@ import { Connection, type Silence } from './connection.ts'
 /** Where a server listens. */
 export type ServerAddress = Readonly<Pick<PoolOptions, 'host' | 'port' | 'socketPath'>>
 
-/** A server's name for people. */
+/** A server's name in messages. */
 export function nameOf({ host, port, socketPath }: ServerAddress): string {
   return socketPath ?? `${host}:${port}`
 }
 
-/** Prepares a session of a new connection; rejects if the server cannot be used. */
+/** Prepares the session of a new connection. Rejects if the server cannot be used. */
 export type BeginSession = (connection: Connection) => Promise<void>
 
 export interface ServerOptions {
@@ -33,7 +33,7 @@ export class Server {
     this.#pool = createPool({ ...options.driver, ...address })
   }
 
-  /** A connection whose session is prepared. */
+  /** Opens or reuses a connection with a prepared session. */
   async connect(): Promise<Connection> {
     this.#used += 1
     try {
@@ -52,7 +52,7 @@ export class Server {
     this.#gaveBack()
   }
 
-  /** No further caller gets a connection to it; those in use end when they are given back. */
+  /** Stops handing out connections. Those in use end when callers return them. */
   leave(): void {
     this.#isLeft = true
     if (this.#used === 0) this.#pool.end(() => undefined)
@@ -89,7 +89,7 @@ export class Server {
   }
 }
 
-/** The servers of `BILLING_DATABASE_URL`: connections go to one of them until it fails, then to the next. */
+/** The servers of `BILLING_DATABASE_URL`: connections use one of them until it fails, then the next. */
 export class Servers {
   readonly #addresses: readonly ServerAddress[]
   readonly #options: ServerOptions
@@ -111,7 +111,7 @@ export class Servers {
     return this.#current
   }
 
-  /** Leaves a server with all its connections. Where several connections fail together, only the first moves on. */
+  /** Leaves a server and all its connections. If several connections fail together, only the first call has an effect. */
   leave(server: Server): void {
     if (server !== this.#current || this.count === 1) return
     server.leave()

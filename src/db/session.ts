@@ -7,14 +7,14 @@ const SQL_MODE = 'STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIV
 
 type Commanded = Pick<Connection, 'command'>
 
-/** Newer MariaDB servers give the variable as text. */
+/** Newer MariaDB servers return the variable as text. */
 export const IS_READ_ONLY = "CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF')"
 
 /**
- * Makes every session the same, whatever the server's defaults are: READ COMMITTED, in UTC, strict about values, with a deadline for a
- * lock and, unless `statementSeconds` is 0, for a statement. On a cluster, what was committed at any node before a read or a transaction begins is seen. Rejects if the
- * server cannot be used: with an error that is retried if it may be usable later, and, if there are others (`hasOthers`), if it is
- * read-only.
+ * Makes every session the same, whatever the server's defaults are: READ COMMITTED, in UTC, strict about values, with a deadline for locks
+ * and, unless `statementSeconds` is 0, for statements. On a cluster, reads and transactions see every commit of any node before them.
+ * Rejects if the server cannot be used, with a retryable error if it may be usable later. A read-only server is refused only if there are
+ * others (`hasOthers`).
  */
 export function sessionOf(statementSeconds: number, hasOthers: boolean): (connection: Commanded) => Promise<void> {
   return async (connection) => {
@@ -38,9 +38,9 @@ interface SessionState {
 const SESSION = `SELECT @@SESSION.sql_mode AS mode, @@SESSION.character_set_client AS charset, ${IS_READ_ONLY} AS isReadOnly`
 
 function refuseSession({ mode, charset, isReadOnly }: SessionState, hasOthers: boolean): void {
-  // The driver writes lists into the text of statements with backslashes, in UTF-8.
+  // The driver escapes lists with backslashes, in UTF-8.
   if (mode.includes('NO_BACKSLASH_ESCAPES'))
-    throw new Error('the database server keeps NO_BACKSLASH_ESCAPES in sql_mode: remove it')
+    throw new Error('the database server forces NO_BACKSLASH_ESCAPES in sql_mode: remove it')
   if (charset !== 'utf8mb4')
     throw new Error(
       `the database server reads statements as ${charset}, not utf8mb4: remove skip-character-set-client-handshake`,
@@ -55,7 +55,7 @@ function askOver(connection: Commanded): Ask {
   }
 }
 
-/** Version comments hold what only one family of servers knows. */
+/** The deadline is in version comments, because MariaDB and MySQL name it differently. Asking for the version would cost a round trip. */
 function sessionStatements(statementSeconds: number): string[] {
   const deadline = `/*M! , max_statement_time = ${statementSeconds} */ /*!50708 , max_execution_time = ${statementSeconds * 1000} */`
   return [

@@ -2,20 +2,20 @@ import type { Where } from './conditions.ts'
 import type { Param, Queries } from './queries.ts'
 import type { Table } from './table.ts'
 
-/** Reads the rows of several keys; returns the existing ones by the names of their keys. */
+/** Reads the rows of several keys; returns those that exist, by the names of their keys. */
 type ReadAll<Key, Row> = (db: Queries, keys: readonly Key[]) => Promise<ReadonlyMap<string, Row>>
 
-/** Runs a read on a connection, at once or when its turn comes. */
+/** Runs a read on a connection, at once or as soon as one is free. */
 type RunRead<Row> = (read: (db: Queries) => Promise<ReadonlyMap<string, Row>>) => Promise<ReadonlyMap<string, Row>>
 
-/** Maximum number of callers that one statement serves. */
+/** Maximum number of callers per statement. */
 export const MAX_CALLERS = 16
-/** The next read waits no longer for the current one, whose connection may hang. */
+/** Maximum wait of the next read for the current one, whose connection may hang. */
 const LONGEST_WAIT_MS = 20
 
 /**
- * A read of rows by key that concurrent callers share: those who come while one is under way are served by the next, a single statement
- * for all of them. It is not a cache: no caller gets a row from a read that began before the call.
+ * A read of rows by key that concurrent callers share. Callers that arrive during a read are served by the next one, with a single statement
+ * for all. It is not a cache: no caller gets a row from a read that began before the call.
  */
 export class SharedRead<Key, Row> {
   readonly #nameOf: (key: Key) => string
@@ -28,8 +28,8 @@ export class SharedRead<Key, Row> {
   }
 
   /**
-   * The row of the key, or null; callers that share it get the same object. Callers of one `group` on one database share reads; `run` gets
-   * that group a connection.
+   * The row of the key, or null. Callers of one `group` on one database share reads, and get the same object. `run` provides the group's
+   * connection.
    */
   async find(db: Queries, key: Key, group = '', run: RunRead<Row> = (read) => read(db)): Promise<Readonly<Row> | null> {
     let groups = this.#groups.get(db)
@@ -45,7 +45,7 @@ class Group<Key, Row> {
   readonly #readAll: ReadAll<Key, Row>
   readonly #run: RunRead<Row>
   #underWay = 0
-  /** The batch that still takes callers: its statement has not been sent. */
+  /** The batch that still accepts callers, because its statement has not been sent. */
   #open: Batch<Key, Row> | null = null
 
   constructor(readAll: ReadAll<Key, Row>, run: RunRead<Row>) {
@@ -75,7 +75,7 @@ class Group<Key, Row> {
     batch.rows.resolve(
       read.finally(() => {
         this.#underWay -= 1
-        // The read may have ended without a connection.
+        // The read may have failed without a connection.
         if (this.#open === batch) this.#open = null
         if (this.#open) this.#start(this.#open)
       }),
@@ -91,7 +91,7 @@ class Batch<Key, Row> {
   timer: NodeJS.Timeout | undefined
 }
 
-/** Rows by a column of text that is unique. */
+/** Reads rows by a unique text column. */
 export function rowsBy<R>(table: Table<R>, property: Extract<keyof R, string>): SharedRead<string, R> {
   const condition = `${table.columnOf(property)} = ?`
   return new SharedRead(

@@ -6,7 +6,7 @@ import { table, type Row } from './table.ts'
 /** The outcome of a job's run. */
 export type JobOutcome = 'done' | 'failed' | 'hung' | 'overdue' | 'out_of_memory' | 'ended'
 
-/** A run of a job, or its failure; `doctor` shows the last one of each job. */
+/** A run of a job, or its failure. `doctor` shows the last one of each job. */
 export const jobRuns = table('job_runs', {
   id: id(),
   job: exact('job', 64),
@@ -15,7 +15,7 @@ export const jobRuns = table('job_runs', {
   startedAt: realTime('started_at'),
   finishedAt: realTime('finished_at').nullable(),
   outcome: exact('outcome', 16).as<JobOutcome>().nullable(),
-  /** Counts of what was done, or why it failed. */
+  /** Counts of the work done, or the reason for the failure. */
   summary: json<object>('summary').nullable(),
 })
 export type JobRun = Row<typeof jobRuns>
@@ -24,12 +24,12 @@ export async function insertJobRun(db: Queries, row: Omit<JobRun, 'id'>): Promis
   await db.insert(jobRuns, row)
 }
 
-/** The last run of each job, whatever daemon it was in. */
+/** The last run of each job, in any daemon. */
 export async function listLastJobRuns(db: Queries): Promise<JobRun[]> {
   return db.all(jobRuns, 'WHERE id IN (SELECT MAX(id) FROM job_runs GROUP BY job)')
 }
 
-/** Removes those of the `limit` oldest runs that began before `before`; returns how many. */
+/** Removes runs that began before `before`, among the `limit` oldest; returns how many. */
 export async function deleteOldJobRuns(db: Queries, before: RealTime, limit: number): Promise<number> {
   const oldest = await db.all(jobRuns, 'ORDER BY id LIMIT ?', [limit])
   const ids = oldest.filter(({ startedAt }) => startedAt < before).map((run) => run.id)

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 
-/** The line that each user gets once the server takes connections; any other line is the reason why it does not. */
+/** The line that each user gets once the server accepts connections. Any other line is the reason why it does not. */
 export const READY = 'ready'
-/** The exit code where another supervisor holds the lock. */
+/** The exit code if another supervisor holds the lock. */
 export const ALREADY_SUPERVISED = 75
 
 const TAIL_LINES = 12

@@ -77,7 +77,7 @@ async function start(): Promise<void> {
   const startFile = join(databaseDirectory, 'start.sql')
   writeFileSync(startFile, setup.startStatements, { mode: 0o600 })
   serverProcess = run([...setup.server, `--init-file=${startFile}`])
-  // The supervisor ends with its server: its users notice and start another one.
+  // The supervisor ends with its server. Its users notice and start another one.
   serverProcess.once('exit', () => {
     if (isReady) void end(1)
   })
@@ -85,8 +85,7 @@ async function start(): Promise<void> {
 }
 
 /**
- * Ends the servers that a killed supervisor left behind, those that were creating a database by force. Ours are known by their data
- * directory.
+ * Ends the servers that a killed supervisor left behind; kills those that were creating a database. Their data directory identifies ours.
  */
 async function endLeftServers(): Promise<void> {
   const deadline = performance.now() + STOP_DEADLINE_MS
@@ -123,11 +122,11 @@ function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It ended in between.
+    // The process has ended.
   }
 }
 
-/** Creates the data directory beside its place and moves it there when complete: an interrupted start leaves no partial one. */
+/** Creates the data directory under another name and renames it when complete, so that an interrupted start leaves no partial one. */
 async function install(): Promise<void> {
   for (const left of readdirSync(databaseDirectory)) {
     if (left.startsWith(UNFINISHED)) rmSync(join(databaseDirectory, left), { recursive: true, force: true })
@@ -139,7 +138,7 @@ async function install(): Promise<void> {
   renameSync(made, setup.dataDirectory)
 }
 
-/** Starts a program that the kernel terminates when this process ends, for whatever reason. */
+/** Starts a program that the kernel terminates when this process ends for any reason. */
 function run(command: readonly string[]): ChildProcess {
   const log = openSync(setup.logFile, 'a', 0o600)
   const [program = '', ...parameters] = setpriv === '' ? command : [setpriv, '--pdeathsig', 'TERM', '--', ...command]
@@ -157,12 +156,12 @@ async function untilServerAnswers(server: ChildProcess): Promise<void> {
   const deadline = performance.now() + READY_DEADLINE_MS
   while (!(await answers())) {
     if (failed.signal.aborted) throw new Error(`the server ended at once:\n${logTail(setup.logFile)}`)
-    if (performance.now() > deadline) throw new Error(`the server does not answer:\n${logTail(setup.logFile)}`)
+    if (performance.now() > deadline) throw new Error(`the server did not answer in time:\n${logTail(setup.logFile)}`)
     await delay(POLL_MS)
   }
 }
 
-/** Whether the server sends its greeting: it listens before it is ready, and greets when it is. */
+/** Whether the server sends its greeting. It listens before it is ready, and greets when it is. */
 async function answers(): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const socket = createConnection(setup.serverSocket)
@@ -183,7 +182,7 @@ function stopWhenUnused(): void {
 async function end(code: number): Promise<void> {
   if (isEnding) return
   isEnding = true
-  // Removes the socket, so that a new user starts a new supervisor, which waits for the lock.
+  // Removes the socket, so that a new user starts a new supervisor. That one waits for the lock.
   listener.close()
   for (const user of users) user.destroy()
   if (serverProcess) await endServer(serverProcess)

@@ -13,7 +13,7 @@ export interface ColumnOptions {
 type Convert = (value: unknown) => unknown
 
 interface Codec {
-  /** Turns the driver's value into ours; absent if they are the same. Never called with null. */
+  /** Converts the driver's value to ours; absent if they are the same. Never called with null. */
   readonly decode?: Convert
   /** The reverse. Never called with null. */
   readonly encode?: Convert
@@ -48,18 +48,17 @@ export class Column<T> {
 type Columns = Readonly<Record<string, Column<unknown>>>
 type Values<C extends Columns> = { [K in keyof C]: C[K] extends Column<infer T> ? T : never }
 
-/** Where rows come from: it completes a statement, and decodes what the driver returns for it. */
+/** A source of rows. It completes a statement and decodes its rows. */
 export interface Source<R> {
   /** The whole statement. */
   statement(text: string): string
-  /** Converts a fresh row of the driver's in place. */
+  /** Converts a new row of the driver in place. */
   decode(row: Record<string, unknown>): R
 }
 
 /**
- * A table, defined once: the row type (`Row<typeof plans>`), the column list and the decoder come from it, and a test holds it against the
- * migrations.
- * As a `Source` it takes what follows the table's name: `all(plans, 'WHERE app_id = ?', [appId])`.
+ * A table, defined once. The row type (`Row<typeof plans>`), the column list and the decoder come from it, and a test compares it with the
+ * migrations. As a `Source` it takes the rest of the statement: `all(plans, 'WHERE app_id = ?', [appId])`.
  */
 export interface Table<R> extends Source<R> {
   readonly name: string
@@ -67,15 +66,15 @@ export interface Table<R> extends Source<R> {
   readonly columns: ReadonlyMap<string, string>
   /** How the database declares each property's column. */
   readonly options: Readonly<Record<string, ColumnOptions>>
-  /** The table under another name, for statements that join: `all(subscriptions.as('s'), 'JOIN apps a ON …')`. */
+  /** The table under an alias, for joins: `all(subscriptions.as('s'), 'JOIN apps a ON …')`. */
   as(alias: string): Source<R>
   /** As `as`, with columns of joined tables: `one(subscriptions.joined('s', { planCode: exact('p.code', 64) }), 'JOIN plans p …')`. */
   joined<E extends Columns>(alias: string, others: E): Source<R & Values<E>>
-  /** Some of the columns, for statements that join many tables: each column of a result costs server and driver over a microsecond. */
+  /** Some of the columns, for joins of many tables: each column of a result costs over a microsecond. */
   only<K extends Extract<keyof R, string>>(...properties: readonly K[]): Joinable<Pick<R, K>>
   /** The column of a property of the row. */
   columnOf(property: string): string
-  /** A value of the row as the driver takes it. */
+  /** Converts a value of the row to the driver's form. */
   encode(property: string, value: unknown): unknown
   /** Only for the type checker: the type of a row. */
   readonly row: R
@@ -127,7 +126,7 @@ export function table<C extends Columns>(name: string, columns: C): Table<Values
   return defined as Table<Values<C>>
 }
 
-/** The result of a statement that does not return whole rows of one table. The statement is given in full and aliases its columns to these names. */
+/** The result of a statement that does not return whole rows of one table. The statement is complete and aliases its columns to these names. */
 export function shape<C extends Columns>(columns: C): Source<Values<C>> {
   return { statement: (text) => text, decode: decoderOf(columns) as Source<Values<C>>['decode'] }
 }
@@ -136,12 +135,12 @@ const MAX_TEXTS = 100
 
 type Rows<T extends Tables> = { [K in keyof T]: ReturnType<T[K]['decode']> }
 type Tables = Readonly<Record<string, Joinable<unknown>>>
-/** What `joinedRows` needs of a table. */
+/** The part of a table that `joinedRows` needs. */
 type Joinable<R> = Pick<Table<R>, 'columns' | 'decode'>
 
 /**
- * Rows of several tables that one statement reads: `from` joins the tables, each under the name that its row has in the result. A row
- * of `optional` is null if its LEFT JOIN found none. `computed` are columns of the result whose names are expressions.
+ * Rows of several tables, read by one statement. `from` joins the tables, each under the name of its row in the result. A row of `optional`
+ * is null if its LEFT JOIN found none. `computed` has columns whose names are SQL expressions.
  */
 export function joinedRows<T extends Tables, O extends Tables, C extends Columns>(
   from: string,
@@ -179,13 +178,13 @@ export function joinedRows<T extends Tables, O extends Tables, C extends Columns
   }
 }
 
-/** Equal texts are the same string object, so that caches find them without comparing characters. */
+/** Returns the same string object for equal texts, so that caches find it without comparing characters. */
 function keptTexts(head: string): (rest: string) => string {
   const kept = new Map<string, string>()
   return (rest) => {
     let text = kept.get(rest)
     if (text === undefined) {
-      // Lists have many forms.
+      // Statements with lists have many texts.
       if (kept.size === MAX_TEXTS) kept.clear()
       kept.set(rest, (text = head + rest))
     }

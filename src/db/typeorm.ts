@@ -3,17 +3,17 @@ import { DataSource, MigrationExecutor, type QueryRunner } from 'typeorm'
 import type { Migration } from '#migrations/migration.ts'
 import { sessionOf } from './session.ts'
 
-/** What applies migrations: TypeORM on two connections of its own, to the first server that can be written. */
+/** Applies migrations: TypeORM with its own two connections, to the first server that accepts writes. */
 export interface Migrator {
   /** Applies migrations on `runner`, and records them in the table `migrations`. */
   readonly executor: MigrationExecutor
   readonly runner: QueryRunner
-  /** For the lease, which is renewed while a statement of `runner` takes its time. */
+  /** Renews the lease while a statement of `runner` runs. */
   readonly keeper: QueryRunner
   readonly close: () => Promise<void>
 }
 
-/** A change of the schema gives up if it cannot get at its table: it would hold up everyone behind it. */
+/** A change of the schema that waits longer for its table fails, because every later statement would wait behind it. */
 const METADATA_LOCK_WAIT_SECONDS = 30
 
 export async function openMigrator(
@@ -23,9 +23,9 @@ export async function openMigrator(
 ): Promise<Migrator> {
   const { database } = target ?? {}
   if (database?.includes('.'))
-    throw new Error(`the name of the database has a dot, which TypeORM takes for a separator: ${database}`)
+    throw new Error(`the name of the database must not contain a dot, which TypeORM treats as a separator: ${database}`)
   const source = new DataSource({
-    // MariaDB, too: the two types differ only where TypeORM makes the tables of entities.
+    // Also for MariaDB: the two types differ only where TypeORM creates the tables of entities.
     type: 'mysql',
     ...(database === undefined ? {} : { database }),
     extra: target,
@@ -47,7 +47,7 @@ export async function openMigrator(
   }
 }
 
-/** A connection whose session is that of the pool, but without deadlines. */
+/** Opens a connection with the pool's session settings, but without deadlines. */
 async function openRunner(source: DataSource, hasOthers: boolean): Promise<QueryRunner> {
   const runner = source.createQueryRunner()
   await sessionOf(0, hasOthers)({ command: (sql) => runner.query(sql) })

@@ -4,7 +4,7 @@ import { queriesOver, type Queries } from '#db/queries.ts'
 import { QueuePace } from './queue-pace.ts'
 import { readingAgain } from '#db/retry.ts'
 
-/** How many connections are in use and may be, and how many callers wait for one. */
+/** How many connections are used and free, and how many callers wait for one. */
 export type PoolUse = Readonly<Record<'used' | 'free' | 'waiting', number>>
 
 export function poolUse(pool: ConnectionPool): PoolUse {
@@ -12,26 +12,26 @@ export function poolUse(pool: ConnectionPool): PoolUse {
   return { used, free: limit - used, waiting: waiting + (queues.get(pool)?.length ?? 0) }
 }
 
-/** How many milliseconds a known caller would wait to enter if it came now; 0 while unknown. */
+/** How many milliseconds a known caller would wait if it arrived now; 0 while unknown. */
 export function expectedWaitMs(pool: ConnectionPool): number {
   return queues.get(pool)?.expectedWaitMs ?? 0
 }
 
-/** Who waits for a first connection, and for how long. */
+/** A request for a first connection. */
 export interface EntryRequest {
-  /** The caller is not known to be genuine. Strangers share a few of the connections. */
+  /** Whether the caller is not known to be genuine. Strangers share a few of the connections. */
   readonly isStranger: boolean
-  /** Goes before all others, one such request at a time, since it is about money. */
+  /** Whether it goes before all others, one such request at a time, because it is about money. */
   readonly goesFirst?: boolean
-  /** How long it waits for the database. Time in which this process is busy does not count. */
+  /** Maximum wait for the database. Time in which this process is busy does not count. */
   readonly patienceMs: number
-  /** Makes the error that the caller gets after that time, when nothing has been done for it. */
+  /** Makes the error for a caller that waited too long. No work has been done for it. */
   readonly late: () => Error
 }
 
 /**
- * Runs the first read of a request on a free connection that nobody else waits for: requests that have begun go first, so that overload
- * delays only new ones. Throws what `late` makes if no connection becomes free in time.
+ * Runs the first read of a request once a connection is free that no other caller waits for. Requests that have begun go first, so that
+ * overload delays only new ones. Throws the error of `late` if no connection becomes free in time.
  */
 export async function onEntry<T>(
   pool: ConnectionPool,
@@ -59,11 +59,11 @@ export async function onEntry<T>(
   }
 }
 
-/** One connection of so many is for strangers, two of ten, one at least. */
+/** Strangers get one connection in five, and at least one. */
 const STRANGERS_SHARE = 5
-/** How often to check who has waited too long. */
+/** How often to check for callers that have waited too long. */
 const TICK_MS = 50
-/** Maximum wait however busy this process is: the same as for the connections of work under way. */
+/** Maximum wait by the clock, however busy this process is: the same as that of the pool. */
 const LONGEST_WAIT_MS = 10_000
 
 interface Waiter {
@@ -89,7 +89,7 @@ class EntryQueue {
   #lastNumber = 0
   #isAdmitting = false
   #ticking: NodeJS.Timeout | null = null
-  /** Of the known callers. */
+  /** The pace of the known callers. */
   readonly #pace = new QueuePace()
 
   constructor(pool: ConnectionPool) {
@@ -106,7 +106,7 @@ class EntryQueue {
     return this.#pace.expectedMs(this.#waiting.known.length)
   }
 
-  /** Resolves when a connection is free; `take` takes it at that very moment. */
+  /** Resolves when a connection is free. Calls `take` in the same moment, so that nobody else gets it. */
   enter(request: EntryRequest, take: () => void): Promise<void> {
     if (this.#mayEnterAtOnce(request)) {
       this.#begin(request)
@@ -132,7 +132,7 @@ class EntryQueue {
     })
   }
 
-  /** The first read is over, and its connection released or broken. */
+  /** Call it when the first read is over and its connection is released or broken. */
   left({ isStranger, goesFirst }: EntryRequest): void {
     if (isStranger) this.#strangersIn -= 1
     if (goesFirst) this.#isFirstIn = false
@@ -149,7 +149,7 @@ class EntryQueue {
     if (goesFirst) this.#isFirstIn = true
   }
 
-  /** Deferred until those whose first read is over have asked for their next connection: one read may have let in many. */
+  /** Admits after a `setImmediate`: callers whose first read is over ask for their next connection first. One shared read admits many. */
   #admitSoon(): void {
     if (this.#isAdmitting || this.length === 0) return
     this.#isAdmitting = true
@@ -168,7 +168,7 @@ class EntryQueue {
     }
   }
 
-  /** A request that goes first, else the oldest one; strangers only while their share is not used up. */
+  /** A request that goes first, else the oldest one. Strangers only while their share lasts. */
   #takeNext(): Waiter | undefined {
     const { first, known, strangers } = this.#waiting
     const isShareLeft = this.#strangersIn < this.#mostStrangers
@@ -202,14 +202,14 @@ class EntryQueue {
 }
 
 /**
- * How long this process has been idle since its start. A burst keeps it busy for a while, a slow machine for longer; the database is slow
- * only if this process is idle meanwhile.
+ * How long this process has been idle since its start. While it is busy with a burst, the wait is not the database's fault: only a wait in
+ * idle time is.
  */
 function idleMs(): number {
   return performance.eventLoopUtilization().idle
 }
 
-/** CPU time of this thread: it does not advance while a busy machine runs other processes. */
+/** CPU time of this thread. It does not advance while a busy machine runs other processes. */
 function ownCpuMs(): number {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1000

@@ -11,7 +11,7 @@ export const HEAD_BYTES = 2 * 1024
 /** A response may be preceded by informational ones (RFC 9110, 15.2), but not by a flood of them. */
 const MAX_INFORMATIONAL = 20
 /**
- * Agents kept, so that connections are reused; the one unused for longest goes first. Apps that send in turn use them in turn, so that
+ * Agents kept, so that connections are reused; the one unused for longest goes first. Apps that send one after another use them one after another, so that
  * with one app more than agents no connection would ever be reused. An idle one costs 4 KB.
  */
 const MAX_AGENTS = 1024
@@ -78,7 +78,7 @@ export interface GuardOptions {
 export function openGuardedClient(options: GuardOptions): GuardedClient {
   const agents = new Map<number, Agent>()
   const connect = guardedConnector(options)
-  const places = new Map<string, Place>()
+  const targets = new Map<string, ParsedTarget>()
   const underWay = new Set<Exchange>()
   let isInterrupted = false
 
@@ -91,24 +91,24 @@ export function openGuardedClient(options: GuardOptions): GuardedClient {
     return agent
   }
 
-  const placeOf = (url: string): Place => {
-    const place = places.get(url) ?? readPlace(url, options.allowInsecure)
-    if (places.size > MAX_AGENTS) places.clear()
-    places.set(url, place)
-    return place
+  const targetOf = (url: string): ParsedTarget => {
+    const target = targets.get(url) ?? readTarget(url, options.allowInsecure)
+    if (targets.size > MAX_AGENTS) targets.clear()
+    targets.set(url, target)
+    return target
   }
 
   return {
     post(request) {
-      const place = placeOf(request.url)
-      if (isInterrupted || place.refusal) return Promise.resolve(refused(place.refusal ?? 'interrupted'))
+      const target = targetOf(request.url)
+      if (isInterrupted || target.refusal) return Promise.resolve(refused(target.refusal ?? 'interrupted'))
       return new Promise((resolve) => {
         const exchange = new Exchange(request.deadlineMs, (outcome) => {
           underWay.delete(exchange)
           resolve(outcome)
         })
         underWay.add(exchange)
-        exchange.begin(agentOf(request.ownerId), place, request)
+        exchange.begin(agentOf(request.ownerId), target, request)
       })
     },
     interrupt() {
@@ -144,13 +144,13 @@ function closeOldest(agents: Map<number, Agent>): void {
 }
 
 /** An address as it is used, read once for many posts; `refusal`: why nothing is sent there. */
-interface Place {
+interface ParsedTarget {
   readonly origin: string
   readonly path: string
   readonly refusal: OutboundFailure | null
 }
 
-function readPlace(address: string, allowInsecure: boolean): Place {
+function readTarget(address: string, allowInsecure: boolean): ParsedTarget {
   const url = URL.parse(address)
   if (!url) return { origin: '', path: '', refusal: 'invalid_url' }
   return { origin: url.origin, path: url.pathname + url.search, refusal: refusalOf(url, allowInsecure) }
@@ -244,7 +244,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#timer = setTimeout(() => this.breakOff('timeout'), deadlineMs)
   }
 
-  begin(agent: Agent, { origin, path }: Place, { headers, body }: GuardedPost): void {
+  begin(agent: Agent, { origin, path }: ParsedTarget, { headers, body }: GuardedPost): void {
     const options = {
       origin,
       path,

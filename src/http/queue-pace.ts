@@ -1,32 +1,32 @@
-/** The pace is measured over this time. */
+/** The window over which the pace is measured. */
 const WINDOW_MS = 1000
-/** A younger queue, by our own time, is a burst: it may be gone in a moment, and its pace is not known yet. */
+/** A younger queue, by this thread's CPU and idle time, is a burst, whose pace is not known yet. */
 const YOUNG_MS = 250
-/** A longer pause without movement counts as this long: what the queue waits for may go on as before. */
+/** Longer pauses count as this long, because the queue may go on at its former pace afterwards. */
 const STILL_MS = 300
 
-/** Estimates how long a newcomer to a queue would wait, by the pace of the queue. */
+/** Estimates how long a new caller would wait, by the pace of the queue. */
 export class QueuePace {
-  /** When it was first sampled since it was empty, by our own time. */
+  /** When the queue was first sampled since it was empty, by this thread's own time. */
   #sinceMs: number | null = null
   #movedMs = 0
   #begun = 0
   #moves: { readonly ms: number; readonly begun: number }[] = []
-  /** Per waiting caller; 0 while unknown. */
+  /** Milliseconds per waiting caller; 0 while unknown. */
   #msEach = 0
 
-  /** The queue was empty and somebody waits now: the pace of before does not apply. */
+  /** Call it when a caller enters an empty queue: the former pace no longer applies. */
   start(): void {
     this.#sinceMs = null
     this.#msEach = 0
   }
 
-  /** A waiting caller begins. */
+  /** Call it when a waiting caller begins. */
   began(): void {
     this.#begun += 1
   }
 
-  /** To be called several times in each window while anybody waits. `ownMs` does not advance while a busy machine runs other processes. */
+  /** Call it several times per window while anybody waits. `ownMs` does not advance while a busy machine runs other processes. */
   look(nowMs: number, ownMs: number): void {
     if (this.#sinceMs === null) {
       this.#sinceMs = ownMs
@@ -40,7 +40,7 @@ export class QueuePace {
     this.#begun = 0
   }
 
-  /** How long a caller would wait behind so many others; 0 while unknown. */
+  /** Estimates the wait behind this many callers; 0 while unknown. */
   expectedMs(waiting: number): number {
     return waiting * this.#msEach
   }

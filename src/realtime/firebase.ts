@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { cleanText, requestEndpoint, type EndpointAnswer } from '#http/outbound.ts'
 import { accessToken, forgetAccessToken } from './access-token.ts'
 import type { Budget } from '#shared/budget.ts'
-import { replaceBySocket, type EmulatorPlace } from './emulator-socket.ts'
+import { replaceBySocket, type EmulatorAddress } from './emulator-socket.ts'
 import { nodeKeys, type AppWithDatabase } from './realtime-key.ts'
 import type { RealtimeNode } from './node.ts'
 
@@ -12,15 +12,15 @@ const REFUSAL_BYTES = 300
 const UPGRADE_REQUIRED = 426
 const UNREADABLE: ReadonlySet<number> = new Set([404, 405, UPGRADE_REQUIRED, 501])
 
-/** The current content at a node's place. */
+/** The current content of a node. */
 export interface PresentNode {
   readonly node: unknown
   /** A write on this condition fails if the content has changed since. Null if the database sends none. */
   readonly etag: string | null
 }
 
-/** The place of one end user's node in an app's database. Its calls share one budget. */
-export interface NodePlace {
+/** One end user's node in an app's database. Its calls share one budget. */
+export interface NodeReference {
   read(): Promise<PresentNode>
   /** Replaces the whole node; false if its content has changed since `etag`. */
   replace(node: RealtimeNode, etag: string | null): Promise<boolean>
@@ -30,7 +30,7 @@ export interface NodePlace {
  * Uses REST rather than the SDK, whose `set` waits without a limit while the server is unreachable and may send a stale write later. Only
  * emulators without REST are written through the SDK. Each call throws if the database refuses or does not answer within the budget.
  */
-export function nodePlace(ctx: Context, app: AppWithDatabase, externalRef: string, leftMs: Budget): NodePlace {
+export function nodeReference(ctx: Context, app: AppWithDatabase, externalRef: string, leftMs: Budget): NodeReference {
   const address = addressOf(ctx, app, externalRef)
   return {
     async read() {
@@ -58,7 +58,7 @@ export function nodePlace(ctx: Context, app: AppWithDatabase, externalRef: strin
 interface Address {
   readonly url: string
   /** Set for an emulator, which accepts writes as `owner`, without a token. */
-  readonly emulator: EmulatorPlace | null
+  readonly emulator: EmulatorAddress | null
 }
 
 function addressOf(ctx: Context, app: AppWithDatabase, externalRef: string): Address {

@@ -163,9 +163,9 @@ export async function listAbandoned(
   return db.all(
     shape({ subscriptionId: bigint(), appId: bigint() }),
     `SELECT subscription_id AS subscriptionId, app_id AS appId FROM (
-       SELECT subscription_id, app_id, wanted_at, ROW_NUMBER() OVER (PARTITION BY app_id ORDER BY wanted_at) AS turn
+       SELECT subscription_id, app_id, wanted_at, ROW_NUMBER() OVER (PARTITION BY app_id ORDER BY wanted_at) AS rank_in_app
        FROM realtime_writes WHERE ${ABANDONED}
-     ) abandoned ORDER BY turn, wanted_at LIMIT ?`,
+     ) abandoned ORDER BY rank_in_app, wanted_at LIMIT ?`,
     [before, limit],
   )
 }

@@ -130,14 +130,14 @@ async function attempt(ctx: Context, writer: Writer): Promise<string | null> {
 async function replaceNode(ctx: Context, { app, subscriptionId, load, reason, leftMs }: Writer): Promise<void> {
   const subject = await load(subscriptionId)
   if (!subject) throw new Error(`subscription ${subscriptionId} does not exist`)
-  const { nodePlace } = await import('./firebase.ts')
-  const place = nodePlace(ctx, app, subject.externalRef, leftMs)
+  const { nodeReference } = await import('./firebase.ts')
+  const reference = nodeReference(ctx, app, subject.externalRef, leftMs)
   for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts += 1) {
-    const { etag } = await place.read()
+    const { etag } = await reference.read()
     const state = await load(subscriptionId)
     if (!state) throw new Error(`subscription ${subscriptionId} does not exist`)
     const now = ctx.clock.now()
-    if (await place.replace(nodeOf(state, reason, appNow(app, now), now), etag)) return
+    if (await reference.replace(nodeOf(state, reason, appNow(app, now), now), etag)) return
   }
   throw new Error(`the node changed ${MAX_CONFLICTS} times while it was written`)
 }

@@ -1,4 +1,7 @@
-/** Items that wait, by owner. The owner that has waited longest comes first, so that none starves behind another's many items. */
+/**
+ * Items that wait, by owner. The owner that has waited longest comes first, so that none starves behind another's many items. Libraries
+ * such as `p-map` and `p-queue` cannot do that: they take the next item of an iterator.
+ */
 export interface FairQueue<Owner, Item> {
   /** Number of items of all owners. */
   readonly size: number

@@ -7,7 +7,7 @@ import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
-import { nodePlace } from '#realtime/firebase.ts'
+import { nodeReference } from '#realtime/firebase.ts'
 import { nodeOf, type RealtimeNode } from '#realtime/node.ts'
 import { hasRealtimeDatabase, type AppWithDatabase } from '#realtime/realtime-key.ts'
 import { findRealtimeWrite, listUnwritten, queueRealtimeWrite } from '#realtime/store.ts'
@@ -173,7 +173,7 @@ async function compareNode(ctx: Context, app: AppWithDatabase, subscriptionId: n
   const state = await getSubscriptionById(ctx, subscriptionId)
   const { externalRef } = state
   try {
-    const { node: present } = await nodePlace(ctx, app, externalRef, openBudget(READ_MS)).read()
+    const { node: present } = await nodeReference(ctx, app, externalRef, openBudget(READ_MS)).read()
     const now = ctx.clock.now()
     const expected = nodeOf(state, 'resync', appNow(app, now), now)
     countSuccess(tally, 0)

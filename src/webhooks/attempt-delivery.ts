@@ -5,7 +5,7 @@ import type { WebhookAddress } from './read-target.ts'
 import { webhookHeaders } from './signature.ts'
 import type { ClaimedEvent } from './store.ts'
 
-/** An attempt that was made. `error` is null if the app acknowledged: `http_500`, `timeout`, `blocked_address`, … */
+/** An attempt that was made. `error` is `http_500`, `timeout`, `blocked_address`, …; null if the app acknowledged. */
 export interface MadeAttempt {
   readonly event: ClaimedEvent
   readonly startedAt: RealTime
@@ -15,7 +15,7 @@ export interface MadeAttempt {
   readonly responseHead: string | null
 }
 
-/** Why no attempt was made: the app has no webhook any more, or its secret cannot be decrypted. */
+/** No attempt was made: the app no longer has a webhook, or its secret cannot be decrypted. */
 export interface MadeNoAttempt {
   readonly event: ClaimedEvent
   readonly error: 'not_configured' | 'secret_unreadable'
@@ -24,7 +24,7 @@ export interface MadeNoAttempt {
 /** The result for a claimed event. */
 export type AttemptResult = MadeAttempt | MadeNoAttempt
 
-/** Sends an event once, signed now. Any 2xx acknowledges; everything else is a failure. */
+/** Sends an event once, with a fresh signature. Any 2xx acknowledges; everything else is a failure. */
 export async function attemptDelivery(
   ctx: Context,
   client: GuardedClient,

@@ -2,14 +2,14 @@ import { byStatement } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { chargeAttempts, type ClaimedEvent } from './store.ts'
 
-/** Attempts charged in one statement. */
+/** Maximum number of attempts charged in one statement. */
 const GROUP_SIZE = 200
 
-/** Charges attempts as their requests begin, in groups, which makes charging cheap. */
+/** Charges attempts when their requests begin. Grouping them makes it cheap. */
 export interface Charger {
   /**
-   * Resolves when the attempt is charged for good and its request may begin. False if it must not: another sender took over the lease, or
-   * the database cannot be reached.
+   * Resolves with true when the attempt is charged and its request may begin. False if another sender took over the lease, or the database
+   * is unreachable.
    */
   charge(event: ClaimedEvent): Promise<boolean>
 }
@@ -33,7 +33,7 @@ export function openCharger(ctx: Context): Charger {
 
   const writeAll = async (): Promise<void> => {
     isWriting = true
-    // Attempts that begin in this turn of the event loop share the statement; those that come while it runs share the next.
+    // Attempts of this iteration of the event loop share the statement. Those that arrive while it runs share the next.
     await new Promise(setImmediate)
     while (waiting.length > 0) await writeGroup(waiting.splice(0, GROUP_SIZE))
     isWriting = false

@@ -10,17 +10,17 @@ export interface LeasedEvent extends ClaimedEvent {
   readonly leaseEndsMs: number
 }
 
-/** Longer than four attempts: an event may wait behind one of its app. */
+/** Longer than four attempts, because an event may wait behind others of its app. */
 function leaseMs(ctx: Context): number {
   return 4 * ctx.config.webhook.timeoutMs + SECOND_MS
 }
 
-/** The lease of a claim of its own. */
+/** A lease for a new claim. */
 export function newLease(ctx: Context): Lease {
   return { token: randomNumber(), ms: leaseMs(ctx) }
 }
 
-/** Leases the events that are still due to the caller. Marks events as failed whose last attempt was cut short by a crash. */
+/** Leases the events that are still due. Marks events as failed whose last attempt was interrupted by a crash. */
 export async function claimDueEvents(ctx: Context, candidates: readonly DueEvent[]): Promise<LeasedEvent[]> {
   const leaseEndsMs = performance.now() + leaseMs(ctx)
   const lease = newLease(ctx)
@@ -29,7 +29,7 @@ export async function claimDueEvents(ctx: Context, candidates: readonly DueEvent
   return claimed.map((event) => ({ ...event, leaseEndsMs }))
 }
 
-/** Of the events that were not claimed. The others among them are another daemon's. */
+/** Fails lost events among those that were not claimed. Other daemons have the rest. */
 async function failLostOf(
   ctx: Context,
   candidates: readonly DueEvent[],
@@ -40,7 +40,7 @@ async function failLostOf(
   const lost = await inTransaction(ctx, (tx) => failLost(tx, missed))
   if (lost === 0) return
   ctx.count('webhook_deliveries_total', { outcome: 'failed' }, lost)
-  ctx.log.error({ lost }, 'deliveries were cut short on their last attempt')
+  ctx.log.error({ lost }, 'deliveries were interrupted on their last attempt')
 }
 
 /** Releases leases of events that were not sent. */

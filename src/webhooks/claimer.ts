@@ -9,24 +9,24 @@ import { listAppsWithPending, listDue, type DueEvent } from './store.ts'
 
 /** How often it polls for apps with due events when nobody wakes the sender. */
 const POLL_MS = SECOND_MS
-/** Due events of one app that are listed at once: listing costs more than claiming one event, so it is done ahead. */
+/** Maximum number of due events listed per app. Listing costs more than claiming one event, so it runs ahead. */
 const LIST_SIZE = 512
-/** Due events of all apps that are listed in one query. */
+/** Maximum number of due events listed in one query, over all apps. */
 const LIST_ROWS = 4096
 
-/** Leases due events a little ahead of what is sent, in fair shares between the apps. */
+/** Leases due events a little ahead of sending, in fair shares between the apps. */
 export interface Claimer {
   /** Claims what can be sent soon; false if there was nothing to claim. */
   claim(): Promise<boolean>
-  /** The next claimed event of the app that has waited longest, of those that `mayBegin`; null if there is none. */
+  /** The next claimed event of the app that has waited longest, among those that `mayBegin`; null if there is none. */
   take(mayBegin: (appId: number) => boolean): LeasedEvent | null
-  /** Claims nothing of the app for a while: its events could not be sent for a reason on our side. */
+  /** Stops claiming events of the app for a while, after a failure on our side. */
   pause(appId: number, ms: number): void
   /** Makes the next `claim` poll for apps with due events. */
   pollSoon(): void
-  /** Milliseconds until it polls anyway. */
+  /** Milliseconds until the next regular poll. */
   untilPollMs(): number
-  /** Whether no event is claimed, and none is known to be due. */
+  /** Whether no event is claimed or known to be due. */
   isIdle(): boolean
   /** Releases the lease of an event that was taken and not sent. */
   release(event: LeasedEvent): Promise<void>
@@ -34,10 +34,10 @@ export interface Claimer {
   releaseAll(): Promise<void>
 }
 
-/** `depthOf`: how many events of an app are worth having claimed. */
+/** `depthOf`: how many claimed events of an app are useful. */
 export function openClaimer(ctx: Context, depthOf: (appId: number) => number): Claimer {
-  // Apps with due events, each with those that are listed and not claimed; an empty list is read again. The app that has waited longest
-  // comes first.
+  // Apps with due events, each with its listed events that are not claimed. An empty list is read again. The app that has waited longest is
+  // first.
   const due = new Map<number, DueEvent[]>()
   const claimed = openFairQueue(({ appId }: LeasedEvent) => appId)
   const pausedUntilMs = new Map<number, number>()
@@ -52,7 +52,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
     return pausedUntilMs.has(appId)
   }
 
-  /** Asks which apps have due events. */
+  /** Reads which apps have due events. */
   const poll = async (): Promise<void> => {
     mustPoll = false
     polledAtMs = performance.now()
@@ -61,7 +61,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
     for (const { appId } of found.sort((a, b) => a.dueAt.getTime() - b.dueAt.getTime())) due.set(appId, [])
   }
 
-  /** Lists due events of those of the apps of which none is listed; forgets the apps that have none. */
+  /** Lists due events for apps whose list is empty. Drops the apps that have none. */
   const listMissing = async (appIds: readonly number[]): Promise<void> => {
     const missing = appIds.filter((appId) => due.get(appId)?.length === 0)
     if (missing.length === 0) return
@@ -82,10 +82,10 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
     for (const appId of shares.keys()) {
       const listed = due.get(appId)
       if (!listed) continue
-      // Added again behind the apps that have waited longer.
+      // Deleted and set again, which moves it behind the apps that have waited longer.
       due.delete(appId)
       const missed = countOf(candidates, appId) - countOf(leased, appId)
-      // Another daemon claims from the same list: shuffled, so that the two contend less.
+      // Another daemon claims the same events. Shuffled, so that the two contend less.
       due.set(appId, missed > 0 ? shuffled(listed) : listed)
     }
   }
@@ -102,7 +102,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
     release: (event) => releaseEvents(ctx, [event]),
     releaseAll: () => releaseEvents(ctx, claimed.takeAll()),
     async claim() {
-      // Before the claim: an app with a first event must not wait until the others have nothing left to claim.
+      // Polls before the claim, so that an app with its first event does not wait until the others have nothing left.
       if (mustPoll || untilPollMs() === 0) await poll()
       const apps = [...due.keys()].map((appId) => ({ appId, held: claimed.sizeOf(appId), depth: depthOf(appId) }))
       const shares = shareClaims(apps, claimed.size)

@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import type { Tally } from './finish-attempts.ts'
 import { runSender } from './sender.ts'
 
-/** Sends every event that is due now, and ends when none is left. Returns the outcomes. */
+/** Sends due events until none is left. Returns the outcomes. */
 export async function deliverDue(ctx: Context, options: { readonly signal?: AbortSignal } = {}): Promise<Tally> {
   return runSender(ctx, { signal: options.signal ?? new AbortController().signal, untilIdle: true })
 }

@@ -10,15 +10,15 @@ import { openTargets } from './read-target.ts'
 import type { Recorder } from './recorder.ts'
 import type { Slots } from './slots.ts'
 
-/** How long attempts under way may take to end once the sender stops. */
+/** Grace period for running attempts when the sender stops. */
 const STOP_MS = 12 * SECOND_MS
 
-/** Sends claimed events, as many at once as their receivers take. */
+/** Sends claimed events, as many at once as their receivers can take. */
 export interface Dispatcher {
-  /** Begins every attempt that has a place. The next ones begin whenever a place becomes free. */
+  /** Begins as many attempts as the limits allow. The next ones begin when others end. */
   dispatch(): void
   isIdle(): boolean
-  /** Waits for the attempts under way; cuts off those that have not ended in time. */
+  /** Waits for the running attempts; interrupts those that take too long. */
   stop(): Promise<void>
 }
 
@@ -36,7 +36,7 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
   const charger = openCharger(ctx)
   const underWay = new Set<Promise<void>>()
 
-  /** The result of the attempt; null if it may not begin. Delivers for disabled apps too: what was paid before must reach the seller. */
+  /** The result of the attempt; null if it may not begin. Delivers for disabled apps too, because sellers must learn of earlier payments. */
   const resultOf = async (event: LeasedEvent): Promise<AttemptResult | null> => {
     const target = await targets.of(event.appId)
     if (typeof target === 'string') return { event, error: target }
@@ -56,7 +56,7 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
     }
   }
 
-  /** Releases an event that waited so long that its lease might end during the attempt. */
+  /** Releases an event whose lease might end during the attempt. */
   const releaseLate = async (event: LeasedEvent): Promise<void> => {
     await claimer.release(event)
     claimer.pollSoon()
@@ -74,7 +74,7 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
   const begin = (event: LeasedEvent): void => {
     const running = attempt(event).then(() => {
       underWay.delete(running)
-      // Uses the free place at once, also while the sender waits for a claim.
+      // Uses the free slot at once, even while the sender waits for a claim.
       dispatch()
       if (underWay.size === 0) recorder.flush()
       onEnd()
@@ -83,8 +83,8 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
   }
 
   const dispatch = (): void => {
-    const hasPlace = (appId: number): boolean => slots.capacity(appId) > 0
-    for (let event = claimer.take(hasPlace); event; event = claimer.take(hasPlace)) begin(event)
+    const mayBegin = (appId: number): boolean => slots.capacity(appId) > 0
+    for (let event = claimer.take(mayBegin); event; event = claimer.take(mayBegin)) begin(event)
   }
 
   return {

@@ -5,7 +5,7 @@ import { formatIsoOffset, type AppTime } from '#shared/time.ts'
 import type { EventData, EventType } from './events.ts'
 import { insertEvent, insertEvents, type NewEvent } from './store.ts'
 
-/** What to find an event by, besides its type. */
+/** What the event is about, for searches. */
 export interface EventSubject {
   readonly externalRef: string | null
   readonly transactionId: number | null
@@ -20,8 +20,8 @@ export interface Emission<Type extends EventType> {
 }
 
 /**
- * Writes an event in the transaction of the change that it reports; the sender is woken after the commit. Its content is frozen
- * here: every attempt sends the same bytes. For an app without address or secret the event is kept and not delivered.
+ * Writes an event in the transaction of the change that it reports, and wakes the sender after the commit. The content is final: every
+ * attempt sends the same bytes. If the app has no address or no secret, the event is kept and not delivered.
  */
 export async function emitEvent<Type extends EventType>(
   tx: Tx,
@@ -33,7 +33,7 @@ export async function emitEvent<Type extends EventType>(
   await insertEvent(tx, draft(tx, { app, type, data, subject }))
 }
 
-/** Writes a few events in one statement, each as `emitEvent` does. */
+/** Writes several events in one statement, each as `emitEvent` does. */
 export async function emitEvents<Type extends EventType>(tx: Tx, emissions: readonly Emission<Type>[]): Promise<void> {
   await insertEvents(
     tx,

@@ -20,8 +20,8 @@ const subjectExample = {
 }
 
 /**
- * All events, on one screen (R150). `data` holds these fields and no others. Times in it are `YYYY-MM-DD HH:MM:SS` in UTC,
- * except `sent_at`, which is ISO 8601 with an offset (R28).
+ * All events, on one screen. `data` has exactly these fields. Its times are `YYYY-MM-DD HH:MM:SS` in UTC, except `sent_at`, which is ISO 8601
+ * with an offset (R150).
  */
 export const EVENTS = {
   'subscription.updated': {
@@ -94,7 +94,6 @@ export const EVENTS = {
     }),
     example: { external_ref: 'user-42', plan_ref: 'sticker-pack', amount: 20000, currency: 'VND', status: 'completed' },
   },
-  /** The event of `webhook test` alone: no change causes it. */
   'webhook.test': {
     when: 'An operator ran `billing-cli webhook test` to check the receiver.',
     data: z.strictObject({}),

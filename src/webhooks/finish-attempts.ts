@@ -6,16 +6,16 @@ import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { nextAttemptAt } from './schedule.ts'
 import { insertAttempts, markDelivered, markFailed, markNotConfigured, markRetried, postpone } from './store.ts'
 
-/** How long an event waits whose app's secret cannot be decrypted: an operator must restore the key. */
+/** Pause of an event whose signing secret cannot be decrypted. An operator must restore the key. */
 export const UNREADABLE_PAUSE_MS = MINUTE_MS
 
-/** Outcomes of attempts. `lost`: another sender took over the lease. */
+/** Counts of outcomes. `lost`: another sender took over the lease. */
 export interface Tally {
   delivered: number
   retried: number
   failed: number
   notConfigured: number
-  /** Postponed, since the signing secret cannot be decrypted. */
+  /** Postponed, because the signing secret cannot be decrypted. */
   postponed: number
   lost: number
 }
@@ -37,14 +37,14 @@ export function addTally(tally: Tally, more: Tally): void {
   for (const key of OUTCOMES) tally[key] += more[key]
 }
 
-/** What was added since `before`. */
+/** The counts since `before`. */
 export function difference(now: Tally, before: Tally): Tally {
   const more = emptyTally()
   for (const key of OUTCOMES) more[key] = now[key] - before[key]
   return more
 }
 
-/** Records attempts and ends their leases, all in one transaction; a few hundred at most. */
+/** Records attempts and ends their leases in one transaction. Pass at most a few hundred. */
 export async function finishAttempts(ctx: Context, results: readonly AttemptResult[]): Promise<Tally> {
   const tally = await inTransaction(ctx, async (tx) => {
     const written = emptyTally()
@@ -95,7 +95,7 @@ async function finishFailed(tx: Tx, results: readonly FailedAttempt[], tally: Ta
   for (const group of alike.values()) await finishAlike(tx, group, now, tally)
 }
 
-/** Failed attempts of one lease, with the same error and as many retries left. */
+/** Ends failed attempts of one lease that have the same error and number of retries left. */
 async function finishAlike(tx: Tx, group: readonly FailedAttempt[], now: RealTime, tally: Tally): Promise<void> {
   const [first] = group
   if (!first) return
@@ -125,7 +125,7 @@ async function finishUnreadable(tx: Tx, results: readonly AttemptResult[], tally
   }
 }
 
-/** Attempts were made, so they are recorded even if the lease was lost. */
+/** Records attempts even if their lease was lost, because they were made. */
 async function recordAttempts(tx: Tx, results: readonly MadeAttempt[]): Promise<void> {
   if (results.length === 0) return
   await insertAttempts(
@@ -142,7 +142,7 @@ async function recordAttempts(tx: Tx, results: readonly MadeAttempt[]): Promise<
   )
 }
 
-/** Each claim has a lease of its own, so that an old attempt cannot end a lease that this process lost and took again. */
+/** Groups by lease. Each claim has a new lease, so that an old attempt cannot end a lease that this process lost and claimed again. */
 function byLease(results: readonly AttemptResult[]): [lease: number, eventIds: number[]][] {
   const leases = Map.groupBy(results, ({ event }) => event.lease)
   return [...leases].map(([lease, ofLease]) => [lease, idsOf(ofLease)])

@@ -13,14 +13,14 @@ import { lastEventId, listEventIdsSince, listEventsById, type Event } from './st
 
 const POLL_MS = 500
 const PAGE = 100
-/** So much time is read again, since a transaction may commit after later ones: longer than one runs, and than clocks may differ. */
+/** Each poll reads this much again, because a transaction may commit after later ones. Longer than a transaction, and than clocks differ. */
 const OVERLAP_MS = 5 * MINUTE_MS
 
-/** Whether an event type matches one of the patterns: `subscription.updated`, `subscription.*`. Throws `invalid_request` for a pattern without match. */
+/** A test whether an event type matches a pattern (`subscription.updated`, `subscription.*`). Throws `invalid_request` for an unknown one. */
 export function eventTypesOf(patterns: readonly string[]): (type: string) => boolean {
   for (const pattern of patterns) {
     if (!Object.keys(EVENTS).some((type) => isNamed(type, pattern))) {
-      throw new AppError('invalid_request', `events: ${pattern} names none of ${Object.keys(EVENTS).join(', ')}`)
+      throw new AppError('invalid_request', `events: ${pattern} matches none of ${Object.keys(EVENTS).join(', ')}`)
     }
   }
   return (type) => patterns.length === 0 || patterns.some((pattern) => isNamed(type, pattern))
@@ -30,7 +30,7 @@ function isNamed(type: string, pattern: string): boolean {
   return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
 }
 
-/** An app's events as they are committed, each once, beginning with those written since a time if one is given. Ends with the signal. */
+/** Yields an app's events as they are committed, each once; first those written since `since`, unless it is null. Ends with the signal. */
 export async function* followEvents(
   ctx: Context,
   app: App,
@@ -46,14 +46,14 @@ export async function* followEvents(
     for (let at = 0; at < fresh.length; at += PAGE) yield* await listEventsById(ctx.db, fresh.slice(at, at + PAGE))
     seen = new Set(listed)
     above = Math.max(above, listed.at(-1) ?? 0)
-    // What the next list has in common with this one is seen: it never begins earlier.
+    // Never moves back, so that `seen` covers whatever the next list repeats.
     const overlapping = addMs(startedAt, -OVERLAP_MS)
     if (overlapping > from) from = overlapping
     if (fresh.length === 0) await delay(POLL_MS, undefined, { signal }).catch(() => undefined)
   }
 }
 
-/** How a local server answered an event. `error` is null if it acknowledged. */
+/** A local server's answer to an event. `error` is null if it acknowledged. */
 export interface Forwarded {
   readonly http_status: number | null
   readonly error: string | null
@@ -67,8 +67,8 @@ export interface Forwarder {
 }
 
 /**
- * Sends events to an address of the operator's choice, also on this machine, signed like real deliveries, which are not affected.
- * Nothing is recorded. Throws `invalid_request` if the app has no webhook secret.
+ * Sends events to an address that the operator chooses, which may be on this machine, signed like real deliveries. Records nothing and does
+ * not affect deliveries. Throws `invalid_request` if the app has no webhook secret.
  */
 export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
   if (app.webhookSecret === null) {

@@ -5,7 +5,7 @@ import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { listAttempts, listEventRows, type DeliveryAttempt, type DeliveryStatus, type Event } from './store.ts'
 
-/** An event as operators see it. During an attempt `next_attempt_at` is when that one was due. */
+/** An event as operators see it. During an attempt, `next_attempt_at` is the time when that attempt was due. */
 export interface DeliveryView {
   readonly id: string
   readonly event_type: string
@@ -29,7 +29,7 @@ export async function listDeliveries(
   return presentPage(await listPage(page, list, ({ createdAt }) => createdAt), presentDelivery)
 }
 
-/** Times are real ones: a test clock does not move deliveries. */
+/** Times are real, because a test clock does not move deliveries. */
 export function presentDelivery(event: Event): DeliveryView {
   return {
     id: formatId('evt', event.id),

@@ -5,7 +5,7 @@ import { publicId, timestamp } from '#shared/validate.ts'
 import { EVENTS } from './events.ts'
 import type { Event } from './store.ts'
 
-/** An event as `GET /api/v1/events` gives it (R155). */
+/** An event in the answer of `GET /api/v1/events` (R155). */
 export const EventOutput = z
   .strictObject({
     id: publicId('evt').describe('The `X-Gateway-Event-Id` of its deliveries.'),

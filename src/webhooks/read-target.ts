@@ -4,22 +4,22 @@ import { messageOf } from '#shared/errors.ts'
 import { signingKeys, type SigningKeys } from './signature.ts'
 import { listWebhookTargets, type WebhookTarget } from './store.ts'
 
-/** Where to send an app's events now, and what to sign them with. */
+/** The current address for an app's events, and the keys that sign them. */
 export interface WebhookAddress {
   readonly url: string
   readonly keys: SigningKeys
 }
 
-/** `not_configured`: the app has no webhook any more; `secret_unreadable`: its secret cannot be decrypted (lost key). */
+/** `not_configured`: the app no longer has a webhook. `secret_unreadable`: its secret cannot be decrypted (lost key). */
 export type Target = WebhookAddress | 'not_configured' | 'secret_unreadable'
 
-/** Maximum age of a target, so that many attempts share one query: shorter than a request takes. */
+/** Maximum age of a target. Many attempts share one query, and it is shorter than a request. */
 const MAX_AGE_MS = 10
-/** Maximum number of decrypted secrets that are kept. */
+/** Maximum number of decrypted secrets in memory. */
 const MAX_OPENED = 1000
 
 export interface Targets {
-  /** The app's target as it is now: a secret that was rotated a moment ago is not used any more. No promise where it was just read. */
+  /** The app's current target, so that a secret is not used after its rotation. No promise if it was just read. */
   of(appId: number): Target | Promise<Target>
 }
 
@@ -50,7 +50,7 @@ export function openTargets(ctx: Context): Targets {
   }
 
   const read = async (appIds: Set<number>): Promise<void> => {
-    // Calls in this turn of the event loop share the query.
+    // Calls in this iteration of the event loop share the query.
     await new Promise(setImmediate)
     next = null
     const readAtMs = performance.now()

@@ -5,22 +5,22 @@ import { SECOND_MS } from '#shared/time.ts'
 import type { AttemptResult } from './attempt-delivery.ts'
 import { addTally, emptyTally, finishAttempts, type Tally } from './finish-attempts.ts'
 
-/** Attempts recorded in one transaction, and how many such transactions run at once. */
+/** Maximum number of attempts per transaction, and of such transactions at once. */
 const GROUP_SIZE = 200
 const WRITERS = 2
-/** How long an attempt waits for its group while others are under way. If the sender dies meanwhile, it is sent again. */
+/** Maximum wait of an attempt for its group. If the sender dies meanwhile, the event is sent again. */
 const GATHER_MS = 100
 /** Pause after an error of the database. */
 const PAUSE_MS = SECOND_MS
 
-/** Records attempts in groups, which makes recording cheap. */
+/** Records attempts. Grouping them makes it cheap. */
 export interface Recorder {
-  /** An attempt that cannot be recorded before its lease ends, by `performance.now`, is forgotten. */
+  /** Records an attempt soon. Drops it if that fails until its lease ends, by `performance.now`. */
   record(result: AttemptResult, leaseEndsMs: number): void
-  /** Records what there is, since no attempt is under way that could join it. */
+  /** Records an incomplete group. Call it when no running attempt could join the group. */
   flush(): void
   isIdle(): boolean
-  /** Outcomes of the attempts so far. */
+  /** The outcomes so far. */
   readonly tally: Readonly<Tally>
   /** Waits until everything is recorded. */
   stop(): Promise<void>
@@ -48,11 +48,11 @@ export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
       ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
       if (isRetryable(error)) {
         await delay(PAUSE_MS)
-        // Whoever takes over an expired lease sends again, and the receiver sees the same event id.
+        // Another sender takes over an expired lease and sends again, with the same event id.
         waiting.push(...group.filter(({ leaseEndsMs }) => leaseEndsMs > performance.now()))
         isDue = true
       } else if (group.length > 1) {
-        // One of them caused the error: the others must not wait for it. Its lease expires.
+        // One attempt caused the error. The others are recorded without it, and its lease expires.
         for (const ended of group) await writeGroup([ended])
       }
     }

@@ -9,11 +9,11 @@ import { AppError, notFound } from '#shared/errors.ts'
 import { formatId, requireId } from '#shared/ids.ts'
 import { countFailedEvents, findEvent, listFailedIds, requeue } from './store.ts'
 
-/** Events made due again in one transaction. */
+/** Maximum number of events per transaction. */
 const BATCH_SIZE = 50
 
 /**
- * Delivers an event again, whatever its status: with the same id and bytes, attempts that count on, and the whole retry schedule.
+ * Delivers an event again, whatever its status, with the same id and bytes and all retries. The attempt number continues.
  * Throws `not_found`, or `invalid_request` if its app has no webhook or the event is being delivered.
  */
 export const retryEvent = command({
@@ -26,7 +26,7 @@ export const retryEvent = command({
     requireWebhook(await getApp(tx, event.appId))
     const retries = tx.ctx.config.webhook.retryMinutes.length
     if ((await requeue(tx, [eventId], retries, await databaseNow(tx.ctx, tx))) !== 1) {
-      throw new AppError('invalid_request', `${formatId('evt', eventId)} is being delivered at this moment`)
+      throw new AppError('invalid_request', `${formatId('evt', eventId)} is being delivered: try again in a minute`)
     }
     await tx.audit({ appId: event.appId, subject: formatId('evt', eventId) })
     tx.afterCommit(tx.ctx.wakeSender)
@@ -34,7 +34,7 @@ export const retryEvent = command({
   },
 })
 
-/** How many events `retryFailed` would deliver again; throws as it would. */
+/** How many events `retryFailed` would deliver again. Throws the same errors. */
 export async function countFailed(ctx: Context, app: App): Promise<number> {
   requireWebhook(app)
   return countFailedEvents(ctx.db, app.id)

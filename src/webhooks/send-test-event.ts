@@ -18,9 +18,9 @@ import { insertEvent, leaseNew, type ClaimedEvent } from './store.ts'
 
 const TEST_EVENT = 'webhook.test'
 
-/** Why nothing can be sent. */
+/** Error messages for apps without a usable target. */
 const WITHOUT_TARGET = {
-  not_configured: ({ id }: App) => `app ${id} has no webhook any more`,
+  not_configured: ({ id }: App) => `app ${id} no longer has a webhook`,
   secret_unreadable: ({ id }: App) => `the webhook secret of app ${id} cannot be decrypted: run billing-cli doctor`,
 }
 
@@ -35,7 +35,7 @@ export interface TestDelivery {
 }
 
 /**
- * Sends a signed `webhook.test` event to the app's receiver now and returns the answer. It is kept as an event and tried once.
+ * Sends a signed `webhook.test` event to the app's receiver and returns the answer. The event is kept and tried once.
  * Throws `invalid_request` if the app has no webhook, or its secret cannot be decrypted.
  */
 export async function sendTestEvent(ctx: Context, caller: Caller, app: App): Promise<TestDelivery> {
@@ -53,7 +53,7 @@ export async function sendTestEvent(ctx: Context, caller: Caller, app: App): Pro
   }
 }
 
-/** Writes the event with its lease, so that the daemon's sender does not send it as well. */
+/** Writes the event with a lease, so that the daemon's sender does not send it too. */
 const writeTestEvent = command({
   name: 'webhook.test',
   input: nothing,

@@ -14,21 +14,20 @@ const REPORT_MS = MINUTE_MS
 
 export interface SenderOptions {
   readonly signal: AbortSignal
-  /** Ends when nothing is due and nothing is under way. */
+  /** Ends when no event is due and no attempt is running. */
   readonly untilIdle?: boolean
   /** Receives the function that wakes the sender. */
   readonly onWake?: (wake: () => void) => void
   /** Called once a minute with the outcomes since the last call. */
   readonly report?: (tally: Tally) => void
-  /** In place of a client of its own. */
+  /** Replaces the sender's own client. */
   readonly client?: GuardedClient
 }
 
 /**
- * Sends due events until the signal comes, or until none is left. The claimer leases events a little ahead, the dispatcher sends as many
- * at once as their receivers take, the recorder records the outcomes in groups. A receiver that is slow or hangs delays only
- * its own app. On the signal the sender claims no more, releases what it has not sent, and lets what is under way end. Returns
- * the outcomes.
+ * Sends due events until the signal, or until none is left. The claimer leases events a little ahead, the dispatcher sends as many at once as
+ * their receivers can take, and the recorder records the outcomes in groups. A slow or hanging receiver delays only its own app. On the
+ * signal, the sender stops claiming, releases unsent events and lets running attempts end. Returns the outcomes.
  */
 export async function runSender(ctx: Context, options: SenderOptions): Promise<Tally> {
   const { signal, untilIdle = false, onWake, report } = options
@@ -63,7 +62,7 @@ export async function runSender(ctx: Context, options: SenderOptions): Promise<T
   return { ...recorder.tally }
 }
 
-/** A sender that runs permanently survives an unreachable database. */
+/** Keeps a permanent sender alive while the database is unreachable. */
 async function claimOrPause(ctx: Context, claimer: Claimer): Promise<boolean> {
   try {
     return await claimer.claim()
@@ -83,7 +82,7 @@ async function releaseUnsent(ctx: Context, claimer: Claimer): Promise<void> {
   }
 }
 
-/** Reports what was added to a tally, the first time at once and then each minute. */
+/** Reports the growth of a tally, first at once and then every minute. */
 function openReports(tally: Readonly<Tally>, report: (tally: Tally) => void): { reportIfDue(): void } {
   let reportedAtMs = -Infinity
   let reported = { ...tally }
@@ -99,7 +98,7 @@ function openReports(tally: Readonly<Tally>, report: (tally: Tally) => void): { 
 
 interface WakeUpSignal {
   readonly wake: () => void
-  /** Until somebody wakes, or did since the last wait; at most `ms`. Those who wake in one turn of the event loop wake once. */
+  /** Resolves on `wake`, at once if it was called since the last wait, and after `ms` at the latest. Calls close together count once. */
   wait(ms: number): Promise<void>
 }
 

@@ -1,11 +1,11 @@
-/** Events of one claim at most, so that its transaction stays small. */
+/** Maximum number of events per claim, so that its statements stay short. */
 export const CLAIM_SIZE = 256
-/** Claimed events that may wait for a place, over all apps: few enough to leave well before their leases end. */
+/** Maximum number of claimed events that wait to be sent, over all apps: few enough to be sent well before their leases end. */
 export const MAX_READY = 1024
-/** More than one of an app are claimed only up to this many, so that the rest is for apps of which none is. */
+/** An app gets more than one event only up to this total. The rest is reserved for apps with nothing claimed. */
 const MAX_AHEAD = MAX_READY / 2
 
-/** An app with due events: how many claimed ones wait (`held`), and how many should (`depth`). */
+/** An app with due events. `held`: how many claimed ones wait. `depth`: how many should. */
 export interface Claimable {
   readonly appId: number
   readonly held: number
@@ -13,8 +13,8 @@ export interface Claimable {
 }
 
 /**
- * How many events to claim next, by app: one for each app without claimed events, in the order given, and then in equal shares as many
- * as the receivers will take soon. `ready`: how many claimed events wait already.
+ * How many events to claim next, by app: first one for each app without claimed events, in the given order, then equal shares up to what the
+ * receivers will take soon. `ready`: how many claimed events wait already.
  */
 export function shareClaims(apps: readonly Claimable[], ready: number): Map<number, number> {
   const shares = new Map<number, number>()
@@ -26,7 +26,7 @@ export function shareClaims(apps: readonly Claimable[], ready: number): Map<numb
     shares.set(appId, 1)
     shared += 1
   }
-  // Claims are worth their round trips once half of what waits is used up: that of all apps, and that of one.
+  // A claim is worth its round trips once half of the waiting events are sent: of all apps, and of one app.
   if (ready > MAX_AHEAD / 2) return shares
   const mostAhead = Math.min(CLAIM_SIZE, MAX_AHEAD - ready)
   let wanting = apps.filter(({ held, depth }) => held <= depth / 2)

@@ -6,12 +6,12 @@ import { envelopeOf } from './envelope.ts'
 import { presentDelivery, type DeliveryView } from './list-deliveries.ts'
 import { findEvent, listAttempts } from './store.ts'
 
-/** One event with what was sent and how each attempt went. Times are real ones. */
+/** One event with its request and the outcome of each attempt. Times are real. */
 export interface EventDetails extends DeliveryView {
   readonly app_id: number
   /** The body of each attempt. */
   readonly payload: unknown
-  /** Headers that are the same over all attempts; signatures are made for each anew. */
+  /** The headers that all attempts share. Each attempt has its own signatures. */
   readonly headers: Readonly<Record<string, string>>
   readonly tries: readonly {
     readonly attempt: number

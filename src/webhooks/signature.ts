@@ -3,27 +3,27 @@ import { formatId } from '#shared/ids.ts'
 
 const USER_AGENT = 'Paygate-Webhooks/1'
 
-/** What one delivery attempt puts into its headers. */
+/** The parts of a delivery attempt that its headers contain. */
 export interface Delivery {
   readonly eventId: number
   readonly eventType: string
-  /** 1 for the first attempt; replays count on. */
+  /** 1 for the first attempt. Replays continue the count. */
   readonly attempt: number
   /** Unix seconds of this attempt. */
   readonly timestamp: number
-  /** The exact bytes that are sent. */
+  /** The exact bytes of the request. */
   readonly body: Buffer
 }
 
 /** The keys of both signatures, made once for many deliveries. */
 export interface SigningKeys {
-  /** Of `X-Gateway-Signature`. */
+  /** For `X-Gateway-Signature`. */
   readonly gateway: HmacKey
-  /** Of the Standard Webhooks signature. */
+  /** For the Standard Webhooks signature. */
   readonly standard: HmacKey
 }
 
-/** `secret` is the app's webhook secret as it was shown, `whsec_…`: one key is the whole of it, the other its base64 part, decoded. */
+/** `secret` is the app's webhook secret, `whsec_…`. One key is the whole text, the other its decoded base64 part. */
 export function signingKeys(secret: string): SigningKeys {
   return {
     gateway: hmacKey(Buffer.from(secret)),

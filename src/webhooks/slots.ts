@@ -1,15 +1,15 @@
 /** Maximum number of young attempts, over all apps. */
 const MAX_YOUNG = 128
-/** Places reserved for apps without an open attempt, so that prompt receivers do not wait for slow ones. */
-const FIRST_PLACES = 16
-/** Maximum number of open attempts, over all apps: each holds a socket. */
+/** Slots reserved for apps without an open attempt, so that prompt receivers do not wait for slow ones. */
+const RESERVED_SLOTS = 16
+/** Maximum number of open attempts, over all apps, because each holds a socket. */
 const MAX_OPEN = 2048
-/** An attempt that is open longer gives its place to others; its app gets no further one until it ends. */
+/** An attempt that is open longer frees its slot for other apps, and still counts against its own. */
 const STALL_MS = 1000
 const INITIAL_CONCURRENCY = 4
 const MAX_CONCURRENCY = 64
 const MIN_CONCURRENCY = 1
-/** Rounds of events held ready for a receiver that keeps its whole limit busy: a claim takes as long as several such rounds. */
+/** Rounds of events held ready for a receiver that uses its whole limit. A claim takes as long as several such rounds. */
 const ROUNDS_AHEAD = 8
 
 /** A begun attempt. */
@@ -22,13 +22,13 @@ export interface Slot {
 /**
  * Limits how many attempts run at once, so that no receiver delays another's deliveries. Each app has a concurrency limit, which grows
  * while its receiver answers promptly and drops to one attempt at a time when it does not answer at all. Attempts that are open for more
- * than a second stop counting against other apps: a receiver that hangs occupies sockets, but no places.
+ * than a second stop counting against other apps: a hanging receiver occupies sockets, but no slots.
  */
 export interface Slots {
   /** How many attempts the app may begin now. */
   capacity(appId: number): number
   /**
-   * How many events of the app are worth claiming in advance: those that could begin if all places were free, plus one round unless its
+   * How many events of the app are worth claiming in advance: those that could begin if all slots were free, plus one round unless its
    * receiver is slow, or several rounds if it is fast.
    */
   depth(appId: number): number
@@ -57,7 +57,7 @@ export function openSlots(nowMs: () => number): Slots {
 
   const ageYoung = (): void => {
     const oldest = nowMs() - STALL_MS
-    // Ordered by start time, so the first one that is young enough ends the search.
+    // Ordered by start time, so the first young one ends the search.
     for (const slot of young) {
       if (slot.startedMs > oldest) return
       young.delete(slot)
@@ -77,8 +77,8 @@ export function openSlots(nowMs: () => number): Slots {
     capacity(appId) {
       ageYoung()
       const limit = limitOf(appId)
-      const places = limit.open === 0 ? MAX_YOUNG : MAX_YOUNG - FIRST_PLACES
-      return Math.max(0, Math.min(limit.concurrency - limit.open, places - young.size, MAX_OPEN - open))
+      const slots = limit.open === 0 ? MAX_YOUNG : MAX_YOUNG - RESERVED_SLOTS
+      return Math.max(0, Math.min(limit.concurrency - limit.open, slots - young.size, MAX_OPEN - open))
     },
     depth(appId) {
       const limit = limitOf(appId)

@@ -11,7 +11,7 @@ import { envelopeOf } from './envelope.ts'
 /** The delivery of an event. `not_configured`: the app has no webhook address or no webhook secret. */
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'not_configured'
 
-/** An event of an app. `body` is frozen: `envelopeOf` makes the same bytes of it for every attempt. */
+/** An event of an app. `body` never changes, so `envelopeOf` returns the same bytes for every attempt. */
 export const events = table('events', {
   id: id(),
   appId: bigint('app_id'),
@@ -19,31 +19,31 @@ export const events = table('events', {
   externalRef: exact('external_ref', 191).nullable(),
   transactionId: bigint('transaction_id').nullable(),
   body: bytes('body'),
-  /** Whether the envelope that is sent carries the id. */
+  /** Whether the envelope contains the id. */
   carriesId: flag('carries_id'),
   deliveryStatus: exact('delivery_status', 16).as<DeliveryStatus>(),
   /** Attempts begun so far, automatic ones and replays. */
   attempts: int('attempts'),
-  /** Automatic attempts that may follow the present one. */
+  /** Automatic attempts that may follow the current one. */
   retriesLeft: int('retries_left'),
-  /** When it is due; a lease leaves it as it is, since it is in an index that each change has to write. */
+  /** When it is due. A lease does not change it, because each change writes an index. Claims read past leased events instead. */
   nextAttemptAt: realTime('next_attempt_at').nullable(),
   /** The random number of the claim that leases it; 0 if none does. */
   lease: bigint('lease'),
-  /** When the last lease ends or ended; before the first one, when it was written; null once it is not to be sent any more. */
+  /** The end of the last lease; before the first one, the time of writing; null once no attempt follows. */
   leaseUntil: realTime('lease_until').nullable(),
-  /** Whether the request of the present lease, or of one that ran out, has begun: its attempt counts. */
+  /** Whether a request has begun under the current or an expired lease, so that its attempt counts. */
   begun: flag('begun'),
   deliveredAt: realTime('delivered_at').nullable(),
   lastError: words('last_error', 500).nullable(),
-  /** The app's own time, which the envelope shows; a test clock moves it. */
+  /** The app's own time, which the envelope shows and a test clock moves. */
   createdAt: appTime('created_at'),
-  /** Real time: deliveries go by it. */
+  /** Real time, which deliveries use. */
   writtenAt: realTime('written_at'),
 })
 export type Event = Row<typeof events>
 
-/** One attempt to deliver an event. `httpStatus` is null without an answer; `error` is null if the app acknowledged. */
+/** One delivery attempt. `httpStatus` is null without an answer; `error` is null if the app acknowledged. */
 export const deliveryAttempts = table('delivery_attempts', {
   id: id(),
   eventId: bigint('event_id'),
@@ -52,7 +52,7 @@ export const deliveryAttempts = table('delivery_attempts', {
   durationMs: int('duration_ms'),
   httpStatus: int('http_status').nullable(),
   error: words('error', 500).nullable(),
-  /** The beginning of the answer's body as clean text. */
+  /** The beginning of the answer's body, without control characters. */
   responseHead: longtext('response_head').nullable(),
 })
 export type DeliveryAttempt = Row<typeof deliveryAttempts>
@@ -70,15 +70,15 @@ export interface NewEvent {
   readonly retries: number
 }
 
-/** Due now for every daemon, however far our own clock is ahead of the database's. */
+/** Due at once for every daemon, even if our own clock is ahead of the database's. */
 const AT_ONCE = 'LEAST(?, UTC_TIMESTAMP(3))'
 
-/** Writes an event, due at once where it is to be delivered; returns its id. */
+/** Writes an event; returns its id. A pending event is due at once. */
 export async function insertEvent(tx: Tx, event: NewEvent): Promise<number> {
   return tx.insert(events, rowOf(event), { nextAttemptAt: AT_ONCE })
 }
 
-/** Writes a few events. */
+/** Writes several events. */
 export async function insertEvents(tx: Tx, news: readonly NewEvent[]): Promise<void> {
   await tx.insertAll(events, news.map(rowOf), { nextAttemptAt: AT_ONCE })
 }
@@ -92,7 +92,7 @@ function rowOf(event: NewEvent): Omit<Event, 'id'> {
     retriesLeft: retries,
     nextAttemptAt: event.deliveryStatus === 'pending' ? event.writtenAt : null,
     lease: 0,
-    // What a claim and its end change has its length already: a row that grows is moved within its page, which takes most of an update.
+    // Columns that a claim changes get a value now: InnoDB moves a row that grows within its page, which was most of the cost of a claim.
     leaseUntil: event.deliveryStatus === 'pending' ? event.writtenAt : null,
     begun: false,
     deliveredAt: null,
@@ -136,17 +136,17 @@ export async function lastEventId(db: Queries): Promise<number> {
   return last
 }
 
-/** The newest events of all apps. */
+/** The newest events over all apps. */
 export async function listNewestEvents(db: Queries, limit: number): Promise<Event[]> {
   return db.all(events, 'ORDER BY id DESC LIMIT ?', [limit])
 }
 
 /**
- * The ids of the app's events that were written at a time or after it, and of those with an id above `above`, ascending. A writer whose
- * clock is behind dates events too early: their ids show that they are new.
+ * The ids of the app's events that were written since a time, and of those with an id above `above`, ascending. A writer whose clock is
+ * behind dates events too early, but their ids show that they are new.
  */
 export async function listEventIdsSince(db: Queries, appId: number, since: RealTime, above: number): Promise<number[]> {
-  // An app's own time is never behind real time, so that the index on `created_at` narrows the search.
+  // An app's own time is never behind real time, so the index on `created_at` narrows the search.
   const rows = await db.all(
     shape({ id: id() }),
     `SELECT id FROM events WHERE app_id = ? AND created_at >= ? AND written_at >= ?
@@ -156,13 +156,13 @@ export async function listEventIdsSince(db: Queries, appId: number, since: RealT
   return rows.map((event) => event.id)
 }
 
-/** These events, the oldest first. */
+/** The events with these ids, oldest first. */
 export async function listEventsById(db: Queries, eventIds: readonly number[]): Promise<Event[]> {
   const among = idAmong(eventIds)
   return db.all(events, `WHERE ${among.sql} ORDER BY id`, among.params)
 }
 
-/** Events about an end user, the oldest first. */
+/** Events about an end user, oldest first. */
 export async function listEventsOfEndUser(
   db: Queries,
   appId: number,
@@ -184,15 +184,15 @@ export interface DueApp {
 }
 
 /**
- * Every app with events to deliver, now or later, and when the first of them is due: one jump into the index for each app. A GROUP BY over
- * the events may read all of them, delivered ones too, where the server believes that they are few.
+ * Every app with pending events, and when the first of them is due: one index lookup for each app. A GROUP BY over the events may read all
+ * of them, including delivered ones, if the server estimates that they are few.
  */
 export const FIRST_DUE = `SELECT a.id AS appId,
     (SELECT e.next_attempt_at FROM events e FORCE INDEX (events_app_due)
      WHERE e.app_id = a.id AND e.delivery_status = 'pending' ORDER BY e.next_attempt_at LIMIT 1) AS dueAt
   FROM apps a HAVING dueAt IS NOT NULL`
 
-/** Every app with events to deliver, now or later. */
+/** Every app with pending events. */
 export async function listAppsWithPending(db: Queries, now: Present): Promise<DueApp[]> {
   return db.all(
     shape({ appId: bigint(), dueAt: realTime(), isDue: flag() }),
@@ -207,7 +207,7 @@ export interface DueEvent {
   readonly appId: number
 }
 
-/** May be claimed: due, and under no lease that runs. */
+/** The condition for a claim: due, and without a running lease. */
 function claimable(now: Present): { sql: string; params: Param[] } {
   return {
     sql: `delivery_status = 'pending' AND next_attempt_at <= ${now.sql} AND (lease = 0 OR lease_until <= ${now.sql})`,
@@ -215,7 +215,7 @@ function claimable(now: Present): { sql: string; params: Param[] } {
   }
 }
 
-/** The events of each app that are due longest and under no lease, `limit` of each at most. */
+/** The claimable events of each app that have been due longest, at most `limit` per app. */
 export async function listDue(
   db: Queries,
   appIds: readonly number[],
@@ -234,13 +234,13 @@ export async function listDue(
   )
 }
 
-/** A lease of the claim `token`, from now by the database's clock. */
+/** The lease of the claim `token`. It begins now, by the database's clock. */
 export interface Lease {
   readonly token: number
   readonly ms: number
 }
 
-/** An event that this process alone may send until its lease ends. */
+/** An event that only this process may send until its lease ends. */
 export interface ClaimedEvent {
   readonly id: number
   readonly appId: number
@@ -254,9 +254,9 @@ export interface ClaimedEvent {
 }
 
 /**
- * Leases those of the events that are still due, by a conditional UPDATE, so that of several daemons one wins each row. To take over an
- * event whose request had begun costs one retry, and an event without any is left to `failLost`. Each statement is a transaction by
- * itself; run again with the same lease, it returns the same events.
+ * Leases the events that are still due, by a conditional UPDATE, so that one of several daemons wins each row. Taking over an event whose
+ * request had begun costs one retry; an event without retries is left to `failLost`. Each statement is a separate transaction: called again
+ * with the same lease, it returns the same events.
  */
 export async function claimDue(
   db: Queries,
@@ -268,7 +268,7 @@ export async function claimDue(
   const among = idAmong(candidates.map(({ id }) => id))
   const leased = leasing(now, lease)
   const due = claimable(now)
-  // The first assignment reads the old value of `begun`: assignments run from left to right.
+  // Assignments run from left to right, so the first one reads the old value of `begun`.
   await db.run(
     `UPDATE events SET retries_left = retries_left - begun, begun = 0, ${leased.sql}
      WHERE ${among.sql} AND ${due.sql} AND (begun = 0 OR retries_left > 0)`,
@@ -285,7 +285,7 @@ function leasing(now: Present, { token, ms }: Lease): { sql: string; params: Par
   }
 }
 
-/** Fails those of the events whose last attempt was cut short, so that they can never be claimed. Returns how many. */
+/** Fails the events whose last attempt was interrupted: `claimDue` never claims them. Returns how many. */
 export async function failLost(tx: Tx, eventIds: readonly number[]): Promise<number> {
   const due = claimable(databasePresent(tx.ctx))
   return tx.run(
@@ -323,8 +323,8 @@ async function listClaimed(db: Queries, lease: Lease, candidates: readonly DueEv
 }
 
 /**
- * Charges the attempts of events of one lease whose requests begin now. Returns the ids of those whose lease is still held; the others are another
- * sender's. Each statement is a transaction by itself; run again, it charges nothing twice.
+ * Charges the attempts of one lease whose requests begin now. Returns the ids of events whose lease is still held; another sender has taken
+ * over the others. Each statement is a separate transaction: called again, it charges nothing twice.
  */
 export async function chargeAttempts(
   db: Queries,
@@ -345,12 +345,12 @@ export async function chargeAttempts(
   return held.map((event) => event.id)
 }
 
-/** Ends a lease of an event that is to be sent later. */
+/** Ends a lease; another attempt may follow. */
 const NO_LEASE = 'lease = 0, begun = 0'
-/** Ends the last lease. */
+/** Ends a lease; no attempt follows. */
 const NO_MORE = 'lease = 0, begun = 0, lease_until = NULL'
 
-/** Changes those of the events whose lease is still held; returns how many. */
+/** Changes the events whose lease is still held; returns how many. */
 async function setHeld(
   tx: Tx,
   lease: number,
@@ -366,13 +366,13 @@ async function setHeld(
   ])
 }
 
-/** Ends leases with success; returns how many of them were still held. */
+/** Ends leases after success; returns how many were still held. */
 export async function markDelivered(tx: Tx, lease: number, eventIds: readonly number[]): Promise<number> {
   const assignments = `delivery_status = 'delivered', delivered_at = ?, last_error = NULL, next_attempt_at = NULL, ${NO_MORE}`
   return setHeld(tx, lease, eventIds, assignments, [tx.now])
 }
 
-/** Ends leases after attempts that failed: due again at `retryAt`, one retry less. Returns how many of them were still held. */
+/** Ends leases after failed attempts: due again at `retryAt`, with one retry less. Returns how many were still held. */
 export async function markRetried(
   tx: Tx,
   lease: number,
@@ -384,15 +384,15 @@ export async function markRetried(
   return setHeld(tx, lease, eventIds, assignments, [retryAt, error])
 }
 
-/** Ends leases after attempts that failed and were the last. Returns how many of them were still held. */
+/** Ends leases after a failed last attempt. Returns how many were still held. */
 export async function markFailed(tx: Tx, lease: number, eventIds: readonly number[], error: string): Promise<number> {
   const assignments = `delivery_status = 'failed', next_attempt_at = NULL, last_error = ?, ${NO_MORE}`
   return setHeld(tx, lease, eventIds, assignments, [error])
 }
 
 /**
- * Makes events due again, with all retries before them, whatever became of them so far; when they were delivered before stays known.
- * Leaves those alone that are under way at `now`, by the database's clock. Returns how many.
+ * Makes events due again, with all retries, whatever their status. Keeps the time of an earlier delivery. Skips events that are leased at
+ * `now`, by the database's clock. Returns how many changed.
  */
 export async function requeue(tx: Tx, eventIds: readonly number[], retries: number, now: RealTime): Promise<number> {
   return tx.run(
@@ -406,7 +406,7 @@ export async function countFailedEvents(db: Queries, appId: number): Promise<num
   return db.count(events, `WHERE app_id = ? AND delivery_status = 'failed'`, [appId])
 }
 
-/** The ids of an app's failed events, oldest first; none of these is due, by which the index has them in this order. */
+/** The ids of an app's failed events, oldest first. `next_attempt_at` is NULL for all, so the index returns them by id. */
 export async function listFailedIds(db: Queries, appId: number, limit: number): Promise<number[]> {
   const rows = await db.all(
     shape({ id: id() }),
@@ -416,7 +416,7 @@ export async function listFailedIds(db: Queries, appId: number, limit: number): 
   return rows.map(({ id }) => id)
 }
 
-/** Leases one event that nobody has begun to deliver, and charges its first attempt, which begins at once. */
+/** Leases an event that has had no attempt, and charges its first attempt, which begins at once. */
 export async function leaseNew(tx: Tx, eventId: number, lease: Lease): Promise<void> {
   const leased = leasing(databasePresent(tx.ctx), lease)
   await tx.run(
@@ -425,12 +425,12 @@ export async function leaseNew(tx: Tx, eventId: number, lease: Lease): Promise<v
   )
 }
 
-/** Ends leases of events whose requests did not begin: due as they were. */
+/** Ends leases of events whose requests did not begin. Their due time stays. */
 export async function release(tx: Tx, lease: number, eventIds: readonly number[]): Promise<void> {
   await setHeld(tx, lease, eventIds, NO_LEASE)
 }
 
-/** Ends leases of events that could not be sent for a reason on our side: due at `nextAttemptAt`. */
+/** Ends leases of events that could not be sent for a reason on our side. They are due again at `nextAttemptAt`. */
 export async function postpone(
   tx: Tx,
   lease: number,
@@ -442,7 +442,7 @@ export async function postpone(
   return setHeld(tx, lease, eventIds, assignments, [nextAttemptAt, error])
 }
 
-/** Ends leases of events whose app has no webhook any more: kept, not delivered. */
+/** Ends leases of events whose app no longer has a webhook. They are kept and not delivered. */
 export async function markNotConfigured(tx: Tx, lease: number, eventIds: readonly number[]): Promise<number> {
   const assignments = `delivery_status = 'not_configured', next_attempt_at = NULL, ${NO_MORE}`
   return setHeld(tx, lease, eventIds, assignments)
@@ -452,7 +452,7 @@ export async function insertAttempts(tx: Tx, attempts: readonly Omit<DeliveryAtt
   await tx.insertAll(deliveryAttempts, attempts)
 }
 
-/** Removes those of the `limit` oldest attempts that began before `before`; returns how many. */
+/** Removes attempts that began before `before`, among the `limit` oldest; returns how many. */
 export async function deleteOldAttempts(tx: Tx, before: RealTime, limit: number): Promise<number> {
   const oldest = await tx.all(
     shape({ id: id(), startedAt: realTime() }),
@@ -488,7 +488,7 @@ export async function listWebhookTargets(db: Queries, appIds: readonly number[])
   )
 }
 
-/** The events about a transaction, in the order in which they were written. */
+/** The events about a transaction, in writing order. */
 export async function listEventsOfTransaction(db: Queries, transactionId: number): Promise<Event[]> {
   return db.all(events, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }

@@ -180,7 +180,7 @@ describe('what a bank writes beside its notices', () => {
       const { effects } = await previewMatch(ctx, operator('linh'), { ...target, amount: payment.amount })
       expect(effects.slice(0, 2)).to.deep.equal([
         "check the account's statement first: the mail was not understood",
-        'only your word supports the amount',
+        'the mail does not prove the amount',
       ])
       const matched = await matchBankMail(ctx, operator('linh'), { ...target, note, amount: payment.amount })
       expect(matched).to.include(PROCESSED)

@@ -119,7 +119,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       status: 'already_completed',
       effects: [
         `₫5,000 from ACB is booked for transaction ${id} of user-1`,
-        'the transaction is completed already: flagged, for money that came twice',
+        'the transaction is completed already: flagged, because money arrived twice',
       ],
     })
     expect(await cli.json(['ledger', 'verify'])).to.deep.equal({ checked: 1, faults: [] })

@@ -122,11 +122,11 @@ describe('a connection', () => {
       pool.release(next)
     })
 
-    it('is given back once', async () => {
+    it('is returned once', async () => {
       const { pool } = opened.db
       const connection = await pool.take()
       pool.release(connection)
-      expect(() => pool.release(connection)).to.throw('given back twice')
+      expect(() => pool.release(connection)).to.throw('returned twice')
     })
   })
 })

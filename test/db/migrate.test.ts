@@ -111,7 +111,7 @@ describe('migrations', () => {
     await testDatabase().db.query(`CREATE DATABASE \`${name}.dot\``)
     const dotted = await openTestDb(urlOf(testDatabase().socketPath, `${name}.dot`))
     const error: unknown = await runMigrations(dotted.db).catch((error: unknown) => error)
-    expect((error as Error).message).to.include('has a dot')
+    expect((error as Error).message).to.include('must not contain a dot')
     expect(await dotted.db.query('SHOW TABLES')).to.deep.equal([])
     await dotted.close()
     await testDatabase().db.query(`DROP DATABASE \`${name}.dot\``)

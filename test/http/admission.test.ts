@@ -11,7 +11,7 @@ import { expectError } from '../support/expect-error.ts'
 import { aCheckout, aPlan, tokenOf } from '../support/factories.ts'
 import { takeConnections, type HeldConnection } from '../support/held-connections.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
-import { inTurns } from '../support/in-turns.ts'
+import { mapConcurrently } from '../support/map-concurrently.ts'
 import { until } from '../support/until.ts'
 
 const AN = { name: 'An', email: 'an@example.com' }
@@ -134,13 +134,15 @@ describe('more concurrent callers than the database serves', () => {
       held = await takeConnections(ctx.db, 10 - LEFT)
       const flood = startFlood(22)
       await until(() => flood.kinds.every(({ answers }) => answers.length >= 22))
-      const served = await inTurns(Array.from({ length: 20 }), () => first.client.get('/api/v1/plans'))
-      const written = await inTurns(Array.from({ length: 10 }), () => first.client.post('/api/v1/customers', AN))
-      const asked = await inTurns(Array.from({ length: 10 }), () =>
+      const served = await mapConcurrently(Array.from({ length: 20 }), () => first.client.get('/api/v1/plans'))
+      const written = await mapConcurrently(Array.from({ length: 10 }), () =>
+        first.client.post('/api/v1/customers', AN),
+      )
+      const asked = await mapConcurrently(Array.from({ length: 10 }), () =>
         service.call('GET', '/api/v1/plans', { headers: identity }),
       )
-      const pages = await inTurns(tokens, (token) => service.call('GET', `/checkout/${token}`))
-      const statuses = await inTurns(tokens, (token) => service.call('GET', `/checkout/${token}/status`))
+      const pages = await mapConcurrently(tokens, (token) => service.call('GET', `/checkout/${token}`))
+      const statuses = await mapConcurrently(tokens, (token) => service.call('GET', `/checkout/${token}/status`))
       await flood.stop()
       const counted = [served, written, asked, pages, statuses].map((answers) => countByStatus(answers))
       expect(counted).to.deep.equal([{ 200: 20 }, { 201: 10 }, { 200: 10 }, { 200: 10 }, { 200: 10 }])

@@ -96,9 +96,9 @@ describe('mail templates', () => {
   it('MJML runs once: the mails after the first read no file, and so never wait', async () => {
     await renderMail('renewal-reminder', 'vi', REMINDER)
     let hasWaited = false
-    const turn = setImmediate(() => (hasWaited = true))
+    const immediate = setImmediate(() => (hasWaited = true))
     for (let n = 0; n < 1000; n += 1) await renderMail('renewal-reminder', 'vi', REMINDER)
-    clearImmediate(turn)
+    clearImmediate(immediate)
     expect(hasWaited).to.equal(false)
   })
 })

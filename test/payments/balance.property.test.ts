@@ -20,7 +20,7 @@ const EMPTY: Balance = { amountReceived: 0, amountRefunded: 0, amountUsed: 0, am
 const PRICE = 100
 
 /** Where each single unit of money is. */
-type Place = 'left' | 'used' | 'dismissed' | 'refunded' | 'gone'
+type Fate = 'left' | 'used' | 'dismissed' | 'refunded' | 'gone'
 type Step = readonly [
   kind: 'arrive' | 'complete' | 'refuse' | 'dismiss' | 'refund' | 'fail' | 'take back' | 'move',
   share: number,
@@ -34,7 +34,7 @@ const steps = fc.array(
   { maxLength: 30 },
 )
 
-function shift(units: Place[], from: readonly Place[], to: Place, count: number): void {
+function shift(units: Fate[], from: readonly Fate[], to: Fate, count: number): void {
   let rest = count
   for (const place of from)
     for (const [index, unit] of units.entries())
@@ -43,10 +43,10 @@ function shift(units: Place[], from: readonly Place[], to: Place, count: number)
         rest -= 1
       }
 }
-const countOf = (units: readonly Place[], ...places: readonly Place[]) =>
-  units.filter((unit) => places.includes(unit)).length
+const countOf = (units: readonly Fate[], ...fates: readonly Fate[]) =>
+  units.filter((unit) => fates.includes(unit)).length
 
-function take(balance: Balance, units: Place[], [kind, share]: Step): Balance {
+function take(balance: Balance, units: Fate[], [kind, share]: Step): Balance {
   const upTo = (most: number): number => Math.min(share, most)
   switch (kind) {
     case 'arrive':
@@ -92,7 +92,7 @@ describe('the arithmetic of received, refunded, used and left', () => {
   it('is what counting each unit of money by itself gives, whatever happens in whatever order', () => {
     fc.assert(
       fc.property(steps, (history) => {
-        const units: Place[] = []
+        const units: Fate[] = []
         const end = history.reduce((balance, step) => take(balance, units, step), EMPTY)
         expect(end).to.deep.equal({
           amountReceived: units.length - countOf(units, 'gone'),

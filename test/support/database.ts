@@ -135,7 +135,7 @@ async function dropLeftoverDatabases(admin: Connection): Promise<void> {
   for (const name of rows.map((row) => String(row['Database']))) {
     const owner = Number(new RegExp(`^${PREFIX}(\\d+)`).exec(name)?.[1])
     const isLeftover = owner === process.pid || (owner > 0 && !isAlive(owner))
-    // Another run may drop it at the same moment.
-    if (isLeftover) await admin.query(`DROP DATABASE IF EXISTS ${name}`)
+    // Quoted, because a test makes a name with a dot. Another run may drop it at the same moment.
+    if (isLeftover) await admin.query(`DROP DATABASE IF EXISTS \`${name}\``)
   }
 }

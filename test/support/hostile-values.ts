@@ -61,7 +61,7 @@ export interface BodyRules {
 
 /** The body with every field, at any depth, replaced by each value that it must refuse, left out where it is required, and with unknown fields. */
 export function mutationsOf(body: Json, rules: BodyRules): Mutation[] {
-  return placesOf(body).flatMap(({ path, value }) => {
+  return fieldsOf(body).flatMap(({ path, value }) => {
     const field = path.join('.')
     const general = path.map((step) => (/^\d+$/.test(step) ? '*' : step)).join('.')
     const hostile = path.length === 0 ? [] : hostileFor(value, rules.mayBeEmpty?.includes(general) ?? false)
@@ -84,14 +84,14 @@ function unknownFieldsIn(body: Json, path: readonly string[], value: Readonly<Re
   })
 }
 
-interface Place {
+interface Field {
   readonly path: readonly string[]
   readonly value: Json
 }
 
-function placesOf(value: Json, path: readonly string[] = []): Place[] {
+function fieldsOf(value: Json, path: readonly string[] = []): Field[] {
   const inner = Array.isArray(value) || isObject(value) ? Object.entries(value as Record<string, Json>) : []
-  return [{ path, value }, ...inner.flatMap(([name, child]) => placesOf(child, [...path, name]))]
+  return [{ path, value }, ...inner.flatMap(([name, child]) => fieldsOf(child, [...path, name]))]
 }
 
 /** The body as text, with `json` at the place; undefined removes the field. */

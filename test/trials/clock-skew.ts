@@ -8,7 +8,7 @@ import { runSender } from '#webhooks/sender.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import { aCustomer, anApp, aPlan, paid, priceId, type TestApp } from '../support/factories.ts'
-import { inTurns } from '../support/in-turns.ts'
+import { mapConcurrently } from '../support/map-concurrently.ts'
 import { Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 import { query } from '../support/database.ts'
@@ -67,7 +67,7 @@ export async function clockSkew({ skewMs, events }: SkewOptions): Promise<SkewFi
 async function begin(ctx: TestContext, app: TestApp, count: number): Promise<void> {
   const price = priceId(await aPlan(ctx, app))
   const numbers = Array.from({ length: count }, (_, number) => number)
-  await inTurns(numbers, async (number) => {
+  await mapConcurrently(numbers, async (number) => {
     const customer = await aCustomer(ctx, app, { email: `due-${number}@example.com` })
     await paid(ctx, app, { external_ref: `due-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
   })

@@ -11,7 +11,7 @@ import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testEnvironment } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, anApp, aPlan, priceId, tokenOf, type TestApp } from '../support/factories.ts'
-import { inTurns } from '../support/in-turns.ts'
+import { mapConcurrently } from '../support/map-concurrently.ts'
 import { processesWith } from '../support/processes.ts'
 import { Receiver } from '../support/receiver.ts'
 import { query } from '../support/database.ts'
@@ -108,7 +108,9 @@ async function openShop(ctx: Context, receiver: Receiver): Promise<Shop> {
 
 async function openCheckouts(ctx: Context, { app, price }: Shop, name: string, payments: number): Promise<string[]> {
   const refs = Array.from({ length: payments }, (_, number) => `${name}-${number}`)
-  return inTurns(refs, async (ref) => tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price })))
+  return mapConcurrently(refs, async (ref) =>
+    tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price })),
+  )
 }
 
 async function payThrough(

@@ -10,7 +10,7 @@ import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext } from '../support/context.ts'
 import { query, testDatabase } from '../support/database.ts'
 import { aCheckout, anApp, aPlan, priceId } from '../support/factories.ts'
-import { inTurns } from '../support/in-turns.ts'
+import { mapConcurrently } from '../support/map-concurrently.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
 export interface StormOptions {
@@ -72,7 +72,7 @@ export async function deadlockStorm({ payments, rivals, seed }: StormOptions): P
     )
     rivalry.catch(() => undefined)
     const calls = transactionIds.flatMap((id) => [id, id])
-    await inTurns(calls, (id) => confirmUntilTaken(ctx, id, storm), CALLS_AT_ONCE)
+    await mapConcurrently(calls, (id) => confirmUntilTaken(ctx, id, storm), CALLS_AT_ONCE)
     storm.isOver = true
     await rivalry
     await checkWhole(quiet, payments)

@@ -16,7 +16,7 @@ import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { openTestDb } from '../support/database.ts'
 import { anApp, aPlan, priceId, type TestApp } from '../support/factories.ts'
-import { inTurns } from '../support/in-turns.ts'
+import { mapConcurrently } from '../support/map-concurrently.ts'
 import { Receiver } from '../support/receiver.ts'
 import { GaleraCluster } from './galera-cluster.ts'
 import { begin } from './two-daemons.ts'
@@ -240,7 +240,7 @@ async function sell(trial: Trial, part: string, happen: (tally: Tally) => Promis
   // Payments of an end user follow each other, so that all payers work on a few end users at a time.
   const numbers = Array.from({ length: payments }, (_, number) => Math.floor((number * endUsers) / payments))
   const startedMs = performance.now()
-  const selling = inTurns(numbers, (endUser) => sellOne(trial, tally, `user-${endUser}`), payers)
+  const selling = mapConcurrently(numbers, (endUser) => sellOne(trial, tally, `user-${endUser}`), payers)
   selling.catch(() => undefined)
   await Promise.race([selling, until('half is paid', () => tally.paid >= payments / 2)])
   await happen(tally)

@@ -14,7 +14,7 @@ import type { Response } from '../support/api.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { FREE_TRIAL, MONTHLY, YEARLY } from '../support/factories.ts'
-import { inTurns } from '../support/in-turns.ts'
+import { mapConcurrently } from '../support/map-concurrently.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
@@ -82,7 +82,7 @@ export async function killStorm({ endUsers, seed, sessionFaults }: KillStormOpti
     const killing = kill(storm, admin, line.threadIds, random)
     killing.catch(() => undefined)
     const numbers = Array.from({ length: endUsers }, (_, number) => number)
-    await inTurns(
+    await mapConcurrently(
       numbers,
       async (number) => {
         for (const unit of unitsOf(scenario, number, prices.prices, trial.prices)) {

@@ -69,14 +69,14 @@ async function killedSweep(scene: Scene, atMail: number, isBeforeGoAhead: boolea
   })
   const ended = once(child, 'exit') as Promise<[number | null, string | null]>
   let seen = 0
-  const killAtTurn = async (): Promise<void> => {
+  const killAtMail = async (): Promise<void> => {
     seen += 1
     if (seen < atMail) return
     child.kill('SIGKILL')
     await ended
   }
-  scene.inbox.beforeGoAhead = isBeforeGoAhead ? killAtTurn : null
-  scene.inbox.beforeAnswer = isBeforeGoAhead ? null : killAtTurn
+  scene.inbox.beforeGoAhead = isBeforeGoAhead ? killAtMail : null
+  scene.inbox.beforeAnswer = isBeforeGoAhead ? null : killAtMail
   const [code, signal] = await ended
   scene.inbox.beforeGoAhead = null
   scene.inbox.beforeAnswer = null

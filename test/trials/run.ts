@@ -53,7 +53,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   'mail-server': fixed(() => mailServer()),
   'killed-mailers': seeded(6, (seed) => killedMailers({ mails: 600, kills: 60, seed })),
   'steady-memory': fixed(() => steadyMemory({ sweeps: 20, mailsPerSweep: 500, mostGrowthKb: 4000 })),
-  'steady-requests': fixed(() => steadyRequests({ requests: 1_000_000, turnSeconds: 3, mostGrowthKb: 8000 })),
+  'steady-requests': fixed(() => steadyRequests({ requests: 1_000_000, loadSeconds: 3, mostGrowthKb: 8000 })),
   'database-outage': fixed(() =>
     databaseOutage({ outages: DATABASE_OUTAGES, payments: 400, payers: 40, frozenMs: 60_000 }),
   ),

@@ -4,7 +4,7 @@ import { steadyRequests } from './steady-requests.ts'
 
 describe('trial: memory over many requests', () => {
   it('reads, checkouts, invented keys and missing pages: the heap does not grow', async () => {
-    const figures = await steadyRequests({ requests: 2000, turnSeconds: 0.3, mostGrowthKb: 8000 })
+    const figures = await steadyRequests({ requests: 2000, loadSeconds: 0.3, mostGrowthKb: 8000 })
     expect(figures.requests).to.be.at.least(2000)
   })
 })

@@ -11,7 +11,7 @@ export interface SteadyRequestsOptions {
   /** The minimum of answered requests. */
   readonly requests: number
   /** How long each kind of request is sent per round; a round takes less than the five minutes of a signature. */
-  readonly turnSeconds: number
+  readonly loadSeconds: number
   /** The heap growth in kilobytes allowed from the end of the first round to that of the last. */
   readonly mostGrowthKb: number
 }
@@ -31,7 +31,7 @@ const HEAP = /^\{"heap":(\d+)\}$/
  * after a garbage collection, has grown by more than is allowed.
  */
 export async function steadyRequests(options: SteadyRequestsOptions): Promise<SteadyRequestsFigures> {
-  const { requests, turnSeconds, mostGrowthKb } = options
+  const { requests, loadSeconds, mostGrowthKb } = options
   const shop = await openShop()
   await addSubscriptions(shop, END_USERS)
   const preload = pathToFileURL(join(import.meta.dirname, 'report-heap.ts')).href
@@ -72,7 +72,7 @@ export async function steadyRequests(options: SteadyRequestsOptions): Promise<St
       headers: { ...read.headers, 'x-app-key': `pk_${randomHex(12)}` },
     }))
     const pages = refs.map(() => ({ method: 'GET' as const, path: `/checkout/${randomHex(32)}`, headers: {} }))
-    const seconds = turnSeconds
+    const seconds = loadSeconds
     return [
       { requests: reads, seconds: 5 * seconds, connections: CONNECTIONS, expectedStatus: 200 },
       { requests: checkouts, seconds, connections: CONNECTIONS, expectedStatus: 201 },

@@ -4,7 +4,7 @@ import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, anApp, aPlan, paid, priceId, tokenOf } from '../support/factories.ts'
-import { inTurns } from '../support/in-turns.ts'
+import { mapConcurrently } from '../support/map-concurrently.ts'
 import { Receiver } from '../support/receiver.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { until } from '../support/until.ts'
@@ -52,7 +52,7 @@ export async function stopUnderLoad({ stops, connections, seed }: StopOptions): 
         { length: connections * PAYMENTS_PER_CONNECTION },
         (_, number) => `stop-${stop}-${number}`,
       )
-      const tokens = await inTurns(refs, async (ref) =>
+      const tokens = await mapConcurrently(refs, async (ref) =>
         tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price })),
       )
       const round = await stopOnce(receiver, tokens, connections, random)

@@ -8,7 +8,7 @@ import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, aCustomer, anApp, aPlan, paid, priceId, tokenOf, type TestApp } from '../support/factories.ts'
-import { inTurns } from '../support/in-turns.ts'
+import { mapConcurrently } from '../support/map-concurrently.ts'
 import { Receiver } from '../support/receiver.ts'
 
 export interface TwoDaemonsOptions {
@@ -49,12 +49,12 @@ export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOpt
     await begin(ctx, app, price, reminders)
     clock.set(formatTimestamp(systemClock.now()))
     const refs = Array.from({ length: payments }, (_, number) => `user-${number}`)
-    const tokens = await inTurns(refs, async (ref) =>
+    const tokens = await mapConcurrently(refs, async (ref) =>
       tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price })),
     )
     const settings = { BILLING_HOME: home, BILLING_SWEEP_SECONDS: '0.2' }
     while (running.length < daemons) running.push(await startDaemonProcess(settings))
-    await inTurns([...tokens.entries()], ([number, token]) => pay(running[number % daemons]!, token))
+    await mapConcurrently([...tokens.entries()], ([number, token]) => pay(running[number % daemons]!, token))
     await untilQuiet(ctx, reminders)
     const codes = await Promise.all(running.map((daemon) => daemon.stop()))
     if (codes.some((code) => code !== 0)) throw new Error(`the daemons ended with ${codes.join()}`)
@@ -72,7 +72,7 @@ export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOpt
 /** Subscriptions with customers, begun almost a month ago. */
 export async function begin(ctx: TestContext, app: TestApp, price: string, count: number, name = 'due'): Promise<void> {
   const numbers = Array.from({ length: count }, (_, number) => number)
-  await inTurns(numbers, async (number) => {
+  await mapConcurrently(numbers, async (number) => {
     const customer = await aCustomer(ctx, app, { email: `${name}-${number}@example.com` })
     await paid(ctx, app, { external_ref: `${name}-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
   })

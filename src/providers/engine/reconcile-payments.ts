@@ -73,11 +73,10 @@ interface Pass {
 }
 
 /**
- * Looks up payments that are still pending at their providers, so that a lost notification loses no payment (R213), closes the
- * sessions of transactions that were completed in another way, and lists refunds that were made at a provider. Safe to run anywhere at
- * any time: each look-up is claimed, and its result takes the same path as a notification. A session that fails is delayed alone, longer
- * each time. Only a provider that does not answer, or refuses an account's credentials, pauses the account. The accounts take turns
- * (R214).
+ * Looks up payments that are still pending at their providers, so that a lost notification loses no payment. Closes the sessions of
+ * transactions that were completed in another way, and lists refunds that were made at a provider. Safe to run anywhere at any time: each
+ * look-up is claimed, and its result takes the same path as a notification. A failure delays only its own session, longer each time. Only
+ * a provider that does not answer, or refuses an account's credentials, pauses the account. Alternates between the accounts (R213).
  */
 export async function reconcilePayments(ctx: Context, options: ReconcileOptions = {}): Promise<ReconcileCounts> {
   const counts = await pollSessions(ctx, options)
@@ -130,7 +129,7 @@ async function pollSessions(ctx: Context, options: ReconcileOptions): Promise<Re
     const last = sessions.at(-1)
     if (!last) return pass.counts
     afterId = last.id
-    await inTurns(sessions, options.signal, (session) => reconcile(ctx, session, pass))
+    await alternating(sessions, options.signal, (session) => reconcile(ctx, session, pass))
     if (options.signal?.aborted) return pass.counts
   }
 }
@@ -145,7 +144,7 @@ export async function closeOpenSessions(ctx: Context, transactionId: number): Pr
     const sessions = await listPayableSessions(ctx.db, transactionId)
     if (sessions.length === 0) return
     const pass = await beginPass(ctx, false)
-    await inTurns(sessions, undefined, (session) => reconcile(ctx, session, pass))
+    await alternating(sessions, undefined, (session) => reconcile(ctx, session, pass))
   } catch (error) {
     ctx.log.warn({ error, transactionId }, 'open sessions were not closed: the next run does it')
   }
@@ -171,8 +170,8 @@ export async function isStillProcessing(ctx: Context, transactionId: number): Pr
   return false
 }
 
-/** Works on the sessions, a few at once, taking one of each account in turn. */
-async function inTurns(
+/** Works on the sessions, a few at once, alternating between the accounts. */
+async function alternating(
   sessions: readonly ProviderSession[],
   signal: AbortSignal | undefined,
   work: (session: ProviderSession) => Promise<void>,

@@ -1,4 +1,4 @@
 import { parentPort } from 'node:worker_threads'
 
 parentPort?.postMessage({ type: 'heartbeat' })
-for (let turns = 0; turns >= 0; turns += 1) Math.sqrt(turns)
+for (let rounds = 0; rounds >= 0; rounds += 1) Math.sqrt(rounds)
