@@ -23,6 +23,12 @@ export type CreateCheckoutSessionInput =
        */
       payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
       /**
+       * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
+       */
+      metadata?: {
+        [k: string]: string
+      }
+      /**
        * Seconds until the link expires, at most one day.
        */
       expires_in?: number
@@ -57,6 +63,12 @@ export type CreateCheckoutSessionInput =
        * Fixes the payment method; otherwise the payer chooses on the page.
        */
       payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
+      /**
+       * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
+       */
+      metadata?: {
+        [k: string]: string
+      }
       /**
        * Seconds until the link expires, at most one day.
        */
@@ -407,6 +419,10 @@ export interface Transaction {
    * The amount received so far.
    */
   amount_received: number
+  /**
+   * What was refunded: the refunds that succeeded.
+   */
+  amount_refunded: number
   currency: string
   /**
    * `pending` until `amount` has arrived, then `completed`; `refunded` once it was refunded in full, `void` when an operator closed it unpaid.
@@ -426,6 +442,12 @@ export interface Transaction {
   flag_reason: string | null
   created_at: string
   completed_at: string | null
+  /**
+   * What you gave when you opened the checkout; `{}` if nothing.
+   */
+  metadata: {
+    [k: string]: string
+  }
 }
 /**
  * An event of the app, with the state of its delivery.
@@ -581,10 +603,12 @@ export interface TransactionCompletedEvent {
   event_type: 'transaction.completed'
   app_id: number
   data: {
+    transaction_id: number
     /**
      * Your own id for the end user.
      */
     external_ref: string
+    paygate_customer_id: string | null
     plan_ref: string
     /**
      * In the currency's smallest unit.
@@ -592,6 +616,12 @@ export interface TransactionCompletedEvent {
     amount: number
     currency: string
     status: 'completed'
+    /**
+     * What you gave when you opened the checkout; `{}` if nothing.
+     */
+    metadata: {
+      [k: string]: string
+    }
   }
   created_at: string
 }

@@ -4,7 +4,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
-import { anApp, type TestApp } from '../support/factories.ts'
+import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 
 describe('GET /api/v1/events', () => {
@@ -20,7 +20,7 @@ describe('GET /api/v1/events', () => {
   afterEach(() => service.stop())
 
   async function emit(reference: string, of: TestApp = app): Promise<void> {
-    const data = { external_ref: reference, plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' } as const
+    const data = aCompletion(reference)
     await inTransaction(service.ctx, (tx) =>
       emitEvent(tx, of.app, 'transaction.completed', data, { externalRef: reference, transactionId: null }),
     )
@@ -38,7 +38,7 @@ describe('GET /api/v1/events', () => {
     expect(body.data[0]).to.deep.equal({
       id: body.data[0].id,
       event_type: 'transaction.completed',
-      data: { external_ref: 'second', plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' },
+      data: aCompletion('second'),
       created_at: '2026-03-01 10:00:01',
       delivery_status: 'not_configured',
       attempts: 0,
