@@ -458,6 +458,7 @@ export interface Event {
    */
   id: string
   event_type: string
+  app_id: number
   /**
    * As in the webhook of this type.
    */

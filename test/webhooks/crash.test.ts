@@ -57,7 +57,16 @@ describe('senders that are killed', () => {
   }
 
   const rows = (): Promise<Event[]> =>
-    listEventRows(ctx.db, { appId: app.app.id, status: null, below: null, limit: 1000 })
+    listEventRows(ctx.db, {
+      appId: app.app.id,
+      status: null,
+      eventType: null,
+      externalRef: null,
+      since: null,
+      order: 'desc',
+      behind: null,
+      limit: 1000,
+    })
 
   async function deliverAll(): Promise<void> {
     while ((await rows()).some(({ deliveryStatus }) => deliveryStatus === 'pending')) {
