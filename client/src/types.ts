@@ -353,6 +353,41 @@ export interface CheckoutSession {
   expires_at: string
 }
 /**
+ * A subscription with the end user who has it.
+ */
+export interface ListedSubscription {
+  /**
+   * The plan's `code`.
+   */
+  plan_ref: string
+  plan_id: string
+  /**
+   * What the next renewal costs.
+   */
+  price_id: string
+  /**
+   * The customer who receives reminders.
+   */
+  customer_id: string | null
+  /**
+   * `expired` as soon as `current_period_end` is reached.
+   */
+  status: 'active' | 'expired'
+  /**
+   * Null for lifetime.
+   */
+  current_period_end: string | null
+  /**
+   * Whether the latest period is a trial.
+   */
+  in_trial: boolean
+  trial_ends_at: string | null
+  /**
+   * Your own id for the end user.
+   */
+  external_ref: string
+}
+/**
  * What an end user has access to, and until when. An end user has at most one.
  */
 export interface Subscription {
