@@ -22,6 +22,7 @@ const NAMED = {
     'POST /api/v1/customers',
     'PATCH /api/v1/customers/{id}',
     'POST /api/v1/checkout-sessions',
+    'GET /api/v1/subscriptions',
     'GET /api/v1/subscriptions/{external_ref}',
     'PUT /api/v1/subscriptions/{external_ref}/plan',
     'PUT /api/v1/subscriptions/{external_ref}/customer',

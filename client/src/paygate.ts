@@ -11,6 +11,7 @@ import type {
   Customer,
   Event,
   Plan,
+  ListedSubscription,
   Subscription,
   SwitchPlanInput,
   Transaction,
@@ -117,6 +118,17 @@ export class Paygate {
     /** The end user's subscription. Throws `not_found` if the end user never had one. */
     get: (externalRef: string, options?: CallOptions) =>
       this.#get<Subscription>(['subscriptions', externalRef], options),
+    /** Ordered by `external_ref`. */
+    list: (
+      filter: ListFilter & {
+        readonly status?: Subscription['status']
+        /** The plan's `code`. */
+        readonly plan?: string
+        readonly ends_after?: string
+        readonly ends_before?: string
+      } = {},
+      options?: CallOptions,
+    ) => this.#list<ListedSubscription>(['subscriptions'], { ...filter }, options),
     /** Moves the subscription to another price from the next renewal on. */
     switchPlan: (externalRef: string, input: SwitchPlanInput, options?: CallOptions) =>
       this.#put<Subscription>(['subscriptions', externalRef, 'plan'], input, options),
@@ -140,7 +152,15 @@ export class Paygate {
   readonly events = {
     get: (id: string, options?: CallOptions) => this.#get<Event>(['events', id], options),
     /** All events, for example to catch up after an outage of your receiver. */
-    list: (filter: ListFilter = {}, options?: CallOptions) => this.#list<Event>(['events'], { ...filter }, options),
+    list: (
+      filter: ListFilter & {
+        readonly event_type?: string
+        readonly external_ref?: string
+        readonly created_after?: string
+        readonly order?: 'asc' | 'desc'
+      } = {},
+      options?: CallOptions,
+    ) => this.#list<Event>(['events'], { ...filter }, options),
   }
 
   /** A sandbox app's own time. */

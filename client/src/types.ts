@@ -23,6 +23,12 @@ export type CreateCheckoutSessionInput =
        */
       payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
       /**
+       * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
+       */
+      metadata?: {
+        [k: string]: string
+      }
+      /**
        * Seconds until the link expires, at most one day.
        */
       expires_in?: number
@@ -57,6 +63,12 @@ export type CreateCheckoutSessionInput =
        * Fixes the payment method; otherwise the payer chooses on the page.
        */
       payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
+      /**
+       * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
+       */
+      metadata?: {
+        [k: string]: string
+      }
       /**
        * Seconds until the link expires, at most one day.
        */
@@ -341,6 +353,41 @@ export interface CheckoutSession {
   expires_at: string
 }
 /**
+ * A subscription with the end user who has it.
+ */
+export interface ListedSubscription {
+  /**
+   * The plan's `code`.
+   */
+  plan_ref: string
+  plan_id: string
+  /**
+   * What the next renewal costs.
+   */
+  price_id: string
+  /**
+   * The customer who receives reminders.
+   */
+  customer_id: string | null
+  /**
+   * `expired` as soon as `current_period_end` is reached.
+   */
+  status: 'active' | 'expired'
+  /**
+   * Null for lifetime.
+   */
+  current_period_end: string | null
+  /**
+   * Whether the latest period is a trial.
+   */
+  in_trial: boolean
+  trial_ends_at: string | null
+  /**
+   * Your own id for the end user.
+   */
+  external_ref: string
+}
+/**
  * What an end user has access to, and until when. An end user has at most one.
  */
 export interface Subscription {
@@ -407,6 +454,10 @@ export interface Transaction {
    * The amount received so far.
    */
   amount_received: number
+  /**
+   * What was refunded: the refunds that succeeded.
+   */
+  amount_refunded: number
   currency: string
   /**
    * `pending` until `amount` has arrived, then `completed`; `refunded` once it was refunded in full, `void` when an operator closed it unpaid.
@@ -426,6 +477,12 @@ export interface Transaction {
   flag_reason: string | null
   created_at: string
   completed_at: string | null
+  /**
+   * What you gave when you opened the checkout; `{}` if nothing.
+   */
+  metadata: {
+    [k: string]: string
+  }
 }
 /**
  * An event of the app, with the state of its delivery.
@@ -436,6 +493,7 @@ export interface Event {
    */
   id: string
   event_type: string
+  app_id: number
   /**
    * As in the webhook of this type.
    */
@@ -581,10 +639,12 @@ export interface TransactionCompletedEvent {
   event_type: 'transaction.completed'
   app_id: number
   data: {
+    transaction_id: number
     /**
      * Your own id for the end user.
      */
     external_ref: string
+    paygate_customer_id: string | null
     plan_ref: string
     /**
      * In the currency's smallest unit.
@@ -592,6 +652,12 @@ export interface TransactionCompletedEvent {
     amount: number
     currency: string
     status: 'completed'
+    /**
+     * What you gave when you opened the checkout; `{}` if nothing.
+     */
+    metadata: {
+      [k: string]: string
+    }
   }
   created_at: string
 }

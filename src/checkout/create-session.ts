@@ -18,6 +18,7 @@ import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
 import { lockEndUser, type Subscription } from '#subscriptions/store.ts'
+import { metadataInput, type Metadata } from '#transactions/metadata.ts'
 import { openTransaction, type NewTransaction } from '#transactions/open-transaction.ts'
 import { limitOpenCheckouts } from './limit-open-checkouts.ts'
 import { refuseClientChoices } from './refuse-client-choices.ts'
@@ -40,6 +41,11 @@ const either = {
     .enum(METHODS, `must be one of ${METHODS.join(', ')}`)
     .optional()
     .describe('Fixes the payment method; otherwise the payer chooses on the page.'),
+  metadata: metadataInput
+    .optional()
+    .describe(
+      'Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.',
+    ),
   expires_in: integer(1800, 86_400).optional().describe('Seconds until the link expires, at most one day.'),
 }
 
@@ -81,6 +87,7 @@ const CreateSessionInput = z
         plan_ref: 'sticker-pack',
         amount: 20000,
         currency: 'VND',
+        metadata: { order: 'A-1042' },
         success_url: 'https://shop.example.com/paid',
         cancel_url: 'https://shop.example.com/pricing',
       },
@@ -201,6 +208,7 @@ async function openSubscriptionCheckout(
     priceId: price.id,
     amount: trial === null ? price.amount : trial.amount,
     currency: price.currency,
+    metadata: keptMetadata(input.metadata),
   } as const
   return openPayable(tx, app, input, quoted, trial && presentTrial(found, trial))
 }
@@ -233,6 +241,7 @@ async function openPaymentCheckout(
     renewsEnd: null,
     amount: input.amount,
     currency: input.currency,
+    metadata: keptMetadata(input.metadata),
   } as const
   return openPayable(tx, app, input, purchase, null)
 }
@@ -258,6 +267,10 @@ async function offerOf(
   await requireAvailable(tx, app, input.payment_method, amounts, currency)
   if (input.customer_id !== undefined) requireUsable(found.customer, endUser)
   return { endUserId, found, customerId, current: found.current }
+}
+
+function keptMetadata(given: Metadata | undefined): Metadata | null {
+  return given === undefined || Object.keys(given).length === 0 ? null : given
 }
 
 /** Opens a transaction with its hosted page. */

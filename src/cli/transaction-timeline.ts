@@ -8,10 +8,18 @@ export function printTimeline(out: Output, { app, transaction, timeline }: Trans
   const shown = { ...transaction, app, timeline }
   out.result(shown, () => {
     out.line(`${markOf(app.sandbox)} ${app.name} (app ${app.app_id})`)
-    const { amount, amount_received: received, currency, status, flag_reason: reason } = transaction
+    const {
+      amount,
+      amount_received: received,
+      amount_refunded: refunded,
+      currency,
+      status,
+      flag_reason: reason,
+    } = transaction
     const words = {
       amount: moneyCell(amount, currency),
       amount_received: moneyCell(received, currency),
+      amount_refunded: moneyCell(refunded, currency),
       status: standingCell(status, reason),
     }
     const hasMoved = app.clock_offset_seconds !== 0

@@ -32,6 +32,13 @@ export function below(position: Position | null, column = 'created_at'): Conditi
   return [`(${column} < ? OR (${column} = ? AND ${idColumn} < ?))`, createdAt, createdAt, id]
 }
 
+/** As `below`, in a list that is ordered by `created_at, id`, the oldest first. */
+export function above(position: Position | null): Condition {
+  if (!position) return null
+  const { createdAt, id } = position
+  return ['(created_at > ? OR (created_at = ? AND id > ?))', createdAt, createdAt, id]
+}
+
 /** Shorter runs are looked up id by id. */
 const MIN_RUN = 4
 /** No row has this id. */

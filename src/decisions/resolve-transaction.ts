@@ -20,9 +20,15 @@ import { applySuperseded, completeTransaction } from '#transactions/complete-tra
 import { decisionOf } from '#transactions/decision-of.ts'
 import { effectOfCompletion, validUntil } from '#transactions/effect-of-completion.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
-import { presentTransaction } from '#transactions/present.ts'
+import { presentStanding } from '#transactions/present.ts'
 import { orderRefunds, type OrderedRefund } from '#transactions/refund-money.ts'
-import { getSale, getTransaction, type Transaction } from '#transactions/store.ts'
+import {
+  getSale,
+  getShownTransaction,
+  getTransaction,
+  type ShownTransaction,
+  type Transaction,
+} from '#transactions/store.ts'
 import { amountToRefund, isSuperseded, keepsPeriod, refusalOf, RESOLUTIONS, type Resolution } from './resolution.ts'
 
 export interface ResolveInput {
@@ -39,7 +45,7 @@ export interface ResolveInput {
 /** What a resolution would do, shown before it is confirmed. */
 export interface ResolutionPreview {
   /** As it is before. */
-  readonly transaction: Transaction
+  readonly transaction: ShownTransaction
   /** Sentences for the operator. */
   readonly effects: readonly string[]
 }
@@ -64,14 +70,14 @@ export async function previewResolution(
   input: Omit<ResolveInput, 'note'>,
 ): Promise<ResolutionPreview> {
   const rehearsal: Rehearsal = { changes: [], events: [] }
-  const { before, effects } = await perform(
+  const { effects } = await perform(
     { ...ctx, rehearsal },
     caller,
     resolve,
     typedOf({ ...input, note: 'a preview' }),
     input,
   )
-  return { transaction: before, effects }
+  return { transaction: await getShownTransaction(ctx.db, input.transactionId), effects }
 }
 
 /**
@@ -80,18 +86,18 @@ export async function previewResolution(
  * `dismiss` clears the flag. Returns the transaction as it is then. Throws `not_found`, `invalid_request`, and `provider_error` if a
  * refund was refused, or where nobody knows yet whether it was made.
  */
-export async function resolveTransaction(ctx: Context, caller: Caller, input: ResolveInput): Promise<Transaction> {
+export async function resolveTransaction(ctx: Context, caller: Caller, input: ResolveInput): Promise<ShownTransaction> {
   const { transactionId, action, amount } = input
   const unsent = action === 'refund' ? await listUnsent(ctx, transactionId) : []
   if (unsent.length > 0 && (amount === undefined || amount === sumOf(unsent))) {
     await sendRefunds(ctx, unsent, true)
-    return getTransaction(ctx.db, transactionId)
+    return getShownTransaction(ctx.db, transactionId)
   }
   const { ordered } = await perform(ctx, caller, resolve, typedOf(input), input)
   if (action === 'complete') await closeOpenSessions(ctx, transactionId)
   const pending = ordered.map(({ refund }) => refund).filter(({ status }) => status === 'pending')
   await sendRefunds(ctx, pending, false)
-  return getTransaction(ctx.db, transactionId)
+  return getShownTransaction(ctx.db, transactionId)
 }
 
 /** Refunds that were ordered, and of which the provider was never heard: the same command given again goes on with them. */
@@ -116,7 +122,6 @@ interface Terms {
 }
 
 interface Resolved {
-  readonly before: Transaction
   readonly effects: readonly string[]
   readonly ordered: readonly OrderedRefund[]
 }
@@ -138,11 +143,11 @@ const resolve = command({
     const app = await getApp(tx, before.appId)
     const { after, ...done } = await act(tx, app, before, terms, decisionOf(tx, note))
     await audit(tx, before, after, terms, note)
-    return { before, ...done }
+    return done
   },
 })
 
-interface Done extends Omit<Resolved, 'before'> {
+interface Done extends Resolved {
   readonly after: Transaction
 }
 
@@ -216,9 +221,9 @@ async function audit(
     action: `transaction.resolve.${action}`,
     appId: before.appId,
     subject: `transaction ${before.id}`,
-    before: presentTransaction(before),
+    before: presentStanding(before),
     after: {
-      ...presentTransaction(after),
+      ...presentStanding(after),
       ...(amount === null ? {} : { amount_refunded: amount }),
       ...(reference === null ? {} : { reference }),
     },

@@ -28,6 +28,8 @@ const RELEASE_MS = SECOND_MS
 export interface Answer {
   readonly status: number
   readonly body: Buffer
+  /** It is the answer that another request got. */
+  readonly isReplayed?: boolean
 }
 
 export interface KeyedRequest {
@@ -72,7 +74,7 @@ export async function answerOnce(ctx: Context, request: KeyedRequest, work: Keye
   try {
     return await runLeased(lease, request, work)
   } catch (thrown) {
-    if (thrown instanceof LeaseLost) return await keptAnswer(ctx, scope, requestHash)
+    if (thrown instanceof LeaseLost) return await keptAnswer(lease, requestHash)
     lease.isOver = true
     await release(lease)
     throw thrown
@@ -149,16 +151,16 @@ async function release({ ctx, scope, leaseToken }: Lease): Promise<void> {
 type Scope = Pick<IdempotencyKey, 'appId' | 'pathHash' | 'idempotencyKey'>
 
 /** The answer that was committed for the same request. */
-async function keptAnswer(ctx: Context, scope: Scope, requestHash: string): Promise<Answer> {
+async function keptAnswer({ ctx, scope, leaseToken }: Lease, requestHash: string): Promise<Answer> {
   const first = await findIdempotencyKey(ctx.db, scope)
   if (first?.requestHash !== requestHash) throw stillRunning()
-  return answerOf(first)
+  return answerOf(first, leaseToken)
 }
 
 /** Throws if there is none yet. */
-function answerOf({ answerStatus, answerBody }: IdempotencyKey): Answer {
+function answerOf({ answerStatus, answerBody, leaseToken }: IdempotencyKey, ownLease: string): Answer {
   if (answerStatus === null || !answerBody) throw stillRunning()
-  return { status: answerStatus, body: answerBody }
+  return { status: answerStatus, body: answerBody, isReplayed: leaseToken !== ownLease }
 }
 
 /** The kept answer; null if this request leases the key now and must run. */
@@ -181,7 +183,7 @@ async function claimKey(ctx: Context, scope: Scope, requestHash: string, leaseTo
     if (first.requestHash !== requestHash) {
       throw new AppError('idempotency_conflict', 'this Idempotency-Key was used with another body')
     }
-    return answerOf(first)
+    return answerOf(first, leaseToken)
   })
 }
 

@@ -9,11 +9,15 @@ const MIN_PER_END_USER = 5
 
 export interface RateLimit {
   /**
-   * Counts a request of the app, and of the end user whose client makes it; `endUser` is empty for the app's server. Throws
-   * `rate_limited` (429) with `Retry-After` beyond either limit.
+   * Counts a request of the app, and of the end user whose client makes it; `endUser` is empty for the app's server. Returns the headers
+   * that say how many requests are left, of the limit with fewer; none if the limits are off. Throws `rate_limited` (429) with the
+   * headers and `Retry-After` beyond either limit.
    */
-  take(appId: number, endUser: string): Promise<void>
+  take(appId: number, endUser: string): Promise<RateLimitHeaders>
 }
+
+/** `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`, in seconds. */
+export type RateLimitHeaders = Readonly<Record<string, string>>
 
 /**
  * `perSecond` requests a second for each app, bursts of twice that, and a fifth of both for each of its end users; 0 turns the limits
@@ -21,16 +25,16 @@ export interface RateLimit {
  * many end users there are: counts are dropped after two seconds, and an app over its limit starts no counts for end users.
  */
 export function openRateLimit(perSecond: number): RateLimit {
-  if (perSecond === 0) return { take: () => Promise.resolve() }
+  if (perSecond === 0) return { take: () => Promise.resolve({}) }
   const apps = openCounts(perSecond, '')
   const endUsers = openCounts(Math.max(MIN_PER_END_USER, Math.floor(perSecond * END_USER_PART)), ' of one end user')
   return {
     async take(appId, endUser) {
-      if (endUser !== '') {
-        await apps.check(String(appId))
-        await endUsers.take(`${appId} ${endUser}`)
-      }
-      await apps.take(String(appId))
+      if (endUser === '') return apps.headers(await apps.take(String(appId)))
+      await apps.check(String(appId))
+      const own = await endUsers.take(`${appId} ${endUser}`)
+      const all = await apps.take(String(appId))
+      return own.remainingPoints <= all.remainingPoints ? endUsers.headers(own) : apps.headers(all)
     },
   }
 }
@@ -38,20 +42,27 @@ export function openRateLimit(perSecond: number): RateLimit {
 function openCounts(perSecond: number, whose: string) {
   const points = perSecond * BURST_SECONDS
   const limiter = new RateLimiterMemory({ points, duration: BURST_SECONDS })
-  const refusal = ({ msBeforeNext }: RateLimiterRes): AppError => {
-    const seconds = Math.max(1, Math.ceil(msBeforeNext / 1000))
+  const secondsOf = ({ msBeforeNext }: RateLimiterRes): string => String(Math.max(1, Math.ceil(msBeforeNext / 1000)))
+  const headers = (count: RateLimiterRes): RateLimitHeaders => ({
+    'RateLimit-Limit': String(points),
+    'RateLimit-Remaining': String(Math.max(0, count.remainingPoints)),
+    'RateLimit-Reset': secondsOf(count),
+  })
+  const refusal = (count: RateLimiterRes): AppError => {
+    const seconds = secondsOf(count)
     const message = `more than ${perSecond} requests a second${whose}: try again in ${seconds} s`
-    return new AppError('rate_limited', message, { headers: { 'Retry-After': String(seconds) } })
+    return new AppError('rate_limited', message, { headers: { ...headers(count), 'Retry-After': seconds } })
   }
   return {
+    headers,
     /** Throws if the limit is reached. */
     async check(key: string): Promise<void> {
       const count = await limiter.get(key)
       if (count && count.consumedPoints >= points) throw refusal(count)
     },
-    async take(key: string): Promise<void> {
+    async take(key: string): Promise<RateLimiterRes> {
       try {
-        await limiter.consume(key)
+        return await limiter.consume(key)
       } catch (thrown) {
         throw thrown instanceof RateLimiterRes ? refusal(thrown) : thrown
       }

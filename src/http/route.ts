@@ -213,7 +213,7 @@ async function serve<Caller extends CommandCaller & { readonly appId: number }>(
   const target = http.req.url ?? ''
   const caller = await auth.authenticate(ctx, { method: http.method, target, headers: http.req.headers, body })
   auth.admit(caller, route.access)
-  await rateLimit.take(caller.appId, auth.subject(caller))
+  http.set({ ...(await rateLimit.take(caller.appId, auth.subject(caller))) })
   // Not kept under an `Idempotency-Key`: the corrected call has the same path and body.
   refuseUnknownParameters(route.words.filter, http.query)
   const request = (): ApiRequest<Caller> => ({
@@ -245,6 +245,7 @@ async function serve<Caller extends CommandCaller & { readonly appId: number }>(
         )
   // A kept error names the request that it was first sent for.
   if (answer.status >= 400) http.set('X-Request-Id', requestIdOf(answer))
+  if (answer.isReplayed) http.set('Idempotent-Replayed', 'true')
   http.status = answer.status
   http.type = 'application/json'
   http.body = answer.body

@@ -15,12 +15,16 @@ The client of an end user sends \`X-App-Key\` and \`Authorization: Bearer <ident
 
 ### Idempotency
 
-Send an \`Idempotency-Key\` (1 to 255 printable ASCII characters) with any POST or PUT to make it safe to repeat. The first response is stored for 24 hours and returned again. A different body under
+Send an \`Idempotency-Key\` (1 to 255 printable ASCII characters) with any POST or PUT to make it safe to repeat. The first response is stored for 24 hours and returned again, with the header \`Idempotent-Replayed: true\`. A different body under
 the same key, or a repeat while the first request is still running, gets 409 \`idempotency_conflict\`. 429 and 5xx are not stored: send the request again, with the same key.
 
 ### Lists
 
-Lists are newest first. They take \`limit\` (1 to 100, 20 by default) and \`cursor\`; the response has \`next_cursor\`, which is null on the last page.
+Lists are newest first, except subscriptions, which are ordered by \`external_ref\`. They take \`limit\` (1 to 100, 20 by default) and \`cursor\`; the response has \`next_cursor\`, which is null on the last page.
+
+### Limits
+
+Where the service limits the calls of an app, responses carry \`RateLimit-Limit\` (how many calls are allowed at once), \`RateLimit-Remaining\` and \`RateLimit-Reset\` (seconds until all are allowed again).
 
 ### Errors
 

@@ -171,7 +171,7 @@ function examplesOf(body: z.ZodType): [string, Json][] {
   return examples.map((value, index) => [`example${index + 1}`, { value }])
 }
 
-function successOf({ status, output, isList }: AppRoute, schemas: Schemas): Json {
+function successOf({ method, status, output, isList }: AppRoute, schemas: Schemas): Json {
   const data = schemas.of(output, 'output')
   const nextCursor = {
     type: ['string', 'null'],
@@ -185,7 +185,7 @@ function successOf({ status, output, isList }: AppRoute, schemas: Schemas): Json
   const example = { success: true, data: schemas.exampleOf(data), ...(isList ? { next_cursor: null } : {}) }
   return {
     description: STATUS_CODES[status] ?? '',
-    headers: { 'X-Request-Id': REQUEST_ID },
+    headers: { 'X-Request-Id': REQUEST_ID, ...LIMITS, ...(isKeyed(method) ? REPLAYED : {}) },
     content: { 'application/json': { schema, example } },
   }
 }
@@ -221,7 +221,7 @@ function errorOf(status: number, codes: readonly ErrorCode[]): Json {
     description: codes.map((code) => `\`${code}\`: ${ERROR_WORDS[code]}`).join('\n\n'),
     headers: {
       'X-Request-Id': REQUEST_ID,
-      ...(waits ? { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } : {}),
+      ...(waits ? { 'Retry-After': headerReference('Retry-After') } : {}),
     },
     content: { 'application/json': { schema: referenceTo('ErrorBody'), examples: Object.fromEntries(examples) } },
   }
@@ -344,10 +344,29 @@ const SECURITY = {
   },
 }
 
-const REQUEST_ID = { $ref: '#/components/headers/X-Request-Id' }
+function headerReference(name: string): Json {
+  return { $ref: `#/components/headers/${name}` }
+}
+
+const REQUEST_ID = headerReference('X-Request-Id')
+const LIMITS = Object.fromEntries(
+  ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'].map((name) => [name, headerReference(name)]),
+)
+const REPLAYED = { 'Idempotent-Replayed': headerReference('Idempotent-Replayed') }
+const count = { type: 'integer', minimum: 0 }
 const HEADERS = {
   'X-Request-Id': { description: 'Quote it when you report a problem.', schema: { type: 'string' } },
-  'Retry-After': { description: 'Seconds to wait before the next try.', schema: { type: 'integer', minimum: 0 } },
+  'Retry-After': { description: 'Seconds to wait before the next try.', schema: count },
+  'RateLimit-Limit': {
+    description: 'How many calls are allowed at once. Absent where no limit is set.',
+    schema: count,
+  },
+  'RateLimit-Remaining': { description: 'How many of them are left.', schema: count },
+  'RateLimit-Reset': { description: 'Seconds until all of them are allowed again.', schema: count },
+  'Idempotent-Replayed': {
+    description: '`true` where the answer is that of an earlier call with the same `Idempotency-Key`.',
+    schema: { type: 'string', const: 'true' },
+  },
 }
 
 const ERROR = {

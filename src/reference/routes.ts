@@ -3,14 +3,22 @@ import type { AppRoute } from '#apps/authenticate.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import { renderShared, sendShared, sharedBody } from '#http/html.ts'
+import { notFound } from '#shared/errors.ts'
 
 /**
- * `GET /openapi.json`, which pages of any origin may read, and `GET /docs`, the same for people. Both are generated at the first request
- * and kept. They are public: they contain nothing about this installation.
+ * `GET /openapi.json`, which pages of any origin may read, `GET /docs`, the same for people, and `GET /`, which leads there. They are
+ * generated at the first request and kept. They are public: they contain nothing about this installation.
  */
 export function referenceRoutes(ctx: Context, routes: readonly AppRoute[]): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true })
   const documents = lazily(() => makeDocuments(ctx, routes))
+  const welcome = lazily(() => renderShared(ctx, { template: 'welcome', title: 'Paygate', values: {} }))
+  router.get('/', async (http) => {
+    http.vary('Accept')
+    // Clients of the API take JSON alone.
+    if (http.accepts('html', 'json') !== 'html') throw notFound('address')
+    sendShared(http, await welcome())
+  })
   router.get('/openapi.json', async (http) => {
     sendShared(http, (await documents()).openApi)
     http.set('Access-Control-Allow-Origin', '*')

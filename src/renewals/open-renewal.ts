@@ -100,6 +100,7 @@ const openPayment = command({
       ...(await quotePayment(tx, subject, { isTrial: false, isRenewal: true }, wholeSeconds(now))),
       amount: price.amount,
       currency: price.currency,
+      metadata: null,
     })
     const link = renewalLink(tx.ctx.config.baseUrl, renewalToken)
     const token = randomHex(32)

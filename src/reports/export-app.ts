@@ -16,7 +16,7 @@ import { presentSubscription, viewSubscription } from '#subscriptions/present.ts
 import { reminders } from '#renewals/store.ts'
 import { paymentApplications, subscriptions } from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
-import { receipts, transactions } from '#transactions/store.ts'
+import { receipts, shownTransactions } from '#transactions/store.ts'
 import { presentEvent } from '#webhooks/present.ts'
 import { events } from '#webhooks/store.ts'
 import { guardCell } from '#shared/formula-cell.ts'
@@ -42,7 +42,7 @@ const PARTS: readonly Part[] = [
     anchor_day: row.anchorDay,
     created_at: formatTimestamp(row.createdAt),
   })),
-  part('transactions', transactions, (_ctx, _app, row) => presentTransaction(row)),
+  part('transactions', shownTransactions, (_ctx, _app, row) => presentTransaction(row)),
   part('payments', payments, (_ctx, _app, row) => ({
     payment_id: row.id,
     provider_code: row.provider,

@@ -1,5 +1,5 @@
 import { appTime, bigint, flag, id, sum, text } from '#db/columns.ts'
-import { shape, type Table } from '#db/table.ts'
+import { shape, type Source } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { FlagReason } from '#transactions/store.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
@@ -204,8 +204,8 @@ export async function countEventsByStatus(
   )
 }
 
-/** A table whose rows are an app's. */
-export type AppTable<R extends AppRow> = Table<R>
+/** A table whose rows are an app's; its columns may be those of its statement. */
+export type AppTable<R extends AppRow> = Source<R>
 
 export interface AppRow {
   readonly id: number

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { AppError, invalidField } from '#shared/errors.ts'
 import type { IdKind } from '#shared/ids.ts'
+import { asAppTime, parseAppTime } from '#shared/time.ts'
 
 /** Separators of lines, and what embeds, overrides or isolates a direction. Plain marks stay: right-to-left names need them. */
 const TURNING = /[\u061c\u2028-\u202e\u2066-\u2069]/
@@ -78,6 +79,13 @@ export const timestamp = z
   .string()
   .regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
   .meta({ examples: ['2026-12-01 09:30:00'] })
+
+/** A time that a caller gives, in the app's own time. */
+export const givenTime = z
+  .string()
+  .refine((value) => parseAppTime(value) !== null, 'must be a time YYYY-MM-DD HH:MM:SS in UTC')
+  .meta({ pattern: '^\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d$', examples: ['2026-12-01 09:30:00'] })
+  .transform((value) => asAppTime(new Date(`${value.replace(' ', 'T')}Z`)))
 
 /** The checked input. Throws 400 `invalid_request` with the dotted path of the first invalid field. */
 export function validate<T extends z.ZodType>(schema: T, input: unknown): z.infer<T> {

@@ -34,6 +34,17 @@ export async function readNames(
   return found
 }
 
+export const SUBSCRIPTION_EXAMPLE = {
+  plan_ref: 'premium',
+  plan_id: 'plan_1',
+  price_id: 'price_1',
+  customer_id: 'cus_1',
+  status: 'active',
+  current_period_end: '2027-01-01 09:30:00',
+  in_trial: false,
+  trial_ends_at: null,
+}
+
 /** The Subscription of the API. */
 export const SubscriptionOutput = z
   .strictObject({
@@ -49,18 +60,7 @@ export const SubscriptionOutput = z
   .meta({
     id: 'Subscription',
     description: 'What an end user has access to, and until when. An end user has at most one.',
-    examples: [
-      {
-        plan_ref: 'premium',
-        plan_id: 'plan_1',
-        price_id: 'price_1',
-        customer_id: 'cus_1',
-        status: 'active',
-        current_period_end: '2027-01-01 09:30:00',
-        in_trial: false,
-        trial_ends_at: null,
-      },
-    ],
+    examples: [SUBSCRIPTION_EXAMPLE],
   })
 
 /** `now` is the app's own time. */

@@ -3,6 +3,7 @@ import { requireSelf, route, type ApiCaller, type AppRoute } from '#apps/authent
 import type { ApiRequest } from '#http/route.ts'
 import type { RealTime } from '#shared/time.ts'
 import { attachCustomer } from './attach-customer.ts'
+import { ListedSubscriptionOutput, listByRef, ListSubscriptionsQuery } from './list-by-ref.ts'
 import { presentSubscription, SubscriptionOutput, type SubscriptionView } from './present.ts'
 import { getSubscriptionWithPlanCode } from './store.ts'
 import { switchPlan } from './switch-plan.ts'
@@ -13,6 +14,18 @@ const present = (view: SubscriptionView, now: RealTime, { caller }: Request) =>
   presentSubscription(view, appNow(caller.app, now))
 
 export const subscriptionRoutes: readonly AppRoute[] = [
+  route.list({
+    id: 'listSubscriptions',
+    summary: 'List subscriptions',
+    description: 'Ordered by `external_ref`, byte by byte.',
+    filter: ListSubscriptionsQuery,
+    method: 'GET',
+    path: '/api/v1/subscriptions',
+    access: 'hmac',
+    item: ListedSubscriptionOutput,
+    list: (ctx, { caller, query }) => listByRef(ctx, caller.app, query),
+    present: ({ shown }) => shown,
+  }),
   route.query({
     id: 'getSubscription',
     summary: 'Get a subscription',

@@ -174,6 +174,41 @@ export async function getSubscriptionWithPlanCode(
   return found
 }
 
+/**
+ * At most `limit` of an app's subscriptions, ordered by `external_ref`, from the one behind the subscription `afterId` on. Times are the
+ * app's own.
+ */
+export async function listSubscriptionsByRef(
+  db: Queries,
+  appId: number,
+  filter: {
+    readonly status: 'active' | 'expired' | null
+    readonly now: AppTime
+    readonly planCode: string | null
+    readonly endsFrom: AppTime | null
+    readonly endsBefore: AppTime | null
+    readonly afterId: number | null
+    readonly limit: number
+  },
+): Promise<SubscriptionWithPlanCode[]> {
+  const { status, now, planCode, endsFrom, endsBefore, afterId, limit } = filter
+  const listed = where(
+    ['s.app_id = ?', appId],
+    status === 'active' ? ['(s.current_period_end IS NULL OR s.current_period_end > ?)', now] : null,
+    status === 'expired' ? ['s.current_period_end <= ?', now] : null,
+    planCode === null ? null : ['p.code = ?', planCode],
+    endsFrom && ['s.current_period_end >= ?', endsFrom],
+    endsBefore && ['s.current_period_end < ?', endsBefore],
+    afterId === null
+      ? null
+      : ['s.external_ref > (SELECT external_ref FROM subscriptions WHERE id = ? AND app_id = ?)', afterId, appId],
+  )
+  return db.all(WITH_PLAN_CODE, `JOIN plans p ON p.id = s.plan_id ${listed.sql} ORDER BY s.external_ref LIMIT ?`, [
+    ...listed.params,
+    limit,
+  ])
+}
+
 export async function getSubscription(db: Queries, appId: number, externalRef: string): Promise<Subscription> {
   const subscription = await findSubscription(db, appId, externalRef)
   if (!subscription) throw notFound('subscription')

@@ -15,7 +15,6 @@ import { listProviderSessionsOf } from '#providers/store.ts'
 import { listRemindersOf } from '#renewals/store.ts'
 import { receiptState } from '#renewals/unconfirmed-receipts.ts'
 import { realTime } from '#apps/app-time.ts'
-import { notFound } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { englishMoney } from '#shared/money.ts'
 import { formatTimestamp, formatUtc, type AppTime, type RealTime } from '#shared/time.ts'
@@ -26,7 +25,7 @@ import {
 } from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import {
-  findTransaction,
+  getShownTransaction,
   listChanges,
   listProviderEvents,
   listReceiptsOf,
@@ -65,8 +64,7 @@ interface Moment {
 
 /** Gathers all that is known of a transaction; throws `not_found`. */
 export async function getTransactionTimeline(ctx: Context, transactionId: number): Promise<TransactionTimeline> {
-  const transaction = await findTransaction(ctx.db, transactionId)
-  if (!transaction) throw notFound(`transaction ${transactionId}`)
+  const transaction = await getShownTransaction(ctx.db, transactionId)
   const app = await getApp(ctx.db, transaction.appId)
   const parts = await Promise.all([
     checkoutMoments(ctx, app, transaction),

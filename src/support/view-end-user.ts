@@ -19,7 +19,7 @@ import { formatTimestamp, formatTimestampOrNull, type AppTime, type RealTime } f
 import { presentSubscription, viewSubscription } from '#subscriptions/present.ts'
 import { findSubscription, type Subscription } from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
-import { listReceiptsOf, listTransactionRows, type Transaction } from '#transactions/store.ts'
+import { listReceiptsOf, listTransactionRows, type ShownTransaction, type Transaction } from '#transactions/store.ts'
 import type { EndUser, MailView, PriceView, ReceiptView } from './end-user.ts'
 import { nextSteps, type NextStep } from './next-steps.ts'
 import { readUndelivered } from './store.ts'
@@ -86,7 +86,7 @@ function presentPrice({ amount, currency, intervalUnit, intervalCount }: Price):
   return { amount, currency, interval_unit: intervalUnit, interval_count: intervalCount }
 }
 
-async function presentWithLink(ctx: Context, app: App, transaction: Transaction) {
+async function presentWithLink(ctx: Context, app: App, transaction: ShownTransaction) {
   const session = transaction.status === 'pending' ? await findSessionOfTransaction(ctx.db, transaction.id) : null
   const isOpen = session !== null && session.expiresAt > appNow(app, ctx.clock.now())
   return {

@@ -3,6 +3,7 @@ import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { arrived, completed, keptOf } from '#payments/balance.ts'
 import { AppError } from '#shared/errors.ts'
+import { formatId } from '#shared/ids.ts'
 import { wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
 import { applyPayment } from '#subscriptions/apply-payment.ts'
 import type { QuotedPayment } from '#subscriptions/decide-payment.ts'
@@ -135,8 +136,17 @@ function paymentOf({ id, externalRef, customerId, renewsEnd, amount, currency }:
 }
 
 async function announceCompletion(tx: Tx, app: NotifiedApp, transaction: Transaction): Promise<void> {
-  const { externalRef, planRef, amount, currency } = transaction
-  const data = { external_ref: externalRef, plan_ref: planRef, amount, currency, status: 'completed' } as const
+  const { externalRef, planRef, amount, currency, customerId } = transaction
+  const data = {
+    transaction_id: transaction.id,
+    external_ref: externalRef,
+    paygate_customer_id: customerId === null ? null : formatId('cus', customerId),
+    plan_ref: planRef,
+    amount,
+    currency,
+    status: 'completed',
+    metadata: transaction.metadata ?? {},
+  } as const
   await emitEvent(tx, app, 'transaction.completed', data, { externalRef, transactionId: transaction.id })
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
 import { text, validate } from '#shared/validate.ts'
-import { listTransactionRows, type Transaction, type TransactionFilter } from './store.ts'
+import { listTransactionRows, type ShownTransaction, type TransactionFilter } from './store.ts'
 
 /** What may follow `GET /api/v1/transactions?`. */
 export const ListTransactionsQuery = z.object({
@@ -28,7 +28,7 @@ export async function listTransactions(
   appId: number | null,
   query: unknown,
   filter: OperatorFilter = {},
-): Promise<Page<Transaction>> {
+): Promise<Page<ShownTransaction>> {
   const { limit, cursor, external_ref, status, flagged } = validate(ListTransactionsQuery, query)
   const rows = await listTransactionRows(ctx.db, {
     appId,

@@ -21,6 +21,7 @@ export type NewTransaction = Pick<
   | 'amount'
   | 'currency'
   | 'renewsEnd'
+  | 'metadata'
 >
 
 /** Adds a pending transaction, which any method may complete. Returns its id. */

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { publicId, timestamp } from '#shared/validate.ts'
-import type { Transaction } from './store.ts'
+import { metadataOutput } from './metadata.ts'
+import type { ShownTransaction, Transaction } from './store.ts'
 
 /** The Transaction of the API. */
 export const TransactionOutput = z
@@ -15,6 +16,7 @@ export const TransactionOutput = z
     paygate_customer_id: publicId('cus').nullable(),
     amount: z.int().describe("The amount requested, in the currency's smallest unit."),
     amount_received: z.int().describe('The amount received so far.'),
+    amount_refunded: z.int().describe('What was refunded: the refunds that succeeded.'),
     currency: z.string(),
     status: z
       .enum(['pending', 'completed', 'refunded', 'void'])
@@ -34,6 +36,7 @@ export const TransactionOutput = z
       ),
     created_at: timestamp,
     completed_at: timestamp.nullable(),
+    metadata: metadataOutput,
   })
   .meta({
     id: 'Transaction',
@@ -48,6 +51,7 @@ export const TransactionOutput = z
         paygate_customer_id: 'cus_1',
         amount: 99000,
         amount_received: 99000,
+        amount_refunded: 0,
         currency: 'VND',
         status: 'completed',
         provider_code: 'test',
@@ -55,11 +59,13 @@ export const TransactionOutput = z
         flag_reason: null,
         created_at: '2026-12-01 09:30:00',
         completed_at: '2026-12-01 09:31:12',
+        metadata: { order: 'A-1042' },
       },
     ],
   })
 
-export function presentTransaction(transaction: Transaction): z.input<typeof TransactionOutput> {
+/** What a decision may change, without the seller's own. */
+export function presentStanding(transaction: Transaction) {
   return {
     transaction_id: transaction.id,
     external_ref: transaction.externalRef,
@@ -76,5 +82,13 @@ export function presentTransaction(transaction: Transaction): z.input<typeof Tra
     flag_reason: transaction.flagReason,
     created_at: formatTimestamp(transaction.createdAt),
     completed_at: formatTimestampOrNull(transaction.completedAt),
+  }
+}
+
+export function presentTransaction(transaction: ShownTransaction): z.input<typeof TransactionOutput> {
+  return {
+    ...presentStanding(transaction),
+    amount_refunded: transaction.amountRefunded - transaction.refundPending,
+    metadata: transaction.metadata ?? {},
   }
 }

@@ -4,7 +4,7 @@ import { notFound } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { listTransactions, ListTransactionsQuery } from './list-transactions.ts'
 import { presentTransaction, TransactionOutput } from './present.ts'
-import { findTransaction, type Transaction } from './store.ts'
+import { findShownTransaction, type ShownTransaction } from './store.ts'
 
 export const transactionRoutes: readonly AppRoute[] = [
   route.list({
@@ -35,9 +35,9 @@ export const transactionRoutes: readonly AppRoute[] = [
 ]
 
 /** Throws `not_found` for another app's transaction, and for a client of another end user's. */
-async function ownTransaction(ctx: Context, caller: ApiCaller, idText: string): Promise<Transaction> {
+async function ownTransaction(ctx: Context, caller: ApiCaller, idText: string): Promise<ShownTransaction> {
   const id = parseNumericId(idText)
-  const transaction = id === null ? null : await findTransaction(ctx.db, id)
+  const transaction = id === null ? null : await findShownTransaction(ctx.db, id)
   const isOwn =
     transaction?.appId === caller.appId && (caller.endUser === null || caller.endUser === transaction.externalRef)
   if (!transaction || !isOwn) throw notFound('transaction')

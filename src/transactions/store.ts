@@ -1,4 +1,4 @@
-import { appTime, bigint, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
+import { appTime, bigint, exact, flag, id, int, json, realTime, text, words } from '#db/columns.ts'
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
@@ -12,6 +12,7 @@ import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
 import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
+import type { Metadata } from './metadata.ts'
 
 export type Mode = 'subscription' | 'payment'
 export type TransactionStatus = 'pending' | 'completed' | 'refunded' | 'void'
@@ -68,8 +69,21 @@ export const transactions = table('transactions', {
   /** What an operator decided when it was flagged. */
   resolution: exact('resolution', 16).as<'refunded' | 'completed' | 'dismissed' | 'moved'>().nullable(),
   resolvedAt: appTime('resolved_at').nullable(),
+  /** The seller's own; null where there is none. */
+  metadata: json<Metadata>('metadata').nullable(),
 })
 export type Transaction = Row<typeof transactions>
+
+/** A transaction as callers see it. */
+export interface ShownTransaction extends Transaction {
+  /** The part of `amountRefunded` that the provider has not confirmed yet. */
+  readonly refundPending: number
+}
+
+export const shownTransactions = transactions.joined('t', {
+  refundPending: bigint(`IF(t.amount_refunded = 0, 0, (SELECT COALESCE(-SUM(a.amount), 0) FROM allocations a
+    JOIN refunds r ON r.id = a.refund_id WHERE a.transaction_id = t.id AND a.cause = 'refund' AND r.status = 'pending'))`),
+})
 
 /** `unflagged` clears the flag that the row names. */
 export type ChangeKind = 'bank_page' | 'flagged' | 'unflagged' | 'completed' | 'refunded'
@@ -206,6 +220,11 @@ export async function findTransaction(db: Queries, transactionId: number): Promi
   return db.one(transactions, 'WHERE id = ?', [transactionId])
 }
 
+/** As callers see it; null if there is none. */
+export async function findShownTransaction(db: Queries, transactionId: number): Promise<ShownTransaction | null> {
+  return db.one(shownTransactions, 'WHERE t.id = ?', [transactionId])
+}
+
 /** The end user whose lock protects the transaction. This never changes. */
 export async function findOwner(
   db: Queries,
@@ -221,6 +240,13 @@ export async function findOwner(
 /** Throws `not_found`. */
 export async function getTransaction(db: Queries, transactionId: number): Promise<Transaction> {
   const transaction = await findTransaction(db, transactionId)
+  if (!transaction) throw notFound(`transaction ${transactionId}`)
+  return transaction
+}
+
+/** As callers see it. Throws `not_found`. */
+export async function getShownTransaction(db: Queries, transactionId: number): Promise<ShownTransaction> {
+  const transaction = await findShownTransaction(db, transactionId)
   if (!transaction) throw notFound(`transaction ${transactionId}`)
   return transaction
 }
@@ -278,7 +304,7 @@ export interface TransactionFilter {
 }
 
 /** Transactions, newest first. */
-export async function listTransactionRows(db: Queries, filter: TransactionFilter): Promise<Transaction[]> {
+export async function listTransactionRows(db: Queries, filter: TransactionFilter): Promise<ShownTransaction[]> {
   const { appId, externalRef, status, flagged, since, until, provider } = filter
   const listed = where(
     appId === null ? null : ['app_id = ?', appId],
@@ -290,7 +316,7 @@ export async function listTransactionRows(db: Queries, filter: TransactionFilter
     provider ? ['provider_code = ?', provider] : null,
     below(filter.below),
   )
-  return db.all(transactions, `${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [
+  return db.all(shownTransactions, `${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [
     ...listed.params,
     filter.limit,
   ])

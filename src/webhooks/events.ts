@@ -86,13 +86,27 @@ export const EVENTS = {
   'transaction.completed': {
     when: 'A one-time payment was completed.',
     data: z.strictObject({
+      transaction_id: z.int(),
       external_ref: z.string().describe('Your own id for the end user.'),
+      paygate_customer_id: publicId('cus').nullable(),
       plan_ref: z.string(),
       amount: z.int().describe("In the currency's smallest unit."),
       currency: z.string(),
       status: z.literal('completed'),
+      metadata: z
+        .record(z.string(), z.string())
+        .describe('What you gave when you opened the checkout; `{}` if nothing.'),
     }),
-    example: { external_ref: 'user-42', plan_ref: 'sticker-pack', amount: 20000, currency: 'VND', status: 'completed' },
+    example: {
+      transaction_id: 3,
+      external_ref: 'user-42',
+      paygate_customer_id: 'cus_1',
+      plan_ref: 'sticker-pack',
+      amount: 20000,
+      currency: 'VND',
+      status: 'completed',
+      metadata: { order: 'A-1042' },
+    },
   },
   'webhook.test': {
     when: 'An operator ran `billing-cli webhook test` to check the receiver.',

@@ -25,7 +25,17 @@ export async function listDeliveries(
   status: DeliveryStatus | null = null,
   page: unknown = { limit: '100' },
 ): Promise<Page<DeliveryView>> {
-  const list = (request: PageRequest) => listEventRows(ctx.db, { appId: app.id, status, ...request })
+  const list = (request: PageRequest) =>
+    listEventRows(ctx.db, {
+      appId: app.id,
+      status,
+      eventType: null,
+      externalRef: null,
+      since: null,
+      order: 'desc',
+      behind: request.below,
+      limit: request.limit,
+    })
   return presentPage(await listPage(page, list, ({ createdAt }) => createdAt), presentDelivery)
 }
 

@@ -1,9 +1,45 @@
+import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { listPage, type Page, type PageRequest } from '#http/page-of.ts'
+import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
+import { addMs, SECOND_MS } from '#shared/time.ts'
+import { givenTime, text, validate } from '#shared/validate.ts'
+import { EVENTS, type EventType } from './events.ts'
 import { listEventRows, type Event } from './store.ts'
 
-/** A page of an app's events, newest first. `query` is the request's. */
+const TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]]
+
+/** What may follow `GET /api/v1/events?`. */
+export const ListEventsQuery = z.object({
+  ...listQueryFields,
+  event_type: z
+    .enum(TYPES, `must be one of ${TYPES.join(', ')}`)
+    .optional()
+    .describe('Only events of this type.'),
+  external_ref: text(191).optional().describe('Only events about this end user.'),
+  created_after: givenTime
+    .optional()
+    .describe(
+      'Only events whose `created_at` is later. To follow events, read some minutes again: an event may become visible after one with a later time.',
+    ),
+  order: z
+    .enum(['asc', 'desc'], 'must be asc or desc')
+    .default('desc')
+    .describe('`desc`: the newest first; `asc`: the oldest first.'),
+})
+
+/** A page of an app's events. `query` is the request's. */
 export async function listEvents(ctx: Context, appId: number, query: unknown): Promise<Page<Event>> {
-  const list = (request: PageRequest) => listEventRows(ctx.db, { appId, status: null, ...request })
-  return listPage(query, list, ({ createdAt }) => createdAt)
+  const { limit, cursor, event_type, external_ref, created_after, order } = validate(ListEventsQuery, query)
+  const rows = await listEventRows(ctx.db, {
+    appId,
+    status: null,
+    eventType: event_type ?? null,
+    externalRef: external_ref ?? null,
+    // Later by the second that is shown.
+    since: created_after ? addMs(created_after, SECOND_MS) : null,
+    order,
+    behind: parseCursor(cursor),
+    limit: limit + 1,
+  })
+  return pageOf(rows, limit)
 }

@@ -10,6 +10,7 @@ export const EventOutput = z
   .strictObject({
     id: publicId('evt').describe('The `X-Gateway-Event-Id` of its deliveries.'),
     event_type: z.string(),
+    app_id: z.int(),
     data: z.record(z.string(), z.unknown()).describe('As in the webhook of this type.'),
     created_at: timestamp,
     delivery_status: z
@@ -24,6 +25,7 @@ export const EventOutput = z
       {
         id: 'evt_1',
         event_type: 'subscription.updated',
+        app_id: 1,
         data: EVENTS['subscription.updated'].example,
         created_at: '2026-12-01 09:31:12',
         delivery_status: 'delivered',
@@ -36,6 +38,7 @@ export function presentEvent(event: Event): z.input<typeof EventOutput> {
   return {
     id: formatId('evt', event.id),
     event_type: event.eventType,
+    app_id: event.appId,
     data: dataOf(event),
     created_at: formatTimestamp(event.createdAt),
     delivery_status: event.deliveryStatus,

@@ -1,7 +1,6 @@
 import { route, type AppRoute } from '#apps/authenticate.ts'
-import { ListQuery } from '#http/page-of.ts'
 import { requireId } from '#shared/ids.ts'
-import { listEvents } from './list-events.ts'
+import { listEvents, ListEventsQuery } from './list-events.ts'
 import { EventOutput, presentEvent } from './present.ts'
 import { getEvent } from './store.ts'
 
@@ -9,8 +8,8 @@ export const eventRoutes: readonly AppRoute[] = [
   route.list({
     id: 'listEvents',
     summary: 'List events',
-    description: 'Newest first. Read it to catch up after your receiver was unreachable.',
-    filter: ListQuery,
+    description: 'Newest first, unless `order` is `asc`. Read it to catch up after your receiver was unreachable.',
+    filter: ListEventsQuery,
     method: 'GET',
     path: '/api/v1/events',
     access: 'hmac',

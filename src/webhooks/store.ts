@@ -1,5 +1,5 @@
 import { appTime, bigint, bytes, exact, flag, id, int, longtext, realTime, text, words } from '#db/columns.ts'
-import { below, idAmong, where, type Position } from '#db/conditions.ts'
+import { above, below, idAmong, where, type Position } from '#db/conditions.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Param, Queries } from '#db/queries.ts'
 import { databasePresent, type Present } from '#db/database-now.ts'
@@ -7,6 +7,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
 import { envelopeOf } from './envelope.ts'
+import type { EventType } from './events.ts'
 
 /** The delivery of an event. `not_configured`: the app has no webhook address or no webhook secret. */
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'not_configured'
@@ -114,18 +115,38 @@ export async function getEvent(db: Queries, appId: number, eventId: number): Pro
 export interface EventFilter {
   readonly appId: number
   readonly status: DeliveryStatus | null
-  readonly below: Position | null
+  readonly eventType: EventType | null
+  readonly externalRef: string | null
+  /** Created then or later, in the app's own time. */
+  readonly since: AppTime | null
+  readonly order: 'asc' | 'desc'
+  /** Only those that follow this one in that order. */
+  readonly behind: Position | null
   readonly limit: number
 }
 
-/** Events of an app, newest first. */
+/** Events of an app, by the time when they were created. */
 export async function listEventRows(db: Queries, filter: EventFilter): Promise<Event[]> {
+  const { appId, status, eventType, externalRef, since, order, behind } = filter
   const listed = where(
-    ['app_id = ?', filter.appId],
-    filter.status === null ? null : ['delivery_status = ?', filter.status],
-    below(filter.below),
+    ['app_id = ?', appId],
+    status === null ? null : ['delivery_status = ?', status],
+    eventType === null ? null : ['event_type = ?', eventType],
+    externalRef === null ? null : ['external_ref = ?', externalRef],
+    since && ['created_at >= ?', since],
+    order === 'asc' ? above(behind) : below(behind),
   )
-  return db.all(events, `${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [...listed.params, filter.limit])
+  const direction = order === 'asc' ? 'ASC' : 'DESC'
+  return db.all(events, `${indexOf(filter)}${listed.sql} ORDER BY created_at ${direction}, id ${direction} LIMIT ?`, [
+    ...listed.params,
+    filter.limit,
+  ])
+}
+
+/** For the sake of the order, servers would rather read all events of the app and skip those of others. */
+function indexOf({ eventType, externalRef }: EventFilter): string {
+  if (externalRef !== null) return 'FORCE INDEX (events_app_ref) '
+  return eventType === null ? '' : 'FORCE INDEX (events_app_type) '
 }
 
 /** The highest id of all events; 0 if there is none. */

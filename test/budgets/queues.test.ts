@@ -9,7 +9,7 @@ import { emitEvent } from '#webhooks/emit-event.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
-import { anApp } from '../support/factories.ts'
+import { aCompletion, anApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { countStatements, type Counted } from './counted.ts'
 
@@ -35,7 +35,7 @@ describe('statement budgets of webhooks', () => {
   async function emit(count: number): Promise<void> {
     for (let left = count; left > 0; left -= AT_ONCE) {
       const { app } = await anApp(ctx, { webhookUrl: receiver.url })
-      const data = { external_ref: 'u', plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' } as const
+      const data = aCompletion('u')
       await inTransaction(ctx, async (tx) => {
         for (let number = 0; number < Math.min(left, AT_ONCE); number += 1)
           await emitEvent(tx, app, 'transaction.completed', data, { externalRef: null, transactionId: null })

@@ -62,6 +62,9 @@ describe('the client, against the service', () => {
     const attached = await paygate.subscriptions.attachCustomer('user/42?a=1', { customer_id: customer.id })
     expect(attached.customer_id).to.equal(customer.id)
 
+    const { data: listed } = await paygate.subscriptions.list({ status: 'active', plan: plan.code })
+    expect(listed).to.deep.equal([{ external_ref: 'user/42?a=1', ...attached }])
+
     const { data: transactions } = await paygate.transactions.list({ external_ref: 'user/42?a=1', flagged: false })
     expect(await paygate.transactions.get(transactions[0]?.transaction_id ?? 0)).to.deep.equal(transactions[0])
     const { data: events } = await paygate.events.list({ limit: 1 })

@@ -15,7 +15,16 @@ const EVENT = {
   event_type: 'transaction.completed' as const,
   app_id: 1,
   created_at: '2026-12-01T09:31:12+00:00',
-  data: { external_ref: 'user-42', plan_ref: 'stickers', amount: 20000, currency: 'VND', status: 'completed' as const },
+  data: {
+    transaction_id: 3,
+    external_ref: 'user-42',
+    paygate_customer_id: null,
+    plan_ref: 'stickers',
+    amount: 20000,
+    currency: 'VND',
+    status: 'completed' as const,
+    metadata: {},
+  },
 }
 const LISTEN = `import { app } from './handler.ts'
 const server = app.listen(0, '127.0.0.1', () => console.log(server.address().port))`

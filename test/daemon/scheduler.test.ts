@@ -17,7 +17,7 @@ import { systemClock } from '#shared/time.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { listDeliveries } from '#webhooks/list-deliveries.ts'
 import { testContext, testEnvironment, type TestContext } from '../support/context.ts'
-import { anApp } from '../support/factories.ts'
+import { aCompletion, anApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 
@@ -262,13 +262,10 @@ describe('the scheduler', () => {
       receiver.secret = app.webhookSecret
       const emit = (): Promise<void> =>
         inTransaction(ctx, (tx) =>
-          emitEvent(
-            tx,
-            app.app,
-            'transaction.completed',
-            { external_ref: 'user-1', plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' },
-            { externalRef: 'user-1', transactionId: null },
-          ),
+          emitEvent(tx, app.app, 'transaction.completed', aCompletion('user-1'), {
+            externalRef: 'user-1',
+            transactionId: null,
+          }),
         )
       await emit()
       const scheduler = startJobs(['deliver-webhooks'])

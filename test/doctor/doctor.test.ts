@@ -23,7 +23,7 @@ import { emitEvent } from '#webhooks/emit-event.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
 import { enableMethod } from '../support/operators.ts'
 import { TEST_KEYS, TestClock, testContext, type TestContext } from '../support/context.ts'
-import { anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
+import { aCompletion, anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
 import { listen, stopServer } from '../support/http-server.ts'
 import { Receiver } from '../support/receiver.ts'
 import { rowsReadBy } from '../support/rows-read.ts'
@@ -196,7 +196,7 @@ describe('doctor', () => {
         ctx.db.query('UPDATE apps SET webhook_secret = ? WHERE id = ?', [secret, app.id])
       await setSecret('v1.lost.AA.AA.AA')
       const subject = { externalRef: 'u', transactionId: null }
-      const data = { external_ref: 'u', plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' } as const
+      const data = aCompletion('u')
       await inTransaction(ctx, (tx) => emitEvent(tx, app, 'transaction.completed', data, subject))
       await deliverDue(ctx)
       const waiting = await result(ctx, 'webhooks')

@@ -44,6 +44,7 @@ const CHECKOUT = {
   customer_id: '$customer',
   payment_method: 'test',
   expires_in: 1800,
+  metadata: { order: 'A-1042' },
 }
 const CLEARED = ['merchant_customer_id', 'cc_emails', 'bcc_emails', 'locale']
 
@@ -85,15 +86,17 @@ const CALLS: readonly Call[] = [
     route: 'POST /api/v1/checkout-sessions',
     kind: 'in mode subscription',
     body: { ...CHECKOUT, mode: 'subscription', price_id: '$price', skip_trial: false },
-    optional: ['customer_id', 'payment_method', 'expires_in', 'skip_trial'],
+    optional: ['customer_id', 'payment_method', 'expires_in', 'skip_trial', 'metadata', 'metadata.order'],
     nullable: [],
+    mayBeEmpty: ['metadata', 'metadata.order'],
   },
   {
     route: 'POST /api/v1/checkout-sessions',
     kind: 'in mode payment',
     body: { ...CHECKOUT, mode: 'payment', plan_ref: 'book', plan_name: 'Book', amount: 5000, currency: 'VND' },
-    optional: ['customer_id', 'payment_method', 'expires_in', 'plan_name'],
+    optional: ['customer_id', 'payment_method', 'expires_in', 'plan_name', 'metadata', 'metadata.order'],
     nullable: [],
+    mayBeEmpty: ['metadata', 'metadata.order'],
   },
   { route: 'PUT /api/v1/subscriptions/:externalRef/plan', body: { price_id: '$price' }, optional: [], nullable: [] },
   {

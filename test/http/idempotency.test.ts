@@ -42,7 +42,17 @@ describe('repeated requests', () => {
       expect(second.status).to.equal(201)
       expect(second.text).to.equal(first.text)
       expect(second.headers['content-type']).to.equal(first.headers['content-type'])
+      expect(first.headers).not.to.have.property('idempotent-replayed')
+      expect(second.headers['idempotent-replayed']).to.equal('true')
       expect(await numberOfCustomers()).to.equal(1)
+    })
+
+    it('marks a repeated refusal, too, and no answer without a key', async () => {
+      const [first, second] = [await post({ ...AN, name: '' }, 'k1'), await post({ ...AN, name: '' }, 'k1')]
+      expect([first.status, second.status]).to.deep.equal([400, 400])
+      expect(first.headers).not.to.have.property('idempotent-replayed')
+      expect(second.headers['idempotent-replayed']).to.equal('true')
+      expect((await seller.post(CUSTOMERS, AN)).headers).not.to.have.property('idempotent-replayed')
     })
 
     it('answers 409 idempotency_conflict for another body, even if it only differs in whitespace', async () => {

@@ -27,6 +27,24 @@ describe('the rate limit', () => {
     expect(refused.headers['retry-after']).to.match(/^[12]$/)
   })
 
+  it('is told in RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset, by errors too', async () => {
+    const limits = ({ headers }: Response) =>
+      ['limit', 'remaining', 'reset'].map((name) => headers[`ratelimit-${name}`] as string | undefined)
+    const answers: Response[] = []
+    for (const path of ['/api/v1/plans', '/api/v1/plans/plan_9', '/api/v1/plans?x=1'])
+      answers.push(await seller.get(path))
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 404, 400])
+    expect(answers.map((answer) => limits(answer).slice(0, 2))).to.deep.equal([
+      ['6', '5'],
+      ['6', '4'],
+      ['6', '3'],
+    ])
+    for (const answer of answers) expect(limits(answer)[2]).to.match(/^[12]$/)
+    const refused = (await burst(7)).find(({ status }) => status === 429)!
+    expect(limits(refused).slice(0, 2)).to.deep.equal(['6', '0'])
+    expect(limits(refused)[2]).to.equal(refused.headers['retry-after'])
+  })
+
   it('allows the app’s requests again after a while', async () => {
     await burst(7)
     await until(async () => (await seller.get('/api/v1/plans')).status === 200)
@@ -51,6 +69,7 @@ describe('the rate limit', () => {
       const client = unlimited.seller(await anApp(unlimited.ctx))
       const answers = await Promise.all(Array.from({ length: 50 }, () => client.get('/api/v1/plans')))
       expect(new Set(answers.map(({ status }) => status))).to.deep.equal(new Set([200]))
+      expect(answers[0]!.headers).not.to.have.property('ratelimit-limit')
     } finally {
       await unlimited.stop()
     }
@@ -73,7 +92,10 @@ describe('the rate limit', () => {
       }
       expectError(refused, 429, 'rate_limited')
       expect(refused.headers['retry-after']).to.match(/^[12]$/)
-      expect((await another()).status).to.equal(200)
+      expect(refused.headers).to.include({ 'ratelimit-limit': '10', 'ratelimit-remaining': '0' })
+      const allowed = await another()
+      expect(allowed.status).to.equal(200)
+      expect(allowed.headers).to.include({ 'ratelimit-limit': '10', 'ratelimit-remaining': '9' })
     } finally {
       await limited.stop()
       await clients.stop()

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
+import { startIdentityClients } from '../support/identity-clients.ts'
 import {
   aCustomer,
   anApp,
@@ -32,6 +33,77 @@ describe('the API of subscriptions', () => {
   })
 
   afterEach(() => service.stop())
+
+  describe('GET /api/v1/subscriptions', () => {
+    const LIST = '/api/v1/subscriptions'
+    const refsOf = async (query = '') => {
+      const answer = await seller.get(`${LIST}?${query}`)
+      expect(answer.status, answer.text).to.equal(200)
+      return answer.body.data.map(({ external_ref: ref }: { external_ref: string }) => ref)
+    }
+
+    it('lists each Subscription with its external_ref, ordered by it, those of the app alone', async () => {
+      const other = await anApp(service.ctx)
+      await aSubscription(service.ctx, other, await aPlan(service.ctx, other), { external_ref: 'another' })
+      for (const external_ref of ['b', 'a', 'B', 'é']) await aSubscription(service.ctx, app, plan, { external_ref })
+      const { body } = await seller.get(LIST)
+      expect(body.next_cursor).to.equal(null)
+      expect(body.data.map(({ external_ref: ref }: { external_ref: string }) => ref)).to.deep.equal([
+        'B',
+        'a',
+        'b',
+        'é',
+      ])
+      expect(body.data[1]).to.deep.equal({ external_ref: 'a', ...(await seller.get(`${LIST}/a`)).body.data })
+    })
+
+    it('filters by status, plan, ends_after and ends_before, both exclusive; a lifetime matches neither', async () => {
+      const gold = await aPlan(service.ctx, app, { code: 'gold', prices: [YEARLY] })
+      await paid(service.ctx, app, { price_id: priceId(plan), external_ref: 'month' })
+      await paid(service.ctx, app, { price_id: priceId(plan, 2), external_ref: 'lifetime' })
+      await paid(service.ctx, app, { price_id: priceId(gold), external_ref: 'year' })
+      service.ctx.clock.set('2026-04-01 10:00:00')
+      expect(await refsOf('status=active')).to.deep.equal(['lifetime', 'year'])
+      expect(await refsOf('status=expired')).to.deep.equal(['month'])
+      expect(await refsOf('plan=gold')).to.deep.equal(['year'])
+      expect(await refsOf('plan=nothing')).to.deep.equal([])
+      expect(await refsOf('ends_after=2026-04-01+09:59:59')).to.deep.equal(['month', 'year'])
+      expect(await refsOf('ends_after=2026-04-01+10:00:00')).to.deep.equal(['year'])
+      expect(await refsOf('ends_before=2027-03-01+10:00:01')).to.deep.equal(['month', 'year'])
+      expect(await refsOf('ends_before=2027-03-01+10:00:00')).to.deep.equal(['month'])
+      expect(await refsOf('status=active&plan=gold&ends_after=2026-05-01+00:00:00')).to.deep.equal(['year'])
+    })
+
+    it('pages through all of them', async () => {
+      const refs = ['a', 'b', 'c', 'd', 'e']
+      for (const external_ref of refs.toReversed()) await aSubscription(service.ctx, app, plan, { external_ref })
+      const seen: string[] = []
+      let cursor = ''
+      do {
+        const { body } = await seller.get(`${LIST}?limit=2${cursor}`)
+        seen.push(...body.data.map(({ external_ref: ref }: { external_ref: string }) => ref))
+        cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
+      } while (cursor !== '')
+      expect(seen).to.deep.equal(refs)
+    })
+
+    it("answers 400 for what is no filter, and 403 to an end user's client", async () => {
+      const bad = {
+        status: 'trial',
+        plan: '',
+        ends_after: '2026-04-31+00:00:00',
+        ends_before: 'x',
+        limit: '0',
+        cursor: 'x',
+      }
+      for (const [field, value] of Object.entries(bad))
+        expectFieldError(await seller.get(`${LIST}?${field}=${value}`), field)
+      const clients = await startIdentityClients()
+      const headers = await clients.headers(service.ctx, await clients.app(service.ctx), 'user-1')
+      expectError(await service.call('GET', LIST, { headers }), 403, 'forbidden')
+      await clients.stop()
+    })
+  })
 
   describe('GET /api/v1/subscriptions/{external_ref}', () => {
     it('returns the Subscription, field by field', async () => {

@@ -48,6 +48,7 @@ describe('the API of transactions', () => {
           paygate_customer_id: customer_id,
           amount: 99000,
           amount_received: 99000,
+          amount_refunded: 0,
           currency: 'VND',
           status: 'completed',
           provider_code: 'test',
@@ -55,6 +56,7 @@ describe('the API of transactions', () => {
           flag_reason: null,
           created_at: '2026-03-01 10:00:00',
           completed_at: '2026-03-01 10:00:00',
+          metadata: {},
         },
       })
     })

@@ -41,6 +41,7 @@ const LOOKS: Readonly<Record<string, Look>> = {
   'a checkout of a lifetime subscription, paying anyway': look('a checkout of a lifetime subscription', {
     act: (page) => page.locator('summary').click(),
   }),
+  welcome: { scene: ({ service }) => Promise.resolve(`${service.url}/`) },
   'API reference': { scene: ({ service }) => Promise.resolve(`${service.url}/docs`) },
   'reminders that are stopped': look('asking to stop reminders', {
     act: async (page) => {

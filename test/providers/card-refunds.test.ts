@@ -70,6 +70,7 @@ describe('refunds of card payments', () => {
     it('may be of a part, and of another part, and never of more than was received', async () => {
       const { transactionId } = await paidCard()
       expect(await refund(transactionId, 500)).to.include({ status: 'completed', amountRefunded: 500 })
+      expect(await transaction(transactionId)).to.include({ amount_received: 1999, amount_refunded: 500 })
       expect((await failure(refund(transactionId, 1500))).message).to.include('only $14.99 is left')
       expect(await refund(transactionId, 1499)).to.include({ status: 'refunded', amountRefunded: 1999 })
       expect(await refundsOf(transactionId)).to.deep.equal([
@@ -91,13 +92,13 @@ describe('refunds of card payments', () => {
       const { transactionId } = await paidCard()
       shop.stripe.mode = 'deaf'
       expect((await failure(refund(transactionId))).message).to.include('stays pending')
-      expect(await transaction(transactionId)).to.include({ status: 'completed' })
+      expect(await transaction(transactionId)).to.include({ status: 'completed', amount_refunded: 0 })
       expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'pending']])
       shop.stripe.mode = 'up'
       shop.clock.advance('2d')
       expect(await reconcile()).to.equal(1)
       expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
-      expect(await transaction(transactionId)).to.include({ status: 'refunded' })
+      expect(await transaction(transactionId)).to.include({ status: 'refunded', amount_refunded: 1999 })
       expect(shop.stripe.refunds).to.have.lengthOf(1)
       expect(await ledger()).to.deep.equal([])
     })

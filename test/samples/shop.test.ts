@@ -13,6 +13,7 @@ import { startDaemonProcess, type DaemonProcess } from '../support/daemon-proces
 import { scratchFolder } from '../support/scratch.ts'
 import { freePort, Shell, withoutChance } from '../support/shell.ts'
 import { until } from '../support/until.ts'
+import { aCompletion } from '../support/factories.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const SHOP = join(import.meta.dirname, 'shop')
@@ -219,13 +220,7 @@ describe('the sample shop, by the guide for sellers alone', () => {
     const app = { ...(await getApp(ctx.db, appId)), webhookUrl: null }
     const emit = (externalRef: string, meanwhile: () => Promise<unknown>): Promise<unknown> =>
       inTransaction(ctx, async (tx) => {
-        const data = {
-          external_ref: externalRef,
-          plan_ref: 'p',
-          amount: 1,
-          currency: 'VND',
-          status: 'completed',
-        } as const
+        const data = aCompletion(externalRef)
         const subject = { externalRef, transactionId: null }
         await emitEvents(tx, [{ app, type: 'transaction.completed', data, subject }])
         return meanwhile()

@@ -343,7 +343,16 @@ describe('subscription status: every change of it', () => {
     expect(await scenario.newEvents()).to.deep.equal([
       {
         type: 'transaction.completed',
-        data: { external_ref: 'user-1', plan_ref: 'gift-box', amount: 5000, currency: 'USD', status: 'completed' },
+        data: {
+          transaction_id: checkout.transaction_id,
+          external_ref: 'user-1',
+          paygate_customer_id: null,
+          plan_ref: 'gift-box',
+          amount: 5000,
+          currency: 'USD',
+          status: 'completed',
+          metadata: {},
+        },
       },
     ])
   })

@@ -1,4 +1,5 @@
 import { perform } from '#commands/perform.ts'
+import type { EventData } from '#webhooks/events.ts'
 import { operator, type Caller } from '#commands/caller.ts'
 import { createApp } from '#apps/create-app.ts'
 import type { Method } from '#providers/providers.ts'
@@ -146,4 +147,18 @@ export async function aSubscription(
   body: object = {},
 ): Promise<void> {
   await paid(ctx, app, { price_id: priceId(plan), ...body })
+}
+
+/** The data of a `transaction.completed`. */
+export function aCompletion(externalRef: string): EventData['transaction.completed'] {
+  return {
+    transaction_id: 1,
+    external_ref: externalRef,
+    paygate_customer_id: null,
+    plan_ref: 'pro',
+    amount: 1,
+    currency: 'VND',
+    status: 'completed',
+    metadata: {},
+  }
 }

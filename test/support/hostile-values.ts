@@ -47,7 +47,9 @@ function hostileFor(sample: Json, mayBeEmpty: boolean): string[] {
   if (typeof sample === 'string') return [...NOT_TEXTS, ...TOO_LONG, ...(mayBeEmpty ? [] : EMPTY)]
   if (typeof sample === 'number') return NOT_INTEGERS
   if (typeof sample === 'boolean') return NOT_BOOLEANS
-  return Array.isArray(sample) ? NOT_ARRAYS : ['{}', '{"x":1}', '{"__proto__":{"polluted":1}}', ...NOT_OBJECTS]
+  return Array.isArray(sample)
+    ? NOT_ARRAYS
+    : [...(mayBeEmpty ? [] : ['{}']), '{"x":1}', '{"__proto__":{"polluted":1}}', ...NOT_OBJECTS]
 }
 
 export interface BodyRules {
@@ -55,7 +57,7 @@ export interface BodyRules {
   readonly optional: readonly string[]
   /** Fields that may be null. */
   readonly nullable: readonly string[]
-  /** Texts that may be empty. */
+  /** Texts and objects that may be empty. */
   readonly mayBeEmpty?: readonly string[]
 }
 

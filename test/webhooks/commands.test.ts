@@ -16,7 +16,7 @@ import { envelopeOf } from '#webhooks/envelope.ts'
 import { findEvent, listDue, type ClaimedEvent, type Event } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { refusalOf } from '../support/expect-error.ts'
-import { anApp, type TestApp } from '../support/factories.ts'
+import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 
 const ANN = operator('ann')
@@ -35,7 +35,7 @@ describe('commands of operators for deliveries', () => {
   afterEach(() => receiver.stop())
 
   async function emit(of: TestApp = app): Promise<number> {
-    const data = { external_ref: 'user-1', plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' } as const
+    const data = aCompletion('user-1')
     await inTransaction(ctx, (tx) =>
       emitEvent(tx, of.app, 'transaction.completed', data, { externalRef: 'user-1', transactionId: 7 }),
     )

@@ -10,7 +10,7 @@ import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { listEventRows, type Event } from '#webhooks/store.ts'
 import { testContext, testEnvironment, type TestContext } from '../support/context.ts'
-import { anApp, type TestApp } from '../support/factories.ts'
+import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 
 // With this timeout, leases last 1.8 s.
@@ -50,20 +50,23 @@ describe('senders that are killed', () => {
   async function emit(count: number): Promise<void> {
     await inTransaction(ctx, async (tx) => {
       for (let i = 0; i < count; i += 1) {
-        const data = {
-          external_ref: `u${i}`,
-          plan_ref: 'pro',
-          amount: 1,
-          currency: 'VND',
-          status: 'completed',
-        } as const
+        const data = aCompletion(`u${i}`)
         await emitEvent(tx, app.app, 'transaction.completed', data, { externalRef: null, transactionId: null })
       }
     })
   }
 
   const rows = (): Promise<Event[]> =>
-    listEventRows(ctx.db, { appId: app.app.id, status: null, below: null, limit: 1000 })
+    listEventRows(ctx.db, {
+      appId: app.app.id,
+      status: null,
+      eventType: null,
+      externalRef: null,
+      since: null,
+      order: 'desc',
+      behind: null,
+      limit: 1000,
+    })
 
   async function deliverAll(): Promise<void> {
     while ((await rows()).some(({ deliveryStatus }) => deliveryStatus === 'pending')) {

@@ -27,7 +27,7 @@ import {
   type Event,
 } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
-import { anApp, type TestApp } from '../support/factories.ts'
+import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 
@@ -58,13 +58,7 @@ describe('webhook delivery', () => {
     const before = await lastEventId()
     await inTransaction(ctx, async (tx) => {
       for (let i = 0; i < count; i += 1) {
-        const data = {
-          external_ref: `user-${i}`,
-          plan_ref: 'pro',
-          amount: 99_000,
-          currency: 'VND',
-          status: 'completed',
-        } as const
+        const data = aCompletion(`user-${i}`)
         await emitEvent(tx, of.app, 'transaction.completed', data, {
           externalRef: data.external_ref,
           transactionId: null,
@@ -118,7 +112,7 @@ describe('webhook delivery', () => {
       id: `evt_${id!}`,
       event_type: 'transaction.completed',
       app_id: app.app.id,
-      data: { external_ref: 'user-0', plan_ref: 'pro', amount: 99_000, currency: 'VND', status: 'completed' },
+      data: aCompletion('user-0'),
       created_at: '2026-03-01T10:00:00+00:00',
     })
     expect(await event(id!)).to.deep.include({

@@ -6,7 +6,7 @@ import { addMs, HOUR_MS, systemClock, type RealTime } from '#shared/time.ts'
 import { emitEvents } from '#webhooks/emit-event.ts'
 import { followEvents } from '#webhooks/follow-events.ts'
 import { testContext, wrongClock } from '../support/context.ts'
-import { anApp, type TestApp } from '../support/factories.ts'
+import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 
 describe('following the events of an app', () => {
   let ctx: Context
@@ -41,13 +41,7 @@ describe('following the events of an app', () => {
     by: Context = ctx,
     ready: () => Promise<unknown> = () => Promise.resolve(),
   ): Promise<void> {
-    const data = {
-      external_ref: externalRef,
-      plan_ref: 'pro',
-      amount: 1,
-      currency: 'VND',
-      status: 'completed',
-    } as const
+    const data = aCompletion(externalRef)
     const subject = { externalRef, transactionId: null }
     return inTransaction(by, async (tx) => {
       await emitEvents(tx, [{ app: app.app, type: 'transaction.completed', data, subject }])

@@ -3,9 +3,12 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { inTransaction } from '#commands/transaction.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
+import { listEvents } from '#webhooks/list-events.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
-import { anApp, type TestApp } from '../support/factories.ts'
+import { aCompletion, anApp, aPlan, aSubscription, type TestApp } from '../support/factories.ts'
+import { expectFieldError } from '../support/expect-error.ts'
 import { Receiver } from '../support/receiver.ts'
+import { rowsReadBy } from '../support/rows-read.ts'
 
 describe('GET /api/v1/events', () => {
   let service: TestService
@@ -20,7 +23,7 @@ describe('GET /api/v1/events', () => {
   afterEach(() => service.stop())
 
   async function emit(reference: string, of: TestApp = app): Promise<void> {
-    const data = { external_ref: reference, plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' } as const
+    const data = aCompletion(reference)
     await inTransaction(service.ctx, (tx) =>
       emitEvent(tx, of.app, 'transaction.completed', data, { externalRef: reference, transactionId: null }),
     )
@@ -38,7 +41,8 @@ describe('GET /api/v1/events', () => {
     expect(body.data[0]).to.deep.equal({
       id: body.data[0].id,
       event_type: 'transaction.completed',
-      data: { external_ref: 'second', plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' },
+      app_id: app.app.id,
+      data: aCompletion('second'),
       created_at: '2026-03-01 10:00:01',
       delivery_status: 'not_configured',
       attempts: 0,
@@ -54,6 +58,75 @@ describe('GET /api/v1/events', () => {
     await receiver.stop()
     const { body } = await service.seller(reached).get('/api/v1/events')
     expect(body.data[0]).to.include({ delivery_status: 'delivered', attempts: 1 })
+  })
+
+  describe('filters', () => {
+    const refsOf = async (query: string) => {
+      const answer = await seller.get(`/api/v1/events?${query}`)
+      expect(answer.status, answer.text).to.equal(200)
+      return answer.body.data.map(({ data }: { data: { external_ref: string } }) => data.external_ref)
+    }
+    const pagesOf = async (query: string) => {
+      const seen: string[] = []
+      let cursor = ''
+      do {
+        const { body } = await seller.get(`/api/v1/events?limit=2&${query}${cursor}`)
+        seen.push(...body.data.map(({ data }: { data: { external_ref: string } }) => data.external_ref))
+        cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
+      } while (cursor !== '')
+      return seen
+    }
+
+    it('by event_type, external_ref and created_after, which is exclusive by the second shown', async () => {
+      await aSubscription(service.ctx, app, await aPlan(service.ctx, app), { external_ref: 'subscriber' })
+      service.ctx.clock.advance('1s')
+      for (const reference of ['an', 'binh', 'an']) await emit(reference)
+      expect(await refsOf('event_type=transaction.completed')).to.deep.equal(['an', 'binh', 'an'])
+      expect(new Set(await refsOf('event_type=subscription.updated'))).to.deep.equal(new Set(['subscriber']))
+      expect(await refsOf('external_ref=an')).to.deep.equal(['an', 'an'])
+      expect(await refsOf('external_ref=AN')).to.deep.equal([])
+      expect(await refsOf('event_type=subscription.updated&external_ref=an')).to.deep.equal([])
+      expect(await refsOf('created_after=2026-03-01+10:00:00')).to.deep.equal(['an', 'binh', 'an'])
+      expect(await refsOf('created_after=2026-03-01%2010:00:01')).to.deep.equal([])
+      await emit('late')
+      await service.ctx.db.query(
+        "UPDATE events SET created_at = created_at + INTERVAL 500000 MICROSECOND WHERE external_ref = 'late'",
+      )
+      expect(await refsOf('created_after=2026-03-01+10:00:01'), 'shown as that second').to.deep.equal([])
+    })
+
+    it('and pages in either order', async () => {
+      for (let i = 0; i < 5; i += 1) await emit(`user-${i}`)
+      service.ctx.clock.advance('1s')
+      await emit('user-5')
+      const all = [0, 1, 2, 3, 4, 5].map((i) => `user-${i}`)
+      expect(await pagesOf('order=asc')).to.deep.equal(all)
+      expect(await pagesOf('order=desc&event_type=transaction.completed')).to.deep.equal(all.toReversed())
+      expect(await pagesOf('order=asc&created_after=2026-03-01+10:00:00')).to.deep.equal(['user-5'])
+    })
+
+    it('and refuses what is no value of them', async () => {
+      const bad = {
+        event_type: ['', 'nothing', 'SUBSCRIPTION.UPDATED'],
+        external_ref: [''],
+        created_after: ['', 'x', '2026-02-30 00:00:00', '2026-03-01', '2026-03-01T10:00:00Z'],
+        order: ['', 'ASC', 'newest'],
+      }
+      for (const [field, values] of Object.entries(bad))
+        for (const value of values)
+          expectFieldError(await seller.get(`/api/v1/events?${field}=${encodeURIComponent(value)}`), field)
+    })
+
+    it('read few rows of an app with many events', async () => {
+      for (let i = 0; i < 60; i += 1) await emit(`user-${i}`)
+      const query = { limit: '2', external_ref: 'user-7' }
+      const [found, read] = await rowsReadBy(service.ctx, (ctx) => listEvents(ctx, app.app.id, query))
+      expect(found.rows).to.have.lengthOf(1)
+      expect(read).to.be.below(10)
+      const none = { limit: '2', event_type: 'subscription.updated' }
+      const [, readOfType] = await rowsReadBy(service.ctx, (ctx) => listEvents(ctx, app.app.id, none))
+      expect(readOfType).to.be.below(10)
+    })
   })
 
   it('pages through all of them, even those created at the same instant', async () => {

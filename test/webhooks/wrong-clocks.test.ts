@@ -14,7 +14,7 @@ import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
 import { findEvent, listDue } from '#webhooks/store.ts'
 import { testContext, wrongClock } from '../support/context.ts'
-import { anApp, type TestApp } from '../support/factories.ts'
+import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 
 describe('webhooks of two daemons whose clocks are ten hours apart', () => {
@@ -35,13 +35,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
   async function emit(ctx: Context, count: number): Promise<void> {
     await inTransaction(ctx, async (tx) => {
       for (let number = 0; number < count; number += 1) {
-        const data = {
-          external_ref: `user-${number}`,
-          plan_ref: 'pro',
-          amount: 1,
-          currency: 'VND',
-          status: 'completed' as const,
-        }
+        const data = aCompletion(`user-${number}`)
         await emitEvent(tx, app.app, 'transaction.completed', data, {
           externalRef: data.external_ref,
           transactionId: null,
