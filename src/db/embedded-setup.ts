@@ -42,11 +42,18 @@ const NO_SERVER =
   'the embedded database needs a MariaDB or MySQL server program (mariadbd or mysqld), and there is none on this machine: ' +
   'apt-get install mariadb-server-core mariadb-client-core, or set BILLING_DATABASE_URL to the database of a server'
 
+/** Of MySQL; nobody uses TLS on a socket. */
+const WITHOUT_TLS_KEYS = [
+  '--loose-auto-generate-certs=OFF',
+  '--loose-caching-sha2-password-auto-generate-rsa-keys=OFF',
+]
+
 const SERVER_FLAGS = [
   '--skip-networking',
   '--skip-name-resolve',
   '--skip-log-bin',
   '--loose-mysqlx=OFF',
+  ...WITHOUT_TLS_KEYS,
   '--performance-schema=OFF',
   '--character-set-server=utf8mb4',
   '--collation-server=utf8mb4_unicode_ci',
@@ -114,7 +121,9 @@ function findServer(directories: readonly string[], dataDirectory: string): Serv
     .filter(isProgram)
   const program = maker === null ? programs[0] : programs.find((found) => familyOf(found) === maker)
   if (program === undefined) throw new Error(maker === null ? NO_SERVER : noServerOf(maker, dataDirectory))
-  if (familyOf(program) === 'MySQL') return { program, install: [program, '--no-defaults', '--initialize-insecure'] }
+  if (familyOf(program) === 'MySQL') {
+    return { program, install: [program, '--no-defaults', '--initialize-insecure', ...WITHOUT_TLS_KEYS] }
+  }
   const install = findProgram('mariadb-install-db', directories) ?? findProgram('mysql_install_db', directories)
   if (!install) {
     throw new Error(

@@ -10,7 +10,7 @@ import { createConnection, type Connection } from 'mysql2/promise'
 import { openDatabase, parseDatabaseUrl } from '#db/connect.ts'
 import { embeddedSetup } from '#db/embedded-setup.ts'
 import { pendingMigrations, runMigrations } from '#db/migrate.ts'
-import { ISOLATION_LEVEL, STATEMENT_SECONDS } from '../support/database-server.ts'
+import { ISOLATION_LEVEL, RELOAD_TLS, STATEMENT_SECONDS } from '../support/database-server.ts'
 import { query, testDatabase, urlOf } from '../support/database.ts'
 import { freePort } from '../support/shell.ts'
 import { aMigration } from './a-migration.ts'
@@ -174,7 +174,7 @@ describe('a server with different defaults', () => {
 
   it('is used over TLS if its certificate is from the authority in the file and for the host', async () => {
     certify(directory, 'localhost')
-    await admin.query('FLUSH SSL')
+    await admin.query(RELOAD_TLS)
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
     const connection = await db.pool.take()
     const [row] = (await connection.command("SHOW STATUS LIKE 'Ssl_cipher'")) as { Value: string }[]

@@ -11,6 +11,7 @@ import { insertedNew, isDatabaseBusy, isDuplicate } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
 import { contextOn } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
+import { sequence } from '../support/sequence.ts'
 import { until } from '../support/until.ts'
 import { lossyServer, type Fate, type LossyServer } from './lossy-server.ts'
 
@@ -382,8 +383,8 @@ describe('a transaction', () => {
       let attempts = 0
       const failed = inTransaction(ctx, async (tx) => {
         attempts += 1
-        // MySQL ends a SLEEP that is the whole statement without an error.
-        await tx.all(ANSWER, 'SELECT 1 AS answer FROM (SELECT 1) one WHERE SLEEP(5) = 0')
+        // MySQL ends a SLEEP without an error, but begins no other row.
+        await tx.all(ANSWER, `SELECT SLEEP(2) AS answer FROM ${sequence(1, 3)}`)
       })
       const error: unknown = await failed.catch((error: unknown) => error)
       expect(String(error)).to.match(/max_statement_time|maximum statement execution time exceeded/)
