@@ -43,10 +43,7 @@ const NO_SERVER =
   'apt-get install mariadb-server-core mariadb-client-core, or set BILLING_DATABASE_URL to the database of a server'
 
 /** Of MySQL; nobody uses TLS on a socket. */
-const WITHOUT_TLS_KEYS = [
-  '--loose-auto-generate-certs=OFF',
-  '--loose-caching-sha2-password-auto-generate-rsa-keys=OFF',
-]
+const WITHOUT_TLS_KEYS = ['--loose-auto-generate-certs=OFF', '--loose-caching-sha2-password-auto-generate-rsa-keys=OFF']
 
 const SERVER_FLAGS = [
   '--skip-networking',
