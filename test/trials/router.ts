@@ -12,6 +12,7 @@ import { MIGRATIONS, runMigrations } from '#db/migrate.ts'
 import { shape } from '#db/table.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { startService } from '../support/api.ts'
+import { anAuthority, type Certificate } from '../support/certificates.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext } from '../support/context.ts'
 import { MYSQL } from '../support/database-server.ts'
@@ -49,11 +50,12 @@ const COMMAND_BYTES = [0, 1, 2, 3]
 export async function router({ payments, transactions, callers }: RouterOptions): Promise<RouterFigures> {
   const root = mkdtempSync(join(tmpdir(), 'paygate-router-'))
   const processes: ChildProcess[] = []
+  const authority = anAuthority()
   const receiver = await Receiver.start()
   try {
     const serverPort = await startServer(root, processes)
-    const port = await startRouter(root, serverPort, processes)
-    const url = `mysql://paygate:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}/paygate`
+    const port = await startRouter(root, serverPort, authority.issue('localhost'), processes)
+    const url = `mysql://paygate:${encodeURIComponent(PASSWORD)}@localhost:${port}/paygate?ssl=${authority.caPath}`
     const { db, close } = await openTestDb(url)
     try {
       const migrations = await runMigrations(db)
@@ -67,6 +69,7 @@ export async function router({ payments, transactions, callers }: RouterOptions)
   } finally {
     await receiver.stop()
     await Promise.all(processes.map(end))
+    authority.discard()
     rmSync(root, { recursive: true, force: true })
   }
 }
@@ -91,11 +94,18 @@ async function startServer(root: string, processes: ChildProcess[]): Promise<num
   return port
 }
 
-/** Router with a fixed destination. It uses a connection to the server for several clients in turn. Returns its port. */
-async function startRouter(root: string, serverPort: number, processes: ChildProcess[]): Promise<number> {
+/** Router with a fixed destination. It ends TLS itself, so that it reads what passes. Returns its port. */
+async function startRouter(
+  root: string,
+  serverPort: number,
+  { key, cert }: Certificate,
+  processes: ChildProcess[],
+): Promise<number> {
   const port = await freePort()
   const folder = join(root, 'router')
   mkdirSync(folder)
+  writeFileSync(join(folder, 'cert.pem'), cert)
+  writeFileSync(join(folder, 'key.pem'), key)
   const settings = join(folder, 'router.conf')
   writeFileSync(
     settings,
@@ -111,17 +121,22 @@ bind_port=${port}
 destinations=127.0.0.1:${serverPort}
 routing_strategy=first-available
 protocol=classic
-client_ssl_mode=DISABLED
+client_ssl_mode=PREFERRED
+client_ssl_cert=${folder}/cert.pem
+client_ssl_key=${folder}/key.pem
 server_ssl_mode=PREFERRED
-connection_sharing=1
 `,
   )
   const log = join(folder, 'log')
   processes.push(launch(join(FOLDER, 'bin', 'mysqlrouter'), ['-c', settings], log))
-  const first = await untilConnected(
-    () => createConnection({ host: '127.0.0.1', port, user: 'paygate', password: PASSWORD, database: 'paygate' }),
-    log,
-  )
+  const connection = {
+    host: '127.0.0.1',
+    port,
+    user: 'paygate',
+    password: PASSWORD,
+    ssl: { rejectUnauthorized: false },
+  }
+  const first = await untilConnected(() => createConnection(connection), log)
   await first.end()
   return port
 }
