@@ -210,7 +210,7 @@ async function sell(db: TestDb, receiver: Receiver, payments: number, callers: n
     await deliverDue(ctx)
     const checked = await requireCleanLedger(ctx, 'behind MySQL Router')
     if (checked !== payments) throw new Error(`${checked} subscriptions after ${payments} payments`)
-    return checkWebhooks(db, receiver)
+    return await checkWebhooks(db, receiver)
   } finally {
     await service.stop()
   }
