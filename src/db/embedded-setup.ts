@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { accessSync, chmodSync, constants, lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { childEnvironment } from '#config.ts'
 
@@ -19,6 +19,8 @@ export interface EmbeddedSetup {
   readonly server: readonly string[]
 }
 
+type Family = 'MariaDB' | 'MySQL'
+
 export const EMBEDDED_USER = 'root'
 export const EMBEDDED_DATABASE = 'paygate'
 
@@ -35,11 +37,20 @@ const SYSTEM_DIRECTORIES = [
   '/usr/local/mysql/bin',
 ]
 
+const SERVER_PROGRAMS = ['mariadbd', 'mysqld']
+const NO_SERVER =
+  'the embedded database needs a MariaDB or MySQL server program (mariadbd or mysqld), and there is none on this machine: ' +
+  'apt-get install mariadb-server-core mariadb-client-core, or set BILLING_DATABASE_URL to the database of a server'
+
+/** Of MySQL; nobody uses TLS on a socket. */
+const WITHOUT_TLS_KEYS = ['--loose-auto-generate-certs=OFF', '--loose-caching-sha2-password-auto-generate-rsa-keys=OFF']
+
 const SERVER_FLAGS = [
   '--skip-networking',
   '--skip-name-resolve',
   '--skip-log-bin',
   '--loose-mysqlx=OFF',
+  ...WITHOUT_TLS_KEYS,
   '--performance-schema=OFF',
   '--character-set-server=utf8mb4',
   '--collation-server=utf8mb4_unicode_ci',
@@ -58,14 +69,15 @@ const SERVER_FLAGS = [
 
 /**
  * Creates the directories of the embedded server (mode 0700) and returns how to run it. Two spellings of one home give the same result.
- * Throws an error with the install command if `directories` hold no server.
+ * The server is the first program in `directories`, or the first of the family that made the database that is there.
+ * Throws an error with the command to install a server if `directories` hold none.
  */
 export function embeddedSetup(home: string, directories: readonly string[] = programDirectories()): EmbeddedSetup {
-  const server = findServer(directories)
   mkdirSync(home, { recursive: true, mode: 0o700 })
   const directory = privateDirectory(join(realpathSync(home), 'database'))
   const sockets = socketDirectory(directory)
   const dataDirectory = join(directory, 'data')
+  const server = findServer(directories, dataDirectory)
   const temporaryDirectory = privateDirectory(join(directory, 'tmp'))
   const serverSocket = join(sockets, 'server.sock')
   const isRoot = process.getuid?.() === 0
@@ -87,6 +99,8 @@ export function embeddedSetup(home: string, directories: readonly string[] = pro
       ...(isRoot ? ['--user=root'] : []),
       `--datadir=${dataDirectory}`,
       `--tmpdir=${temporaryDirectory}`,
+      // A MySQL of a distribution insists on a directory of its service, which another user may not read.
+      `--secure-file-priv=${temporaryDirectory}`,
       `--socket=${serverSocket}`,
       `--pid-file=${join(directory, 'server.pid')}`,
     ],
@@ -98,15 +112,16 @@ interface ServerProgram {
   readonly install: readonly string[]
 }
 
-function findServer(directories: readonly string[]): ServerProgram {
-  const program = findProgram('mariadbd', directories) ?? findProgram('mysqld', directories)
-  if (!program) {
-    throw new Error(
-      'the embedded database needs a MariaDB or MySQL server program (mariadbd or mysqld), and this machine has none: ' +
-        'apt-get install mariadb-server-core mariadb-client-core, or set BILLING_DATABASE_URL to the database of a server',
-    )
+function findServer(directories: readonly string[], dataDirectory: string): ServerProgram {
+  const maker = makerOf(dataDirectory)
+  const programs = directories
+    .flatMap((directory) => SERVER_PROGRAMS.map((name) => join(directory, name)))
+    .filter(isProgram)
+  const program = maker === null ? programs[0] : programs.find((found) => familyOf(found) === maker)
+  if (program === undefined) throw new Error(maker === null ? NO_SERVER : noServerOf(maker, dataDirectory))
+  if (familyOf(program) === 'MySQL') {
+    return { program, install: [program, '--no-defaults', '--initialize-insecure', ...WITHOUT_TLS_KEYS] }
   }
-  if (!isMariaDb(program)) return { program, install: [program, '--no-defaults', '--initialize-insecure'] }
   const install = findProgram('mariadb-install-db', directories) ?? findProgram('mysql_install_db', directories)
   if (!install) {
     throw new Error(
@@ -119,11 +134,21 @@ function findServer(directories: readonly string[]): ServerProgram {
   }
 }
 
-function isMariaDb(program: string): boolean {
-  return (
-    program.endsWith('/mariadbd') ||
-    spawnSync(program, ['--no-defaults', '--version'], { encoding: 'utf8' }).stdout.includes('MariaDB')
-  )
+const noServerOf = (maker: Family, dataDirectory: string): string =>
+  `the embedded database in ${dataDirectory} was made by ${maker}, which is not on this machine: ` +
+  `install the ${maker} server, or set BILLING_DATABASE_URL to the database of a server`
+
+/** Neither family opens a database of the other. Null if there is none yet. */
+function makerOf(dataDirectory: string): Family | null {
+  if (existsSync(join(dataDirectory, 'aria_log_control'))) return 'MariaDB'
+  return existsSync(join(dataDirectory, 'mysql.ibd')) ? 'MySQL' : null
+}
+
+/** MariaDB has a program of MySQL's name, too. */
+function familyOf(program: string): Family {
+  if (program.endsWith('/mariadbd')) return 'MariaDB'
+  const { stdout } = spawnSync(program, ['--no-defaults', '--version'], { encoding: 'utf8' })
+  return stdout.includes('MariaDB') ? 'MariaDB' : 'MySQL'
 }
 
 /** PATH, and the usual directories of servers that an ordinary user's PATH lacks. */
@@ -134,16 +159,16 @@ function programDirectories(): string[] {
 
 /** The path of a program; null if there is none. */
 export function findProgram(name: string, directories: readonly string[] = programDirectories()): string | null {
-  for (const directory of directories) {
-    const path = join(directory, name)
-    try {
-      accessSync(path, constants.X_OK)
-      return path
-    } catch {
-      continue
-    }
+  return directories.map((directory) => join(directory, name)).find(isProgram) ?? null
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
   }
-  return null
 }
 
 /** The directory itself if a socket's path fits the kernel's limit, else a short one in /tmp. */

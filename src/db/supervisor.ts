@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  chmodSync,
   existsSync,
   openSync,
   readFileSync,
@@ -135,6 +136,8 @@ async function install(): Promise<void> {
   const installer = run([...setup.install, `--datadir=${made}`])
   const [code] = (await once(installer, 'exit')) as [number | null]
   if (code !== 0) throw new Error(`the database could not be created:\n${logTail(setup.logFile)}`)
+  // MySQL lets its group in.
+  chmodSync(made, 0o700)
   renameSync(made, setup.dataDirectory)
 }
 

@@ -185,7 +185,7 @@ describe('the open checkouts of one end user', () => {
     await fill(2)
     const plans: { table: string; key: string; Extra: string }[] = []
     const explain: Send = async (sql, params) => {
-      plans.push(...(await ctx.db.query<typeof plans>(`EXPLAIN ${sql}`, [...params])))
+      plans.push(...(await ctx.db.query<typeof plans>(`EXPLAIN FORMAT=TRADITIONAL ${sql}`, [...params])))
       return []
     }
     await findNextFreeSlot(queriesOver(explain), 1, 100, asAppTime(ctx.clock.now()))

@@ -228,7 +228,7 @@ describe('find and open', () => {
     let tablesRead = 0
     for (const [sql, params] of searched) {
       const plan: { table: string | null; possible_keys: string | null }[] = await testDatabase().db.query(
-        `EXPLAIN ${sql}`,
+        `EXPLAIN FORMAT=TRADITIONAL ${sql}`,
         [...params],
       )
       // There are few apps and bank accounts, so a search may read all of them.

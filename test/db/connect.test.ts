@@ -10,6 +10,7 @@ import { createConnection, type Connection } from 'mysql2/promise'
 import { openDatabase, parseDatabaseUrl } from '#db/connect.ts'
 import { embeddedSetup } from '#db/embedded-setup.ts'
 import { pendingMigrations, runMigrations } from '#db/migrate.ts'
+import { ISOLATION_LEVEL, RELOAD_TLS, STATEMENT_SECONDS } from '../support/database-server.ts'
 import { query, testDatabase, urlOf } from '../support/database.ts'
 import { freePort } from '../support/shell.ts'
 import { aMigration } from './a-migration.ts'
@@ -22,8 +23,8 @@ describe('database sessions', () => {
       connections.map(
         (connection) =>
           connection.command(
-            `SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode LIKE '%STRICT_TRANS_TABLES%' AS strict,
-                    @@innodb_lock_wait_timeout AS lockSeconds, @@max_statement_time AS seconds, CONNECTION_ID() AS id`,
+            `SELECT ${ISOLATION_LEVEL} AS isolation, @@time_zone AS zone, @@sql_mode LIKE '%STRICT_TRANS_TABLES%' AS strict,
+                    @@innodb_lock_wait_timeout AS lockSeconds, ${STATEMENT_SECONDS} AS seconds, CONNECTION_ID() AS id`,
           ) as Promise<Record<string, number | string>[]>,
       ),
     )
@@ -173,7 +174,7 @@ describe('a server with different defaults', () => {
 
   it('is used over TLS if its certificate is from the authority in the file and for the host', async () => {
     certify(directory, 'localhost')
-    await admin.query('FLUSH SSL')
+    await admin.query(RELOAD_TLS)
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
     const connection = await db.pool.take()
     const [row] = (await connection.command("SHOW STATUS LIKE 'Ssl_cipher'")) as { Value: string }[]
@@ -197,7 +198,7 @@ describe('a server with different defaults', () => {
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
     const connection = await db.pool.take()
     const [session] = (await connection.command(
-      'SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode AS mode, @@GLOBAL.time_zone AS serverZone',
+      `SELECT ${ISOLATION_LEVEL} AS isolation, @@time_zone AS zone, @@sql_mode AS mode, @@GLOBAL.time_zone AS serverZone`,
     )) as Record<string, string>[]
     db.pool.release(connection)
     expect(session).to.include({ isolation: 'READ-COMMITTED', zone: '+00:00', serverZone: '+07:00' })
@@ -210,8 +211,8 @@ describe('a server with different defaults', () => {
     let session: unknown
     const migration = aMigration('First1795200000901', async (runner) => {
       ;[session] = (await runner.query(
-        `SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode LIKE '%STRICT_TRANS_TABLES%' AS strict,
-                @@max_statement_time AS seconds, @@lock_wait_timeout AS metadataSeconds`,
+        `SELECT ${ISOLATION_LEVEL} AS isolation, @@time_zone AS zone, @@sql_mode LIKE '%STRICT_TRANS_TABLES%' AS strict,
+                ${STATEMENT_SECONDS} AS seconds, @@lock_wait_timeout AS metadataSeconds`,
       )) as unknown[]
     })
     expect(await runMigrations(db, [migration])).to.deep.equal(['First1795200000901'])

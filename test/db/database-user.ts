@@ -2,7 +2,7 @@ import { createConnection } from 'mysql2/promise'
 import { startEmbedded } from '#db/embedded.ts'
 
 /**
- * A process that uses the embedded database of a home, as daemon and CLI do: prints `using <id of the server>` once it does, then
+ * A process that uses the embedded database of a home, as daemon and CLI do: prints `using <settings of the server>` once it does, then
  * runs the commands on its standard input: `write <text>`, `read`, `release`.
  */
 const embedded = await startEmbedded(process.argv[2] ?? '')
@@ -29,7 +29,7 @@ async function runCommand(line: string): Promise<string> {
   return rows.map((row) => String(row['text'])).join(' ')
 }
 
-const [server] = await ask('SELECT @@server_uid AS uid, @@pid_file AS pid, @@skip_networking AS alone')
+const [server] = await ask('SELECT @@skip_networking AS alone')
 process.stdout.write(`using ${JSON.stringify(server)}\n`)
 process.stdin.setEncoding('utf8')
 process.stdin.on('data', (chunk: string) => {

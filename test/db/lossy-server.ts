@@ -66,7 +66,7 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     let preparing: string | null = null
     const prepared = new Map<number, string>()
     const textOf = (packet: Buffer): string | null => {
-      if (packet[4] === QUERY) return packet.subarray(5).toString('utf8')
+      if (packet[4] === QUERY) return packet.subarray(hasNoAttributes(packet) ? 7 : 5).toString('utf8')
       return packet[4] === EXECUTE ? (prepared.get(packet.readUInt32LE(5)) ?? null) : null
     }
     /** Packets that came together are forwarded one by one, each after the previous answer, so that it is known whose answer is lost. */
@@ -136,6 +136,11 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
 /** It stands behind the version, which ends with a zero. */
 function threadIdOf(greeting: Buffer): number {
   return greeting.readUInt32LE(greeting.indexOf(0, 5) + 1)
+}
+
+/** To MySQL the driver sends the number of a query's attributes before its text, and of their sets. */
+function hasNoAttributes(query: Buffer): boolean {
+  return query[5] === 0 && query[6] === 1
 }
 
 /** The first packet, if it has arrived completely. */

@@ -30,13 +30,18 @@ describe('the plan of migrations', () => {
   it('has for each pending migration the rows that its steps process, and about how long they take', async () => {
     await db.query('CREATE TABLE small (id INT PRIMARY KEY)')
     await db.query('CREATE TABLE large (id INT PRIMARY KEY)')
-    await db.query('CREATE TABLE empty (id INT PRIMARY KEY)')
+    await db.query('CREATE TABLE vacant (id INT PRIMARY KEY)')
     await db.query('INSERT INTO small VALUES (1), (2), (3)')
-    await db.query('INSERT INTO large SELECT seq FROM seq_1_to_150000')
+    await db.query('INSERT INTO large VALUES (0)')
+    for (let rows = 1; rows < 2 ** 17; rows *= 2) await db.query(`INSERT INTO large SELECT id + ${rows} FROM large`)
     await db.query('ANALYZE TABLE large')
     const migrations = [
       aMigration('Before1795200000901', undefined, { small: ['rebuild'] }),
-      aMigration('Next1795200000902', undefined, { small: ['instant', 'rebuild'], empty: ['update'], gone: ['index'] }),
+      aMigration('Next1795200000902', undefined, {
+        small: ['instant', 'rebuild'],
+        vacant: ['update'],
+        gone: ['index'],
+      }),
       aMigration('Last1795200000903', undefined, { large: ['rebuild', 'index'] }),
     ]
     await runMigrations(db, migrations.slice(0, 1))

@@ -4,10 +4,14 @@ import type { QueryRunner } from 'typeorm'
 import type { TableWork } from '#migrations/migration.ts'
 import { MIGRATIONS } from '#db/migrate.ts'
 import { openMigrator } from '#db/typeorm.ts'
+import { MYSQL } from '../support/database-server.ts'
 import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
 
-/** The cheapest first. */
-const ALGORITHMS = { INSTANT: 'instant', NOCOPY: 'index', INPLACE: 'rebuild', COPY: 'rebuild' } as const
+/** The cheapest first. MySQL has one word for building an index and for rebuilding the table while others write. */
+const ALGORITHMS: Readonly<Record<string, TableWork>> =
+  MYSQL === null
+    ? { INSTANT: 'instant', NOCOPY: 'index', INPLACE: 'rebuild', COPY: 'rebuild' }
+    : { INSTANT: 'instant', INPLACE: 'index', COPY: 'rebuild' }
 /** The server does not support the requested algorithm for this change. */
 const UNSUPPORTED = [1845, 1846]
 
@@ -56,7 +60,24 @@ describe('what a migration declares about existing tables', () => {
       }
       await migration.up(watched as unknown as QueryRunner)
       await close()
-      expect(found).to.deep.equal(migration.work)
+      expect(MYSQL === null ? found : costlier(found, migration.work)).to.deep.equal(migration.work)
     })
   }
 })
+
+/** The declared work, except where the server does more. */
+function costlier(
+  found: Readonly<Record<string, readonly TableWork[]>>,
+  declared: Readonly<Record<string, readonly TableWork[]>>,
+): Record<string, readonly TableWork[]> {
+  const cost = (work: TableWork | undefined) => ['instant', 'index', 'rebuild'].indexOf(work ?? 'instant')
+  return Object.fromEntries(
+    Object.entries(found).map(([table, works]) => [
+      table,
+      works.map((work, index) => {
+        const said = declared[table]?.[index]
+        return said !== undefined && cost(work) >= 0 && cost(said) >= cost(work) ? said : work
+      }),
+    ]),
+  )
+}

@@ -27,6 +27,7 @@ import { aCompletion, anApp, aPlan, aSubscription, partlyPaid, priceId } from '.
 import { listen, stopServer } from '../support/http-server.ts'
 import { Receiver } from '../support/receiver.ts'
 import { rowsReadBy } from '../support/rows-read.ts'
+import { sequence } from '../support/sequence.ts'
 
 const NEW_KEY = `new:${Buffer.alloc(32, 9).toString('base64')}`
 
@@ -319,24 +320,27 @@ describe('doctor', () => {
          SELECT seq, ?, ?, '2026-01-01 00:00:00', 1, 0 FROM ${ids}`,
         [appId, state],
       )
-    await insert(none!, 'done', 'seq_1_to_50000')
+    await insert(none!, 'done', sequence(1, 50_000))
     const [[healthy], readHealthy] = await rowsReadBy(ctx, checkRealtime)
     expect(healthy).to.include({ ok: true, detail: 'no write has failed or was left unfinished' })
     expect(readHealthy).to.be.lessThan(50)
-    await insert(one!, 'pending', 'seq_100001_to_100001')
-    await insert(many!, 'failed', 'seq_200001_to_300001')
+    await insert(one!, 'pending', sequence(100_001, 100_001))
+    await insert(many!, 'failed', sequence(200_001, 300_001))
     const [[found], read] = await rowsReadBy(ctx, checkRealtime)
     expect(found).to.include({
       ok: false,
       detail: 'more than 100000 writes failed, 1 write left unfinished',
       fix: `run billing-cli realtime resync ${many} --failed, billing-cli realtime resync ${one} --failed; the messages say why`,
     })
-    await insert(many!, 'failed', 'seq_300002_to_330000')
+    await insert(many!, 'failed', sequence(300_002, 330_000))
     const [, readMore] = await rowsReadBy(ctx, checkRealtime)
-    expect(readMore).to.equal(read)
+    // A few more of the server's own.
+    expect(readMore - read).to.be.lessThan(100)
     await ctx.db.query('DELETE FROM realtime_writes WHERE subscription_id > 300000')
     const [[exact]] = await rowsReadBy(ctx, checkRealtime)
     expect(exact!.detail).to.equal('100000 writes failed, 1 write left unfinished')
+    // MySQL takes many seconds to delete so many rows.
+    await ctx.db.query('TRUNCATE TABLE realtime_writes')
   })
 
   it('reports since when an app has refused its webhooks, whatever was redelivered in between', async () => {

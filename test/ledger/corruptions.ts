@@ -211,7 +211,7 @@ export const CORRUPTIONS: readonly Corruption[] = [
     title: 'a transaction is deleted with its allocations left',
     sql: ({ transactions }) => [`DELETE FROM transactions WHERE id = ${transactions.monthly}`],
     finds: [
-      'subscription revision 1 is started on price 1, but the rules say started on price 1 until 2026-04-01 10:00:00',
+      'subscription revision 1 is started on price N, but the rules say started on price N until 2026-04-01 10:00:00',
       `allocation ${NO_TRANSACTION}`,
       `checkout names a transaction that does not exist, or is of another app or end user`,
       `event ${NO_TRANSACTION}`,

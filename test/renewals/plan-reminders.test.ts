@@ -9,6 +9,7 @@ import { sendDueReminders } from '#renewals/send-due-reminders.ts'
 import { sendTestMail } from '#renewals/send-test-mail.ts'
 import { LIFETIME, MONTHLY, aPlan } from '../support/factories.ts'
 import { rowsReadBy } from '../support/rows-read.ts'
+import { sequence } from '../support/sequence.ts'
 import { aScene, type Scene } from './scene.ts'
 
 describe('reminders plan', () => {
@@ -59,7 +60,7 @@ describe('reminders plan', () => {
     await scene.ctx.db.query(
       `INSERT INTO reminders (app_id, subscription_id, period_end, stage, status, claimed_at, failures)
        SELECT app_id, id, DATE_SUB(current_period_end, INTERVAL seq MONTH), stage, 'sent', current_period_end, 0
-       FROM subscriptions, seq_1_to_60, (SELECT 0 AS stage UNION ALL SELECT 1 UNION ALL SELECT 3) stages`,
+       FROM subscriptions, ${sequence(1, 60)}, (SELECT 0 AS stage UNION ALL SELECT 1 UNION ALL SELECT 3) stages`,
     )
     // 3,000 others, half of which ended before the window and half of which end after it.
     await scene.ctx.db.query(
@@ -68,7 +69,7 @@ describe('reminders plan', () => {
        SELECT app_id, 1000000 + seq, CONCAT('other-', seq), plan_id, price_id, customer_id, status, period_start,
          DATE_ADD(current_period_end, INTERVAL IF(seq % 2 = 0, -30, 30) DAY), 0, 1, CONCAT('other-', seq),
          created_at, updated_at
-       FROM (SELECT * FROM subscriptions LIMIT 1) s, seq_1_to_3000`,
+       FROM (SELECT * FROM subscriptions LIMIT 1) s, ${sequence(1, 3000)}`,
     )
     const [again, readAgain] = await planNow()
     expect(again).to.deep.equal(planned)

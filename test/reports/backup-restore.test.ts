@@ -6,6 +6,7 @@ import { pendingMigrations } from '#db/migrate.ts'
 import { checkSecrets } from '#doctor/check-secrets.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { testContext } from '../support/context.ts'
+import { CLIENT_PROGRAM, DUMP_PROGRAM } from '../support/database-server.ts'
 import { query, testDatabase, urlOf } from '../support/database.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 
@@ -18,10 +19,10 @@ describe('backup and restore (docs/operating.md)', () => {
     const { name, socketPath } = testDatabase()
     const server = [`--socket=${socketPath}`, '--user=root']
     const restored = `${name}_restored`
-    const dump = execFileSync('mariadb-dump', [...server, '--single-transaction', name])
+    const dump = execFileSync(DUMP_PROGRAM, [...server, '--single-transaction', name])
     await ctx.db.query(`CREATE DATABASE ${restored}`)
     try {
-      execFileSync('mariadb', [...server, restored], { input: dump })
+      execFileSync(CLIENT_PROGRAM, [...server, restored], { input: dump })
       const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, restored), home: '' })
       try {
         const restoredCtx = { ...ctx, db }

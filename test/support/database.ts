@@ -5,6 +5,7 @@ import { startEmbedded } from '#db/embedded.ts'
 import type { Param } from '#db/queries.ts'
 import { runMigrations } from '#db/migrate.ts'
 import { retrying } from '#db/retry.ts'
+import { MYSQL } from './database-server.ts'
 import { loaded } from './loaded.ts'
 import { isAlive } from './processes.ts'
 
@@ -28,7 +29,7 @@ interface Started {
 }
 
 const ROOT = join(import.meta.dirname, '..', '..')
-const HOME = join(ROOT, 'var', 'test')
+const HOME = join(ROOT, 'var', MYSQL === null ? 'test' : 'test-mysql')
 const PREFIX = 'paygate_test_'
 let started: Started | null = null
 loaded.database = true

@@ -1,4 +1,5 @@
 import type { RootHookObject } from 'mocha'
+import './database-server.ts'
 import { loaded } from './loaded.ts'
 
 // Far from UTC, so that a time read as local time is noticed.

@@ -20,6 +20,7 @@ import { overload } from './overload.ts'
 import { paymentRace } from './payment-race.ts'
 import { quoteHistories } from './quote-histories.ts'
 import { OUTAGES, realtimeOutage } from './realtime-outage.ts'
+import { router } from './router.ts'
 import { stopOnHungReceiver, stopUnderLoad } from './stop-under-load.ts'
 import { steadyMemory } from './steady-memory.ts'
 import { steadyRequests } from './steady-requests.ts'
@@ -75,6 +76,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   ),
   'two-daemons': fixed(() => twoDaemons({ payments: 200, reminders: 100, daemons: 2 })),
   galera: fixed(() => galera({ payments: 200, endUsers: 20, reminders: 40, payers: 12 })),
+  router: fixed(() => router({ payments: 200, transactions: 500, callers: 20 })),
   'clock-skew-seconds': fixed(() => clockSkew({ skewMs: 1000, events: 200 })),
   'clock-skew-hours': fixed(() => clockSkew({ skewMs: 5 * 3_600_000, events: 200 })),
   'operator-walk': fixed(() => operatorWalk()),

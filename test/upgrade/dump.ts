@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createConnection, escape, escapeId, type Connection, type RowDataPacket } from 'mysql2/promise'
+import { EXACT_COLLATION } from '../support/database-server.ts'
 import type { Summary } from './year.ts'
 
 /** Rows per statement: enough to load quickly, and few enough for the server's packet size. */
@@ -45,7 +46,10 @@ export async function writeDump(url: string, version: number, summary: Summary):
 export async function loadDump(url: string, version: number): Promise<Summary> {
   const { sql, summary } = filesOf(version)
   const connection = await createConnection({ uri: url, multipleStatements: true })
-  await connection.query(gunzipSync(readFileSync(sql)).toString('utf8'))
+  // The dump is of a MariaDB; the migrations give the texts of a MySQL its own collation.
+  await connection.query(
+    gunzipSync(readFileSync(sql)).toString('utf8').replaceAll('utf8mb4_nopad_bin', EXACT_COLLATION),
+  )
   await connection.end()
   return JSON.parse(gunzipSync(readFileSync(summary)).toString('utf8')) as Summary
 }

@@ -45,7 +45,7 @@ describe('a backlog of webhooks', () => {
   const plansOf = async (read: (db: Queries) => Promise<unknown>): Promise<Plan[]> => {
     const plans: Plan[] = []
     const explain: Send = async (sql, params) => {
-      plans.push(...(await ctx.db.query<Plan[]>(`EXPLAIN ${sql}`, [...params])))
+      plans.push(...(await ctx.db.query<Plan[]>(`EXPLAIN FORMAT=TRADITIONAL ${sql}`, [...params])))
       return []
     }
     await read(queriesOver(explain))
