@@ -1,21 +1,82 @@
-import type { Command } from 'commander'
 import type { UnsignedCall } from '#apps/sign-call.ts'
 import type { App } from '#apps/store.ts'
 import type { Forwarded } from '#webhooks/follow-events.ts'
 import type { Event } from '#webhooks/store.ts'
 import { requiredChoice, required } from './ask.ts'
-import { withExamples } from './examples.ts'
+import type { Commands } from './declaration.ts'
 import { readTextFile } from './read-file.ts'
-import { banner, inSession, type Session } from './session.ts'
+import { banner, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 const REQUEST_DEADLINE_MS = 30_000
 
 /** `listen`, `trigger`, `request`: tools for a seller's developers. */
-export function registerDeveloperCommands(program: Command): void {
-  registerListen(program)
-  registerTrigger(program)
-  registerRequest(program)
+export const commands: Commands = {
+  'listen [app]': {
+    options: [
+      ['--forward-to <url>', 'post each event there, signed as real deliveries are'],
+      ['--since <age>', 'begin with the events of the last 30m, 2h or 7d'],
+      ['--events <types>', 'only these: subscription.*,transaction.completed'],
+      ['--count <n>', 'end after this many events'],
+    ],
+    examples: [
+      'listen 1 --forward-to http://127.0.0.1:3000/hooks',
+      'listen 1 --since 2h --events subscription.* --forward-to http://127.0.0.1:3000/hooks',
+    ],
+    async run(session, [named], options: ListenOptions) {
+      await listenTo(session, named, options)
+    },
+  },
+  'trigger [app] [event]': {
+    options: [['--email <address>', 'where a triggered reminder is sent']],
+    examples: ['trigger 1 subscription.updated', 'trigger 1 subscription.renewal_reminder_sent --email me@example.com'],
+    async run({ ctx, out, caller, app: pick }, [named, eventType], { email }: { email?: string }) {
+      const [{ triggerEvent }, { EVENTS }] = await Promise.all([
+        import('#demo/trigger-event.ts'),
+        import('#webhooks/events.ts'),
+      ])
+      const types = Object.keys(EVENTS) as (keyof typeof EVENTS)[]
+      const app = await pick(named)
+      const picked = await requiredChoice(eventType, '<event>', 'Which event?', () =>
+        Promise.resolve(types.map((type) => ({ value: type, name: type, description: EVENTS[type].when }))),
+      )
+      const type = types.find((one) => one === picked)
+      if (!type) throw new UsageError(`event must be one of ${types.join(', ')}`)
+      const address =
+        type === 'subscription.renewal_reminder_sent'
+          ? await required(email, '--email', 'Where is the reminder sent?')
+          : email
+      const done = await triggerEvent(ctx, caller, app, type, { email: address })
+      out.result({ app_id: app.id, sandbox: app.isSandbox, ...done }, () => {
+        out.line(`${banner(app)}${done.external_ref === null ? '' : `: ${done.external_ref}`}`)
+        out.table({
+          head: ['id', 'event'],
+          rows: done.events.map((event) => [event.id, event.event_type]),
+          none: 'no events',
+        })
+      })
+    },
+  },
+  'request [app] [method] [path]': {
+    options: [
+      ['--data <json>', 'the body; @file reads a file, - standard input'],
+      ['--url <address>', 'where the service is; BILLING_BASE_URL by default'],
+      ['--dry-run', 'only show what would be sent'],
+    ],
+    examples: [
+      'request 1 GET /plans?status=active',
+      `request 1 POST /customers --data '{"name":"An","email":"an@example.com"}'`,
+    ],
+    async run(session, [named, method, path], options: RequestOptions) {
+      const app = await session.app(named)
+      const call = {
+        method: (await required(method, '<method>')).toUpperCase(),
+        target: targetOf(await required(path, '<path>')),
+        body: bodyOf(options.data),
+      }
+      await sendCall(session, app, call, options)
+    },
+  },
 }
 
 interface ListenOptions {
@@ -23,24 +84,6 @@ interface ListenOptions {
   readonly since?: string
   readonly events?: string
   readonly count?: string
-}
-
-function registerListen(program: Command): void {
-  const listen = program
-    .command('listen [app]')
-    .description("follow an app's events as they happen, and forward them to a local server")
-    .option('--forward-to <url>', 'post each event there, signed as real deliveries are')
-    .option('--since <age>', 'begin with the events of the last 30m, 2h or 7d')
-    .option('--events <types>', 'only these: subscription.*,transaction.completed')
-    .option('--count <n>', 'end after this many events')
-    .action(async (named: string | undefined, options: ListenOptions, command: Command) => {
-      await inSession(command, (session) => listenTo(session, named, options))
-    })
-  withExamples(
-    listen,
-    'listen 1 --forward-to http://127.0.0.1:3000/hooks',
-    'listen 1 --since 2h --events subscription.* --forward-to http://127.0.0.1:3000/hooks',
-  )
 }
 
 async function listenTo(
@@ -112,90 +155,10 @@ function ageOf(text: string): number {
   return Number(count) * ms
 }
 
-function registerTrigger(program: Command): void {
-  const trigger = program
-    .command('trigger [app] [event]')
-    .description('cause a real event on a sandbox app, by doing what causes it for a new end user')
-    .option('--email <address>', 'where a triggered reminder is sent')
-    .action(
-      async (
-        named: string | undefined,
-        eventType: string | undefined,
-        { email }: { email?: string },
-        command: Command,
-      ) => {
-        await inSession(command, async ({ ctx, out, caller, app: pick }) => {
-          const [{ triggerEvent }, { EVENTS }] = await Promise.all([
-            import('#demo/trigger-event.ts'),
-            import('#webhooks/events.ts'),
-          ])
-          const types = Object.keys(EVENTS) as (keyof typeof EVENTS)[]
-          const app = await pick(named)
-          const picked = await requiredChoice(eventType, '<event>', 'Which event?', () =>
-            Promise.resolve(types.map((type) => ({ value: type, name: type, description: EVENTS[type].when }))),
-          )
-          const type = types.find((one) => one === picked)
-          if (!type) throw new UsageError(`event must be one of ${types.join(', ')}`)
-          const address =
-            type === 'subscription.renewal_reminder_sent'
-              ? await required(email, '--email', 'Where is the reminder sent?')
-              : email
-          const done = await triggerEvent(ctx, caller, app, type, { email: address })
-          out.result({ app_id: app.id, sandbox: app.isSandbox, ...done }, () => {
-            out.line(`${banner(app)}${done.external_ref === null ? '' : `: ${done.external_ref}`}`)
-            out.table({
-              head: ['id', 'event'],
-              rows: done.events.map((event) => [event.id, event.event_type]),
-              none: 'no events',
-            })
-          })
-        })
-      },
-    )
-  withExamples(
-    trigger,
-    'trigger 1 subscription.updated',
-    'trigger 1 subscription.renewal_reminder_sent --email me@example.com',
-  )
-}
-
 interface RequestOptions {
   readonly data?: string
   readonly url?: string
   readonly dryRun?: boolean
-}
-
-function registerRequest(program: Command): void {
-  const request = program
-    .command('request [app] [method] [path]')
-    .description('sign an API call as the app, send it, and print the response')
-    .option('--data <json>', 'the body; @file reads a file, - standard input')
-    .option('--url <address>', 'where the service is; BILLING_BASE_URL by default')
-    .option('--dry-run', 'only show what would be sent')
-    .action(
-      async (
-        named: string | undefined,
-        method: string | undefined,
-        path: string | undefined,
-        options: RequestOptions,
-        command: Command,
-      ) => {
-        await inSession(command, async (session) => {
-          const app = await session.app(named)
-          const call = {
-            method: (await required(method, '<method>')).toUpperCase(),
-            target: targetOf(await required(path, '<path>')),
-            body: bodyOf(options.data),
-          }
-          await sendCall(session, app, call, options)
-        })
-      },
-    )
-  withExamples(
-    request,
-    'request 1 GET /plans?status=active',
-    `request 1 POST /customers --data '{"name":"An","email":"an@example.com"}'`,
-  )
 }
 
 async function sendCall({ ctx, out }: Session, app: App, call: UnsignedCall, options: RequestOptions): Promise<void> {

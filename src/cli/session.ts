@@ -68,6 +68,14 @@ export function banner(app: App): string {
   return `${markOf(app.isSandbox)} ${printable(app.name)} (app ${app.id})`
 }
 
+/** Prints what is of an app: its fields below the app's banner. As JSON it is `answer`. */
+export function printOf(out: Output, app: App, fields: object, answer = fields): void {
+  out.result(answer, () => {
+    out.line(banner(app))
+    out.fields({ ...fields })
+  })
+}
+
 /** The banner of the app that a thing belongs to. */
 export async function bannerOf(ctx: Context, appId: number): Promise<string> {
   const { appNamed } = await import('#apps/find-app.ts')

@@ -1,45 +1,37 @@
-import type { Command } from 'commander'
 import type { CashMonth, Stats } from '#reports/stats.ts'
 import { counted } from '#shared/counted.ts'
 import { formatBars } from './bar-chart.ts'
-import { withExamples } from './examples.ts'
+import type { Commands } from './declaration.ts'
 import type { Output } from './output.ts'
-import { banner, inSession } from './session.ts'
+import { banner } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Months of the chart. */
 const MAX_MONTHS = 12
 
-interface StatsOptions {
-  readonly test?: boolean
-}
-
 /** `stats`: how business is going. */
-export function registerStatsCommands(program: Command): void {
-  const stats = program
-    .command('stats [app]')
-    .description(
-      'subscriptions by state, cash by month, deferred revenue, renewal rate, deliveries; of all live apps, or of one',
-    )
-    .option('--test', 'of all sandbox apps')
-    .action(async (named: string | undefined, options: StatsOptions, command: Command) => {
-      if (named !== undefined && options.test) throw new UsageError('--test is for all apps together, without <app>')
-      await inSession(command, async ({ ctx, out, app: pick }) => {
-        const [{ gatherStats }, { englishMoney }] = await Promise.all([
-          import('#reports/stats.ts'),
-          import('#shared/money.ts'),
-        ])
-        const app = named === undefined ? null : await pick(named)
-        const found = await gatherStats(ctx, { app, ...(options.test ? { isTest: true } : {}) })
-        out.result(found, () => {
-          const apps = counted(found.app_ids.length, `${found.mode === 'test' ? 'sandbox' : 'live'} app`)
-          out.line(app ? banner(app) : `${found.mode === 'test' ? '[TEST]' : '[LIVE]'} ${apps}`)
-          show(out, found, englishMoney)
-        })
+export const commands: Commands = {
+  'stats [app]': {
+    options: [['--test', 'of all sandbox apps']],
+    examples: ['stats', 'stats 1', 'stats --test --json'],
+    refuse([named], { test }: { test?: boolean }) {
+      if (named !== undefined && test) throw new UsageError('--test is for all apps together, without <app>')
+    },
+    async run({ ctx, out, app: pick }, [named], { test }: { test?: boolean }) {
+      const [{ gatherStats }, { englishMoney }] = await Promise.all([
+        import('#reports/stats.ts'),
+        import('#shared/money.ts'),
+      ])
+      const app = named === undefined ? null : await pick(named)
+      const found = await gatherStats(ctx, { app, ...(test ? { isTest: true } : {}) })
+      out.result(found, () => {
+        const apps = counted(found.app_ids.length, `${found.mode === 'test' ? 'sandbox' : 'live'} app`)
+        out.line(app ? banner(app) : `${found.mode === 'test' ? '[TEST]' : '[LIVE]'} ${apps}`)
+        show(out, found, englishMoney)
       })
-    })
-  withExamples(stats, 'stats', 'stats 1', 'stats --test --json')
+    },
+  },
 }
 
 type Words = (amount: number | bigint, currency: string) => string

@@ -1,9 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Command } from 'commander'
-import { withExamples } from './examples.ts'
+import type { Commands } from './declaration.ts'
 import type { Output } from './output.ts'
-import { outputOf } from './session.ts'
 import {
   CLI_FILE,
   CREDENTIALS_FOLDER,
@@ -23,19 +21,17 @@ interface InstallOptions {
 }
 
 /** `service …`: Paygate as a service of systemd. */
-export function registerSystemdCommands(program: Command): void {
-  const install = program
-    .command('service')
-    .description('Paygate as a service of systemd')
-    .command('install')
-    .description(
+export const commands: Commands = {
+  'service install': {
+    description:
       'write the unit, the settings to fill in, an encryption key, a token for metrics and a billing-cli for root; keeps what is there',
-    )
-    .option('--dry-run', 'only say what would be written')
-    .option('--print', 'print the unit and write nothing')
-    .option('--prefix <folder>', 'write below this folder instead of /', '')
-    .action(async (options: InstallOptions, command: Command) => {
-      const out = outputOf(command)
+    options: [
+      ['--dry-run', 'only say what would be written'],
+      ['--print', 'print the unit and write nothing'],
+      ['--prefix <folder>', 'write below this folder instead of /', ''],
+    ],
+    examples: ['service install --dry-run', 'service install', 'service install --print'],
+    async print(out, _args, options: InstallOptions) {
       const paths = { root: join(import.meta.dirname, '..', '..'), prefix: options.prefix }
       if (options.print) {
         const unit = renderUnit(paths)
@@ -47,8 +43,8 @@ export function registerSystemdCommands(program: Command): void {
       if (!options.dryRun) for (const file of files) if (file.action !== 'kept') write(paths, file)
       const written = files.map(({ path, action }) => ({ path, action }))
       out.result({ dry_run: options.dryRun === true, files: written }, () => show(out, options, written))
-    })
-  withExamples(install, 'service install --dry-run', 'service install', 'service install --print')
+    },
+  },
 }
 
 type Action = 'written' | 'kept'
