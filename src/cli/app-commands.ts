@@ -4,7 +4,7 @@ import { settingOptions, settingsInput } from './app-settings.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
 import { stateCell } from './cells.ts'
 import type { Consent } from './change.ts'
-import { YES, type Commands, type Declaration } from './declaration.ts'
+import { YES, type Commands, type Declaration, type Flags, type Texts } from './declaration.ts'
 import { oneOf } from './one-of.ts'
 import type { Output } from './output.ts'
 import { readTextFile } from './read-file.ts'
@@ -30,7 +30,7 @@ export const commands: Commands = {
       'app create --name Reader --auth hmac --sandbox',
       'app create --name Shop --auth hmac --webhook-url https://shop.example.com/hooks',
     ],
-    async change(session, _args, options: CreateOptions) {
+    async change(session, _args, options: Texts<'name' | 'auth' | 'webhookUrl'> & Flags<'sandbox'>) {
       const { out } = session
       const name = await required(options.name, '--name', 'Name of the app:')
       const auth = await requiredChoice(options.auth, '--auth', 'How does it authenticate?', () => [
@@ -137,12 +137,12 @@ export const commands: Commands = {
     examples: [
       'app set-realtime 2 --database-url https://my-project.firebaseio.com --service-account ./service-account.json',
     ],
-    async change(session, [named], options: { databaseUrl?: string; serviceAccount?: string; path: string }) {
+    async change(session, [named], options: Texts<'databaseUrl' | 'serviceAccount' | 'path'>) {
       const app = await session.app(named)
       const databaseUrl = await required(options.databaseUrl, '--database-url')
       const file = await required(options.serviceAccount, '--service-account')
       const { setRealtime } = await import('#apps/set-realtime.ts')
-      const input = { databaseUrl, serviceAccount: readTextFile(file), path: options.path }
+      const input = { databaseUrl, serviceAccount: readTextFile(file), path: options.path ?? '' }
       await printApp(session.out, await performAs(session, setRealtime, input, { app }))
     },
   },
@@ -153,11 +153,9 @@ export const commands: Commands = {
       ['--now <time>', 'YYYY-MM-DD HH:MM:SS in UTC'],
     ],
     examples: ['app clock 1 --advance 30d', "app clock 1 --now '2026-12-01 00:00:00'", 'app clock 1'],
-    async change({ ctx, out, caller, app: pick }, [named], options: { advance?: string; now?: string }) {
-      const [{ advanceTestClock, readTestClock }, { clockInput }] = await Promise.all([
-        import('#renewals/advance-test-clock.ts'),
-        import('./clock-input.ts'),
-      ])
+    async change({ ctx, out, caller, app: pick }, [named], options: Texts<'advance' | 'now'>) {
+      const { advanceTestClock, readTestClock } = await import('#renewals/advance-test-clock.ts')
+      const { clockInput } = await import('./clock-input.ts')
       const app = await pick(named)
       const input = clockInput(options)
       const answer: AdvancedClock =
@@ -184,13 +182,6 @@ export const commands: Commands = {
       })
     },
   },
-}
-
-interface CreateOptions {
-  readonly name?: string
-  readonly auth?: string
-  readonly sandbox?: boolean
-  readonly webhookUrl?: string
 }
 
 function switchApp(name: 'disable' | 'enable', description: string): Declaration {
@@ -230,12 +221,7 @@ function rotation(
   }
 }
 
-interface IdentityOptions {
-  readonly firebaseProject?: string
-  readonly issuer?: string
-  readonly audience?: string
-  readonly jwksUrl?: string
-}
+type IdentityOptions = Texts<'firebaseProject' | 'issuer' | 'audience' | 'jwksUrl'>
 
 async function identityInput({ firebaseProject, issuer, audience, jwksUrl }: IdentityOptions): Promise<object> {
   const isOidc = issuer !== undefined || audience !== undefined || jwksUrl !== undefined

@@ -6,7 +6,7 @@ import { goAhead, required, requiredChoice } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
 import { agreeTo, refuseWithoutNote, type Consent } from './change.ts'
 import { Coloured } from './coloured.ts'
-import { NOTE, YES, type Commands } from './declaration.ts'
+import { NOTE, YES, type Commands, type Texts } from './declaration.ts'
 import { numberOf } from './number-of.ts'
 import { gatherRows, readLimit, type PageOptions } from './pages.ts'
 import { banner, performAs, withSandbox, type Session } from './session.ts'
@@ -25,7 +25,7 @@ export const commands: Commands = {
       ['--mailbox <address>', 'the address that the bank writes to; mails to any other are ignored'],
     ],
     examples: ['bank-account add --bank ACB --number 12345678 --holder "NGUYEN VAN AN"'],
-    async change(session, _args, options: AddOptions) {
+    async change(session, _args, options: Texts<'bank' | 'number' | 'holder' | 'mailbox'>) {
       const { addBankAccount } = await import('#bank-accounts/add-bank-account.ts')
       const input = {
         bank: await required(options.bank, '--bank', 'Bank (short code, BIN or name):'),
@@ -40,10 +40,8 @@ export const commands: Commands = {
     description: 'all accounts, disabled ones too',
     examples: ['bank-account list', 'bank-account list --json'],
     async run({ ctx, out }) {
-      const [{ listBankAccounts }, { presentBankAccount }] = await Promise.all([
-        import('#bank-accounts/list-bank-accounts.ts'),
-        import('#bank-accounts/present-bank-account.ts'),
-      ])
+      const { listBankAccounts } = await import('#bank-accounts/list-bank-accounts.ts')
+      const { presentBankAccount } = await import('#bank-accounts/present-bank-account.ts')
       const shown = (await listBankAccounts(ctx)).map((row) => presentBankAccount(row, ctx.config))
       const columns = listOf(shown, [
         ['id', (row) => row.bank_account_id],
@@ -101,10 +99,8 @@ export const commands: Commands = {
     examples: ['bank-mail list', 'bank-mail list --unmatched'],
     refuse: (_args, options: MailOptions) => void mailLimit(options),
     async run({ ctx, out }, _args, options: MailOptions) {
-      const [{ listBankMails }, { fitOf }] = await Promise.all([
-        import('#bank-mail/list-bank-mails.ts'),
-        import('#bank-mail/fits.ts'),
-      ])
+      const { listBankMails } = await import('#bank-mail/list-bank-mails.ts')
+      const { fitOf } = await import('#bank-mail/fits.ts')
       const filter = { unmatched: options.unmatched === true }
       const found = await gatherRows(out, mailLimit(options), options, (query) => listBankMails(ctx, filter, query))
       const mails = await withSandbox(ctx, found)
@@ -145,7 +141,7 @@ export const commands: Commands = {
       YES,
     ],
     examples: ['bank-mail match 3 17 --note "code mistyped, payer called"', 'bank-mail match 3 17 --dry-run'],
-    async run(session, [id, transactionId], options: MatchOptions) {
+    async run(session, [id, transactionId], options: Consent & Texts<'amount'>) {
       await matchOne(session, id, transactionId, options)
     },
   },
@@ -157,13 +153,6 @@ export const commands: Commands = {
       await closeOne(session, id, options)
     },
   },
-}
-
-interface AddOptions {
-  readonly bank?: string
-  readonly number?: string
-  readonly holder?: string
-  readonly mailbox?: string
 }
 
 interface MailOptions extends PageOptions {
@@ -193,10 +182,6 @@ const MAIL_COLUMNS: readonly ListColumn<ListedMail & { readonly sandbox: boolean
   ['needs review', (row) => row.review && new Coloured(REVIEWS[row.review], 'red')],
   ['for', (row) => row.transaction_id],
 ]
-
-interface MatchOptions extends Consent {
-  readonly amount?: string
-}
 
 async function closeOne(session: Session, id: string | undefined, options: Consent): Promise<void> {
   const { closeBankMail, previewClose } = await import('#bank-mail/close-bank-mail.ts')
@@ -228,12 +213,10 @@ async function matchOne(
   session: Session,
   id: string | undefined,
   transactionId: string | undefined,
-  options: MatchOptions,
+  options: Consent & Texts<'amount'>,
 ): Promise<void> {
-  const [{ matchBankMail, previewMatch }, { bankMailOf }] = await Promise.all([
-    import('#bank-mail/match-bank-mail.ts'),
-    import('#bank-mail/list-bank-mails.ts'),
-  ])
+  const { matchBankMail, previewMatch } = await import('#bank-mail/match-bank-mail.ts')
+  const { bankMailOf } = await import('#bank-mail/list-bank-mails.ts')
   const { ctx, out, caller } = session
   const isAsked = id === undefined || transactionId === undefined
   const mails = isAsked && process.stdin.isTTY ? await waitingMails(session) : []
@@ -242,7 +225,7 @@ async function matchOne(
   const mail = await bankMailOf(ctx, mailId)
   const needsAmount = mail !== null && mail.review !== null && mail.amount === null
   const amountText = needsAmount ? await required(options.amount, '--amount', 'How much, in VND?') : options.amount
-  const amount = amountText === undefined ? {} : { amount: await numberOf(amountText, '--amount') }
+  const amount = amountText === undefined ? {} : { amount: numberOf(amountText, '--amount') }
   const target = { id: mailId, transactionId: transaction, ...amount }
   await refuseWithoutNote(options)
   const answerOf = ({ status }: MatchedMail) => ({ bank_mail_id: mailId, transaction_id: transaction, status })
@@ -292,10 +275,8 @@ async function pickAccount({ ctx }: Session, id: string | undefined): Promise<nu
 }
 
 async function printAccount({ ctx, out }: Session, account: BankAccount, heading?: string): Promise<void> {
-  const [{ presentBankAccount }, { needsMailbox }] = await Promise.all([
-    import('#bank-accounts/present-bank-account.ts'),
-    import('#bank-mail/banks/readers.ts'),
-  ])
+  const { presentBankAccount } = await import('#bank-accounts/present-bank-account.ts')
+  const { needsMailbox } = await import('#bank-mail/banks/readers.ts')
   const shown = presentBankAccount(account, ctx.config)
   out.result(shown, () => {
     if (heading !== undefined) out.line(heading)

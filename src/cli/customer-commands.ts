@@ -1,3 +1,4 @@
+import { requireId } from '#shared/ids.ts'
 import { required } from './ask.ts'
 import type { Commands } from './declaration.ts'
 import { listOfApp, type OfApp } from './list.ts'
@@ -13,11 +14,9 @@ export const commands: Commands = {
     ],
     examples: ['customer list 1', 'customer list 1 --email an@example.com'],
     async page({ ctx, app, options }: OfApp<{ email?: string; merchantCustomerId?: string }>, query) {
-      const [{ listCustomers }, { presentCustomer }, { presentPage }] = await Promise.all([
-        import('#customers/list-customers.ts'),
-        import('#customers/present.ts'),
-        import('#http/page-of.ts'),
-      ])
+      const { listCustomers } = await import('#customers/list-customers.ts')
+      const { presentCustomer } = await import('#customers/present.ts')
+      const { presentPage } = await import('#http/page-of.ts')
       const filter = { email: options.email, merchant_customer_id: options.merchantCustomerId }
       return presentPage(await listCustomers(ctx, app.id, { ...filter, ...query }), presentCustomer)
     },
@@ -35,10 +34,7 @@ export const commands: Commands = {
     description: 'one customer',
     examples: ['customer show 1 cus_5'],
     async run({ ctx, out, app: pick }, [named, customerId]) {
-      const [{ showCustomer }, { requireId }] = await Promise.all([
-        import('#customers/show-customer.ts'),
-        import('#shared/ids.ts'),
-      ])
+      const { showCustomer } = await import('#customers/show-customer.ts')
       const app = await pick(named)
       const id = requireId('cus', await required(customerId, '<customer_id>'))
       printOf(out, app, await showCustomer(ctx, app.id, id))

@@ -19,6 +19,10 @@ export type OptionLine = readonly [
 export const YES: OptionLine = ['--yes', 'do not ask']
 export const NOTE: OptionLine = ['--note <text>', 'why; kept in the audit log']
 
+/** Options as typed: those with a text, such as `--name <name>`, and those without, such as `--sandbox`. */
+export type Texts<Name extends string> = Readonly<Partial<Record<Name, string>>>
+export type Flags<Name extends string> = Readonly<Partial<Record<Name, boolean>>>
+
 /** A command: its texts, and one of `run`, `change` and `print`. Each names the type of the options that it reads. */
 export interface Declaration {
   /** Left out where the list of commands has it, for a command of one word. */

@@ -1,14 +1,10 @@
 import type { Context } from '#context.ts'
 import { confirmed, DeclinedError } from './ask.ts'
-import type { Commands } from './declaration.ts'
+import type { Commands, Flags } from './declaration.ts'
 import { performAs, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
-interface DemoOptions {
-  readonly remove?: boolean
-  readonly yes?: boolean
-  readonly dryRun?: boolean
-}
+type DemoOptions = Flags<'remove' | 'yes' | 'dryRun'>
 
 /** `demo`: creates and removes an app with sample data. */
 export const commands: Commands = {
@@ -53,10 +49,8 @@ function contentsOf(size: { plans: number; customers: number; payments: number; 
 
 async function remove(session: Session, { yes, dryRun }: DemoOptions): Promise<void> {
   const { ctx, out } = session
-  const [{ findDemo }, { removeDemo }] = await Promise.all([
-    import('#demo/make-demo.ts'),
-    import('#demo/remove-demo.ts'),
-  ])
+  const { findDemo } = await import('#demo/make-demo.ts')
+  const { removeDemo } = await import('#demo/remove-demo.ts')
   const app = await findDemo(ctx)
   if (!app) throw new UsageError('there is no demo to remove')
   const rehearsed: Context = { ...ctx, rehearsal: { changes: [], events: [] } }

@@ -3,9 +3,10 @@ import type { App } from '#apps/store.ts'
 import type { Forwarded } from '#webhooks/follow-events.ts'
 import type { Event } from '#webhooks/store.ts'
 import { requiredChoice, required } from './ask.ts'
-import type { Commands } from './declaration.ts'
+import type { Commands, Flags, Texts } from './declaration.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, type Session } from './session.ts'
+import { addMs } from '#shared/time.ts'
 import { UsageError } from './usage-error.ts'
 
 const REQUEST_DEADLINE_MS = 30_000
@@ -31,14 +32,12 @@ export const commands: Commands = {
     options: [['--email <address>', 'where a triggered reminder is sent']],
     examples: ['trigger 1 subscription.updated', 'trigger 1 subscription.renewal_reminder_sent --email me@example.com'],
     async run({ ctx, out, caller, app: pick }, [named, eventType], { email }: { email?: string }) {
-      const [{ triggerEvent }, { EVENTS }] = await Promise.all([
-        import('#demo/trigger-event.ts'),
-        import('#webhooks/events.ts'),
-      ])
+      const { triggerEvent } = await import('#demo/trigger-event.ts')
+      const { EVENTS } = await import('#webhooks/events.ts')
       const types = Object.keys(EVENTS) as (keyof typeof EVENTS)[]
       const app = await pick(named)
       const picked = await requiredChoice(eventType, '<event>', 'Which event?', () =>
-        Promise.resolve(types.map((type) => ({ value: type, name: type, description: EVENTS[type].when }))),
+        types.map((type) => ({ value: type, name: type, description: EVENTS[type].when })),
       )
       const type = types.find((one) => one === picked)
       if (!type) throw new UsageError(`event must be one of ${types.join(', ')}`)
@@ -49,11 +48,8 @@ export const commands: Commands = {
       const done = await triggerEvent(ctx, caller, app, type, { email: address })
       out.result({ app_id: app.id, sandbox: app.isSandbox, ...done }, () => {
         out.line(`${banner(app)}${done.external_ref === null ? '' : `: ${done.external_ref}`}`)
-        out.table({
-          head: ['id', 'event'],
-          rows: done.events.map((event) => [event.id, event.event_type]),
-          none: 'no events',
-        })
+        const rows = done.events.map((event) => [event.id, event.event_type])
+        out.table({ head: ['id', 'event'], rows, none: 'no events' })
       })
     },
   },
@@ -79,24 +75,14 @@ export const commands: Commands = {
   },
 }
 
-interface ListenOptions {
-  readonly forwardTo?: string
-  readonly since?: string
-  readonly events?: string
-  readonly count?: string
-}
+type ListenOptions = Texts<'forwardTo' | 'since' | 'events' | 'count'>
 
 async function listenTo(
   { ctx, out, app: pick }: Session,
   named: string | undefined,
   options: ListenOptions,
 ): Promise<void> {
-  const [{ eventIdOf, eventTypesOf, followEvents, openForwarder }, { envelopeOf }, { formatTimestamp, addMs }] =
-    await Promise.all([
-      import('#webhooks/follow-events.ts'),
-      import('#webhooks/envelope.ts'),
-      import('#shared/time.ts'),
-    ])
+  const { eventTypesOf, followedView, followEvents, openForwarder } = await import('#webhooks/follow-events.ts')
   let left = options.count === undefined ? Infinity : countOf(options.count)
   const isSelected = eventTypesOf(options.events?.split(',').map((type) => type.trim()) ?? [])
   const { forwardTo } = options
@@ -113,13 +99,7 @@ async function listenTo(
     for await (const event of followEvents(ctx, app, { since, signal: stop.signal })) {
       if (!isSelected(event.eventType)) continue
       const answer = forwarder === null ? null : await forwarder.send(event)
-      const view = {
-        id: eventIdOf(event),
-        event_type: event.eventType,
-        at: formatTimestamp(event.writtenAt),
-        ...(JSON.parse(envelopeOf(event).toString('utf8')) as object),
-        forwarded: answer,
-      }
+      const view = followedView(event, answer)
       out.result(view, () => out.line(lineOf(event, view.id, view.at, answer)))
       left -= 1
       if (left === 0) break
@@ -155,17 +135,11 @@ function ageOf(text: string): number {
   return Number(count) * ms
 }
 
-interface RequestOptions {
-  readonly data?: string
-  readonly url?: string
-  readonly dryRun?: boolean
-}
+type RequestOptions = Texts<'data' | 'url'> & Flags<'dryRun'>
 
 async function sendCall({ ctx, out }: Session, app: App, call: UnsignedCall, options: RequestOptions): Promise<void> {
-  const [{ signCall }, { requestEndpoint }] = await Promise.all([
-    import('#apps/sign-call.ts'),
-    import('#http/outbound.ts'),
-  ])
+  const { signCall } = await import('#apps/sign-call.ts')
+  const { requestEndpoint } = await import('#http/outbound.ts')
   if (!/^(GET|POST|PUT|PATCH)$/.test(call.method)) throw new UsageError('method must be GET, POST, PUT or PATCH')
   const base = (options.url ?? ctx.config.baseUrl).replace(/(?<!\/)\/+$/, '')
   if (!URL.canParse(base)) throw new UsageError('--url must be an http(s) address')

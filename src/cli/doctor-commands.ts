@@ -21,13 +21,10 @@ export const commands: Commands = {
 
 /** Settings and database are examined here: without them there is no context to examine the rest with. */
 async function findAll(out: Output): Promise<CheckResult[]> {
-  const [{ loadConfig, ConfigError }, { openContext, openKeyring }, { examine }, { failed, passed }] =
-    await Promise.all([
-      import('#config.ts'),
-      import('#open-context.ts'),
-      import('#doctor/doctor.ts'),
-      import('#shared/check-result.ts'),
-    ])
+  const { loadConfig, ConfigError } = await import('#config.ts')
+  const { openContext, openKeyring } = await import('#open-context.ts')
+  const { examine } = await import('#doctor/doctor.ts')
+  const { failed, passed } = await import('#shared/check-result.ts')
   let config
   try {
     config = { ...loadConfig(), logLevel: 'silent' as const }
@@ -70,7 +67,7 @@ function show(out: Output, results: readonly CheckResult[]): void {
     [check, stateCell(stateOf(ok, fix)), detail],
     ...(fix === null ? [] : [['', 'fix', fix]]),
   ])
-  out.table({ head: ['check', 'state', 'result'], rows, none: '' })
+  out.table({ head: ['check', 'state', 'result'], rows })
   const failed = results.filter(({ ok }) => !ok).length
   const warnings = results.filter(({ ok, fix }) => ok && fix !== null).length
   out.line(`${failed} failed, ${counted(warnings, 'warning')}`)

@@ -5,7 +5,7 @@ import type { Method } from '#providers/providers.ts'
 import { counted } from '#shared/counted.ts'
 import { goAhead, requiredChoice, requiredSecret } from './ask.ts'
 import type { Consent } from './change.ts'
-import { YES, type Commands } from './declaration.ts'
+import { YES, type Commands, type Texts } from './declaration.ts'
 import { banner, performAs, type Session } from './session.ts'
 import { listOf } from './table.ts'
 import { UsageError } from './usage-error.ts'
@@ -19,10 +19,8 @@ export const commands: Commands = {
     async change(session, [named, methodName], options: { skipCheck?: boolean }) {
       const app = await session.app(named)
       const name = await pickMethod(methodName)
-      const [{ providerOf }, { enableMethod }] = await Promise.all([
-        import('#providers/providers.ts'),
-        import('#providers/methods.ts'),
-      ])
+      const { providerOf } = await import('#providers/providers.ts')
+      const { enableMethod } = await import('#providers/methods.ts')
       const spec = providerOf(name).credentials
       const credentials = spec && (await readCredentials(spec))
       if (spec && options.skipCheck !== true) await checkCredentials(session, spec, credentials)
@@ -86,9 +84,7 @@ async function checkCredentials({ ctx, out }: Session, spec: CredentialsSpec, cr
   out.hint(check.message)
 }
 
-interface ForgetOptions extends Consent {
-  readonly version?: string
-}
+type ForgetOptions = Consent & Texts<'version'>
 
 async function forgetOne(
   session: Session,
@@ -135,7 +131,7 @@ async function printMethods(session: Session, app: App): Promise<void> {
   out.result(shown, () => {
     out.line(banner(app))
     const rows = methods.map((each) => [each.method, each.enabled, each.has_credentials])
-    out.table({ head: ['method', 'enabled', 'credentials'], rows, none: '' })
+    out.table({ head: ['method', 'enabled', 'credentials'], rows })
     const versions = methods.flatMap(({ method, versions: all }) => all.map((version) => ({ method, ...version })))
     const columns = listOf(versions, [
       ['method', (each) => each.method],
@@ -145,7 +141,7 @@ async function printMethods(session: Session, app: App): Promise<void> {
       ['open sessions', (each) => each.open_sessions],
       ['refundable payments', (each) => each.refundable_payments],
     ])
-    if (versions.length > 1) out.table({ ...columns, none: '' })
+    if (versions.length > 1) out.table(columns)
   })
 }
 

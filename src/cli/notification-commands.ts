@@ -8,10 +8,8 @@ export const commands: Commands = {
     description: 'notifications that do not fit what was opened, and refunds made at the provider, newest first',
     examples: ['notification list', 'notification list --app 1 --json'],
     async page({ ctx, app }, query) {
-      const [{ listNotifications, presentNotification }, { presentPage }] = await Promise.all([
-        import('#transactions/list-notifications.ts'),
-        import('#http/page-of.ts'),
-      ])
+      const { listNotifications, presentNotification } = await import('#transactions/list-notifications.ts')
+      const { presentPage } = await import('#http/page-of.ts')
       return presentPage(await listNotifications(ctx, app?.id ?? null, query), presentNotification)
     },
     columns: () => [

@@ -11,10 +11,8 @@ export const commands: Commands = {
     options: [['--plan', 'show what each pending migration does to tables with rows, and apply none']],
     examples: ['migrate', 'migrate --plan'],
     async run({ ctx, out }, _args, options: { readonly plan?: true }) {
-      const [{ runMigrations }, { planMigrations }] = await Promise.all([
-        import('#db/migrate.ts'),
-        import('#db/migration-plan.ts'),
-      ])
+      const { runMigrations } = await import('#db/migrate.ts')
+      const { planMigrations } = await import('#db/migration-plan.ts')
       const plan = await planMigrations(ctx.db)
       if (options.plan) {
         out.result({ pending: plan }, () => showPlan(out, plan))
@@ -29,10 +27,8 @@ export const commands: Commands = {
     description: 'the audit log, newest first',
     examples: ['audit list', 'audit list --app 1 --json'],
     async page({ ctx, app }, { limit, cursor }) {
-      const [{ listAudit, presentAuditEntry }, { pageBy, parseCursor, presentPage }] = await Promise.all([
-        import('#commands/list-audit.ts'),
-        import('#http/page-of.ts'),
-      ])
+      const { listAudit, presentAuditEntry } = await import('#commands/list-audit.ts')
+      const { pageBy, parseCursor, presentPage } = await import('#http/page-of.ts')
       const filter = { ...(app && { appId: app.id }), below: parseCursor(cursor), limit: Number(limit) + 1 }
       return presentPage(
         pageBy(await listAudit(ctx, filter), Number(limit), ({ at }) => at),

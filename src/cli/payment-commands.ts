@@ -5,7 +5,7 @@ import { required, requiredChoice } from './ask.ts'
 import { appCell, methodCells, minuteCell, moneyCell, stateCell } from './cells.ts'
 import { changeWithNote, type Consent } from './change.ts'
 import { Coloured } from './coloured.ts'
-import { NOTE, YES, type Commands } from './declaration.ts'
+import { NOTE, YES, type Commands, type Texts } from './declaration.ts'
 import { listOfApps, type OfApps } from './list.ts'
 import { moneyOptions, readMoneyFilter, type MoneyFilterOptions } from './money-filter.ts'
 import { numberOf } from './number-of.ts'
@@ -28,10 +28,8 @@ export const commands: Commands = {
       'payment list --since 2026-10-01 --method payos',
     ],
     async page({ ctx, app, options }: OfApps<MoneyFilterOptions & { unallocated?: boolean }>, query) {
-      const [{ listPayments, presentListedPayment }, { presentPage }] = await Promise.all([
-        import('#payments/list-payments.ts'),
-        import('#http/page-of.ts'),
-      ])
+      const { listPayments, presentListedPayment } = await import('#payments/list-payments.ts')
+      const { presentPage } = await import('#http/page-of.ts')
       const money = await readMoneyFilter(options)
       const filter = { appId: app?.id ?? null, waiting: options.unallocated === true, ...money }
       return presentPage(await listPayments(ctx, filter, query), presentListedPayment)
@@ -78,9 +76,9 @@ export const commands: Commands = {
     ],
     async change(session, [id, transaction], options: ChangeOptions) {
       const paymentId = await pickPayment(session, id)
-      const transactionId = await numberOf(await required(transaction, '<transaction_id>'), '<transaction_id>')
+      const transactionId = numberOf(await required(transaction, '<transaction_id>'), '<transaction_id>')
       const { movePayment } = await import('#decisions/move-payment.ts')
-      const amount = await amountOf(options)
+      const amount = amountOf(options)
       const question = `Book money of payment ${paymentId} for transaction ${transactionId}?`
       const moved = await changeWithNote(session, options, question, ({ ctx, caller }, note) =>
         movePayment(ctx, caller, { payment_id: paymentId, transaction_id: transactionId, note, ...amount }),
@@ -108,12 +106,10 @@ export const commands: Commands = {
     ],
     async change(session, [id], options: ChangeOptions) {
       const paymentId = await pickPayment(session, id)
-      const [{ refundPayment }, { presentRefund }] = await Promise.all([
-        import('#decisions/refund-payment.ts'),
-        import('#payments/present.ts'),
-      ])
+      const { refundPayment } = await import('#decisions/refund-payment.ts')
+      const { presentRefund } = await import('#payments/present.ts')
       const reference = options.reference === undefined ? {} : { reference: options.reference }
-      const terms = { ...(await amountOf(options)), ...reference }
+      const terms = { ...amountOf(options), ...reference }
       const question = `Give money of payment ${paymentId} back?`
       const made = await changeWithNote(session, options, question, ({ ctx, caller }, note) =>
         refundPayment(ctx, caller, { payment_id: paymentId, note, ...terms }),
@@ -130,10 +126,8 @@ export const commands: Commands = {
     examples: ['payment close 12 --note "interest of the bank"', 'payment close 12 --note "interest" --dry-run'],
     async change(session, [id], options: ChangeOptions) {
       const paymentId = await pickPayment(session, id)
-      const [{ closePayment }, { presentPayment }] = await Promise.all([
-        import('#decisions/close-payment.ts'),
-        import('#payments/present.ts'),
-      ])
+      const { closePayment } = await import('#decisions/close-payment.ts')
+      const { presentPayment } = await import('#payments/present.ts')
       const closed = await changeWithNote(session, options, `Close payment ${paymentId}?`, (target, note) =>
         performAs(target, closePayment, { payment_id: paymentId, note }, null),
       )
@@ -148,10 +142,7 @@ function reviewCell({ amount, amount_unapplied: waiting, currency, reason }: Pre
   return new Coloured(waiting === amount ? reason : `${moneyCell(waiting, currency)} ${reason}`, 'red')
 }
 
-interface ChangeOptions extends Consent {
-  readonly amount?: string
-  readonly reference?: string
-}
+type ChangeOptions = Consent & Texts<'amount' | 'reference'>
 
 function printPayment(out: Output, { payment, allocations, refunds, bankMails, decisions }: ShownPayment): void {
   const money = (amount: number | null): string => moneyCell(amount, payment.currency)
@@ -180,11 +171,11 @@ function printPayment(out: Output, { payment, allocations, refunds, bankMails, d
     none: 'nothing was refunded',
   })
   const decided = decisions.map((row) => [minuteCell(row.at), row.actor, row.action, row.note])
-  if (decided.length > 0) out.table({ head: ['at (UTC)', 'who', 'action', 'note'], rows: decided, none: '' })
+  out.table({ head: ['at (UTC)', 'who', 'action', 'note'], rows: decided })
 }
 
-async function amountOf({ amount }: ChangeOptions): Promise<{ amount?: number }> {
-  return amount === undefined ? {} : { amount: await numberOf(amount, '--amount') }
+function amountOf({ amount }: ChangeOptions): { amount?: number } {
+  return amount === undefined ? {} : { amount: numberOf(amount, '--amount') }
 }
 
 /** The id; on a terminal it is picked from the payments that wait if it is missing. */

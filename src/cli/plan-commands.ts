@@ -1,9 +1,10 @@
 import { Option } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
+import { requireId } from '#shared/ids.ts'
 import { required } from './ask.ts'
 import { countedUnit, moneyCell, priceCell, stateCell } from './cells.ts'
-import type { Commands, Declaration } from './declaration.ts'
+import type { Commands, Declaration, Texts } from './declaration.ts'
 import { oneOf } from './one-of.ts'
 import { banner, performAs, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
@@ -15,10 +16,8 @@ export const commands: Commands = {
     options: [['--status <status>', 'active or archived', oneOf('active', 'archived')]],
     examples: ['plan list 1', 'plan list 1 --status archived --json'],
     async run({ ctx, out, app: pick }, [named], { status }: { status?: string }) {
-      const [{ listPlansOf }, { presentPlan }] = await Promise.all([
-        import('#plans/list-plans.ts'),
-        import('#plans/present.ts'),
-      ])
+      const { listPlansOf } = await import('#plans/list-plans.ts')
+      const { presentPlan } = await import('#plans/present.ts')
       const app = await pick(named)
       const plans = await listPlansOf(ctx, app.id, status === undefined ? {} : { status })
       const shown = plans.map((plan) => ({
@@ -88,7 +87,7 @@ export const commands: Commands = {
     description: 'put one more price on sale',
     options: [fileOption('price'), ['--price <amount:currency:unit[:count]>', 'such as 99000:VND:month']],
     examples: ['price add 1 plan_3 --file price.json', 'price add 1 plan_3 --price 129000:VND:month'],
-    async change(session, [named, planId], options: { file?: string; price?: string }) {
+    async change(session, [named, planId], options: Texts<'file' | 'price'>) {
       const { addPrice } = await import('#plans/add-price.ts')
       const app = await session.app(named)
       const id = await planNumber(planId)
@@ -103,16 +102,9 @@ export const commands: Commands = {
   'price restore [app] [plan_id] [price_id]': priceStatus('restore', 'put a price back on sale'),
 }
 
-interface UpdateOptions {
-  readonly file?: string
-  readonly name?: string
-  readonly description?: string
-}
+type UpdateOptions = Texts<'file' | 'name' | 'description'>
 
-interface CreateOptions extends UpdateOptions {
-  readonly code?: string
-  readonly price: readonly string[]
-}
+type CreateOptions = UpdateOptions & Texts<'code'> & { readonly price: readonly string[] }
 
 async function createInput(options: CreateOptions): Promise<unknown> {
   if (options.file !== undefined) return fileInput(options.file)
@@ -169,10 +161,7 @@ function priceStatus(name: 'archive' | 'restore', description: string): Declarat
     description,
     examples: [`price ${name} 1 plan_3 price_7`],
     async change(session, [named, planText, priceText]) {
-      const [{ updatePrice }, { requireId }] = await Promise.all([
-        import('#plans/update-price.ts'),
-        import('#shared/ids.ts'),
-      ])
+      const { updatePrice } = await import('#plans/update-price.ts')
       const app = await session.app(named)
       const planId = await planNumber(planText)
       const priceId = requireId('price', await required(priceText, '<price_id>'))
@@ -201,7 +190,6 @@ async function fileInput(file: string): Promise<unknown> {
 }
 
 async function planNumber(planId: string | undefined): Promise<number> {
-  const { requireId } = await import('#shared/ids.ts')
   return requireId('plan', await required(planId, '<plan_id>'))
 }
 

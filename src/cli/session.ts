@@ -24,10 +24,8 @@ export interface Session {
 export async function inSession(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
   const out = outputOf(command)
   refuseMissing(command)
-  const [{ loadConfig, operatorName }, { openContext }] = await Promise.all([
-    import('#config.ts'),
-    import('#open-context.ts'),
-  ])
+  const { loadConfig, operatorName } = await import('#config.ts')
+  const { openContext } = await import('#open-context.ts')
   // Log lines would mix with the command's output; errors reach the operator as messages.
   const config = { ...loadConfig(), logLevel: 'silent' as const }
   const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 4 })

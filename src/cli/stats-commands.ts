@@ -1,4 +1,5 @@
-import type { CashMonth, Stats } from '#reports/stats.ts'
+import { lastMonths } from '#reports/last-months.ts'
+import type { Stats } from '#reports/stats.ts'
 import { counted } from '#shared/counted.ts'
 import { formatBars } from './bar-chart.ts'
 import type { Commands } from './declaration.ts'
@@ -6,9 +7,6 @@ import type { Output } from './output.ts'
 import { banner } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { UsageError } from './usage-error.ts'
-
-/** Months of the chart. */
-const MAX_MONTHS = 12
 
 /** `stats`: how business is going. */
 export const commands: Commands = {
@@ -19,10 +17,8 @@ export const commands: Commands = {
       if (named !== undefined && test) throw new UsageError('--test is for all apps together, without <app>')
     },
     async run({ ctx, out, app: pick }, [named], { test }: { test?: boolean }) {
-      const [{ gatherStats }, { englishMoney }] = await Promise.all([
-        import('#reports/stats.ts'),
-        import('#shared/money.ts'),
-      ])
+      const { gatherStats } = await import('#reports/stats.ts')
+      const { englishMoney } = await import('#shared/money.ts')
       const app = named === undefined ? null : await pick(named)
       const found = await gatherStats(ctx, { app, ...(test ? { isTest: true } : {}) })
       out.result(found, () => {
@@ -73,22 +69,4 @@ function showCash(out: Output, stats: Stats, currency: string, money: Words): vo
     return { label: month, value: Number(received), text }
   })
   out.block(`${currency} received by month (UTC), and from how many payments\n${formatBars(bars, terminalWidth())}`)
-}
-
-/** The months up to the newest one with money, at most a year. */
-function lastMonths(known: readonly CashMonth[]): CashMonth[] {
-  const [first, newest] = [known[0], known.at(-1)]
-  if (!first || !newest) return []
-  const byMonth = new Map(known.map((each) => [each.month, each]))
-  const [year = 0, month = 0] = newest.month.split('-').map(Number)
-  const names = Array.from({ length: MAX_MONTHS }, (_, back) => monthName(year * 12 + month - 1 - back))
-  return names
-    .filter((name) => name >= first.month)
-    .reverse()
-    .map((name) => byMonth.get(name) ?? { ...first, month: name, payments: 0, received: 0n, refunded: 0n })
-}
-
-/** `2026-03` of the number of months since the year 0. */
-function monthName(count: number): string {
-  return `${Math.floor(count / 12)}-${String((count % 12) + 1).padStart(2, '0')}`
 }

@@ -141,10 +141,8 @@ async function readWithin(text: string | undefined): Promise<number | null> {
 
 /** The prices of an app's plans, as lists show them, by their public ids. */
 async function pricesOf(ctx: Context, app: App): Promise<Map<string, string>> {
-  const [{ listPlansOf }, { presentPlan }] = await Promise.all([
-    import('#plans/list-plans.ts'),
-    import('#plans/present.ts'),
-  ])
+  const { listPlansOf } = await import('#plans/list-plans.ts')
+  const { presentPlan } = await import('#plans/present.ts')
   const plans = await listPlansOf(ctx, app.id, {})
   return new Map(
     plans.flatMap((plan) => presentPlan(plan, { all: true }).prices.map(({ id, ...price }) => [id, priceCell(price)])),
@@ -152,10 +150,8 @@ async function pricesOf(ctx: Context, app: App): Promise<Map<string, string>> {
 }
 
 async function print({ ctx, out }: Session, app: App, view: SubscriptionView): Promise<void> {
-  const [{ presentSubscription }, { appNow }] = await Promise.all([
-    import('#subscriptions/present.ts'),
-    import('#apps/app-time.ts'),
-  ])
+  const { presentSubscription } = await import('#subscriptions/present.ts')
+  const { appNow } = await import('#apps/app-time.ts')
   const external_ref = view.subscription.externalRef
   const shown = { external_ref, ...presentSubscription(view, appNow(app, ctx.clock.now())) }
   const end = shown.current_period_end ?? 'lifetime'

@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Commands } from './declaration.ts'
+import type { Commands, Flags } from './declaration.ts'
 import type { Output } from './output.ts'
 import {
   CLI_FILE,
@@ -14,11 +14,7 @@ import {
 } from './systemd-unit.ts'
 import { UsageError } from './usage-error.ts'
 
-interface InstallOptions {
-  readonly dryRun?: boolean
-  readonly print?: boolean
-  readonly prefix: string
-}
+type InstallOptions = Flags<'dryRun' | 'print'> & { readonly prefix: string }
 
 /** `service …`: Paygate as a service of systemd. */
 export const commands: Commands = {
@@ -101,7 +97,7 @@ function refuseHidden({ root }: InstallPaths): void {
 
 function show(out: Output, { dryRun }: InstallOptions, files: readonly { path: string; action: Action }[]): void {
   const words = { written: dryRun ? 'would be written' : 'written', kept: 'is there, and kept' }
-  out.table({ head: ['file', ''], rows: files.map(({ path, action }) => [path, words[action]]), none: '' })
+  out.table({ head: ['file', ''], rows: files.map(({ path, action }) => [path, words[action]]) })
   out.line('Then, as root:')
   out.line(`1. fill in ${ENVIRONMENT_FILE}`)
   out.line('2. write mysql://user:password@host:3306/paygate into')

@@ -2,10 +2,11 @@ import type { Resolution } from '#decisions/resolution.ts'
 import { counted } from '#shared/counted.ts'
 import { englishMoney } from '#shared/money.ts'
 import type { Transaction } from '#transactions/store.ts'
+import { parseNumericId } from '#shared/ids.ts'
 import { isTerminal, required, requiredChoice, type Choice } from './ask.ts'
 import { appCell, methodCells, minuteCell, moneyCell, receivedCell, standingCell } from './cells.ts'
 import { agreeTo, refuseWithoutNote, type Consent } from './change.ts'
-import { NOTE, YES, type Commands } from './declaration.ts'
+import { NOTE, YES, type Commands, type Flags, type Texts } from './declaration.ts'
 import { listOfApps, type OfApps } from './list.ts'
 import { moneyOptions, readMoneyFilter, type MoneyFilterOptions } from './money-filter.ts'
 import { numberOf } from './number-of.ts'
@@ -37,11 +38,9 @@ export const commands: Commands = {
       'transaction list --since 2026-10-01 --until 2026-10-31 --method bank_transfer',
     ],
     async page({ ctx, app, options }: OfApps<ListOptions>, query) {
-      const [{ listTransactions }, { presentTransaction }, { presentPage }] = await Promise.all([
-        import('#transactions/list-transactions.ts'),
-        import('#transactions/present.ts'),
-        import('#http/page-of.ts'),
-      ])
+      const { listTransactions } = await import('#transactions/list-transactions.ts')
+      const { presentTransaction } = await import('#transactions/present.ts')
+      const { presentPage } = await import('#http/page-of.ts')
       const { status, externalRef: external_ref } = options
       const filter = { status, external_ref, flagged: options.flagged ? 'true' : undefined, ...query }
       const found = await listTransactions(ctx, app?.id ?? null, filter, await readMoneyFilter(options))
@@ -70,10 +69,8 @@ export const commands: Commands = {
     examples: ['transaction show 17', 'transaction show 17 --json'],
     async run(session, [id]) {
       const transactionId = await pickTransaction(session, id)
-      const [{ getTransactionTimeline }, { printTimeline }] = await Promise.all([
-        import('#support/transaction-timeline.ts'),
-        import('./transaction-timeline.ts'),
-      ])
+      const { getTransactionTimeline } = await import('#support/transaction-timeline.ts')
+      const { printTimeline } = await import('./transaction-timeline.ts')
       printTimeline(session.out, await getTransactionTimeline(session.ctx, transactionId))
     },
   },
@@ -108,33 +105,23 @@ export const commands: Commands = {
       session.out.result(report, () => {
         const found = rows.length === 1 ? '1 discrepancy' : `${rows.length} discrepancies`
         session.out.line(`${counted(report.checked, 'subscription')} checked, ${found}`)
-        if (rows.length > 0) session.out.table({ head: ['subject', 'discrepancy'], rows, none: '' })
+        session.out.table({ head: ['subject', 'discrepancy'], rows })
       })
       if (report.faults.length > 0) process.exitCode = 1
     },
   },
 }
 
-interface ListOptions extends MoneyFilterOptions {
-  readonly flagged?: boolean
-  readonly status?: string
-  readonly externalRef?: string
-}
+type ListOptions = MoneyFilterOptions & Texts<'status' | 'externalRef'> & Flags<'flagged'>
 
-interface ResolveOptions extends Consent {
-  readonly action?: Resolution
-  readonly reference?: string
-  readonly amount?: string
-}
+type ResolveOptions = Consent & Texts<'reference' | 'amount'> & { readonly action?: Resolution }
 
 async function resolveOne(session: Session, id: string | undefined, options: ResolveOptions): Promise<void> {
-  const [{ previewResolution, resolveTransaction }, { presentTransaction }] = await Promise.all([
-    import('#decisions/resolve-transaction.ts'),
-    import('#transactions/present.ts'),
-  ])
+  const { previewResolution, resolveTransaction } = await import('#decisions/resolve-transaction.ts')
+  const { presentTransaction } = await import('#transactions/present.ts')
   const { ctx, caller } = session
   const transactionId = await pickTransaction(session, id)
-  const amount = options.amount === undefined ? {} : { amount: await numberOf(options.amount, '--amount') }
+  const amount = options.amount === undefined ? {} : { amount: numberOf(options.amount, '--amount') }
   const action = await pickAction(session, transactionId, options.action, amount.amount)
   if (options.amount !== undefined && action !== 'refund') throw new UsageError('--amount is for --action refund')
   await refuseWithoutNote(options)
@@ -147,11 +134,9 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
 }
 
 async function printResolved({ ctx, out }: Session, action: Resolution, resolved: Transaction): Promise<void> {
-  const [{ presentTransaction }, { refundsOf }, { outcomeOf }] = await Promise.all([
-    import('#transactions/present.ts'),
-    import('#payments/list-payments.ts'),
-    import('#support/outcome-of.ts'),
-  ])
+  const { presentTransaction } = await import('#transactions/present.ts')
+  const { refundsOf } = await import('#payments/list-payments.ts')
+  const { outcomeOf } = await import('#support/outcome-of.ts')
   const { id, status, flagReason, currency } = resolved
   const refunds = action === 'refund' ? await refundsOf(ctx, id) : []
   const outcome = action === 'complete' ? await outcomeOf(ctx, id) : null
@@ -186,10 +171,8 @@ async function refundReference(
   { reference, dryRun }: ResolveOptions,
 ): Promise<string | undefined> {
   if (reference !== undefined || dryRun === true || !isTerminal()) return reference
-  const [{ paymentsOf }, { isRefundedByProvider }] = await Promise.all([
-    import('#payments/list-payments.ts'),
-    import('#providers/engine/refunds.ts'),
-  ])
+  const { paymentsOf } = await import('#payments/list-payments.ts')
+  const { isRefundedByProvider } = await import('#providers/engine/refunds.ts')
   const payments = await paymentsOf(ctx, transactionId)
   const isManual = payments.some(({ kept, provider }) => kept > 0 && !isRefundedByProvider(provider))
   return isManual ? required(reference, '--reference', 'Reference of your own transfer:') : undefined
@@ -197,10 +180,7 @@ async function refundReference(
 
 /** The id; on a terminal it is picked from the flagged transactions if it is missing. */
 async function pickTransaction({ ctx }: Session, id: string | undefined): Promise<number> {
-  const [{ parseNumericId }, { listTransactions }] = await Promise.all([
-    import('#shared/ids.ts'),
-    import('#transactions/list-transactions.ts'),
-  ])
+  const { listTransactions } = await import('#transactions/list-transactions.ts')
   const text = await requiredChoice(id, '<id>', 'Which flagged transaction?', async () => {
     const { rows } = await listTransactions(ctx, null, { flagged: 'true', limit: '100' })
     return rows.map((row) => ({

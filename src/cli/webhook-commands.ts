@@ -3,7 +3,7 @@ import type { DeliveryStatus } from '#webhooks/store.ts'
 import { goAhead, required } from './ask.ts'
 import { minuteCell, stateCell } from './cells.ts'
 import { changeIn, type Consent } from './change.ts'
-import { YES, type Commands } from './declaration.ts'
+import { YES, type Commands, type Texts } from './declaration.ts'
 import { listOfApp, type OfApp } from './list.ts'
 import { oneOf } from './one-of.ts'
 import { banner, bannerOf, performAs, printOf, type Session } from './session.ts'
@@ -82,15 +82,11 @@ export const commands: Commands = {
   },
 }
 
-interface RetryOptions extends Consent {
-  readonly failed?: string
-}
+type RetryOptions = Consent & Texts<'failed'>
 
 async function retryOne(session: Session, eventId: string | undefined): Promise<void> {
-  const [{ retryEvent }, { presentDelivery }] = await Promise.all([
-    import('#webhooks/retry-event.ts'),
-    import('#webhooks/list-deliveries.ts'),
-  ])
+  const { retryEvent } = await import('#webhooks/retry-event.ts')
+  const { presentDelivery } = await import('#webhooks/list-deliveries.ts')
   const input = { event_id: await required(eventId, '<event_id>') }
   const event = presentDelivery(await performAs(session, retryEvent, input, {}))
   session.out.result(event, () => session.out.line(`${event.id} is due again`))
