@@ -201,6 +201,14 @@ describe('architecture', () => {
     expect(terminal.filter((path) => importsOf(path).some(isStore(path)))).to.deep.equal([])
   })
 
+  it('a command of the terminal is declared as data: one file runs them all, and one runs their lists', () => {
+    // Those that are wired by their own code still.
+    const wired = /^cli\/(declaration|change|session|reference-commands|renewal-commands|unconfirmed-commands)\.ts$/
+    expect(filesWith(/\.action\(|\b(inSession|inChange)\(/, wired)).to.deep.equal([])
+    const pages = /^cli\/(list|pages|bank-commands|unconfirmed-commands)\.ts$/
+    expect(filesWith(/\bgatherRows\(/, pages)).to.deep.equal([])
+  })
+
   it('no two files import each other, however long the way round', () => {
     const files = new Map(globSync('{src,jobs,migrations}/**/*.ts').map((path) => [path, fileImportsOf(path)] as const))
     expect(files.size).to.be.greaterThan(sources.length)

@@ -177,7 +177,7 @@ const MAIL_COLUMNS: readonly ListColumn<ListedMail & { readonly sandbox: boolean
   ['received (UTC)', (row) => minuteCell(row.received_at)],
   ['app', appCell],
   ['bank', (row) => row.bank],
-  ['amount', (row) => row.amount && moneyCell(row.amount, 'VND')],
+  ['amount', (row) => (row.amount === null ? null : moneyCell(row.amount, 'VND'))],
   ['outcome', (row) => stateCell(row.reason ?? row.status)],
   ['needs review', (row) => row.review && new Coloured(REVIEWS[row.review], 'red')],
   ['for', (row) => row.transaction_id],
