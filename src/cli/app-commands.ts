@@ -1,328 +1,239 @@
-import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { AdvancedClock } from '#renewals/advance-test-clock.ts'
+import { settingOptions, settingsInput } from './app-settings.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
 import { stateCell } from './cells.ts'
-import { inChange, withDryRun } from './change.ts'
-import { withExamples } from './examples.ts'
+import type { Consent } from './change.ts'
+import { YES, type Commands, type Declaration, type Flags, type Texts } from './declaration.ts'
 import { oneOf } from './one-of.ts'
 import type { Output } from './output.ts'
-import { addPageOptions, pageInput } from './page-options.ts'
-import { banner, inSession, performAs } from './session.ts'
-import { registerExport } from './transfer-commands.ts'
+import { readTextFile } from './read-file.ts'
+import { banner, markOf, performAs, printOf, type Session } from './session.ts'
+import { listOf } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `app …`: sellers' apps and their secrets. */
-export function registerAppCommands(program: Command): void {
-  const app = program.command('app').description("sellers' apps, their secrets and settings")
-  registerCreate(app)
-  registerReads(app)
-  registerUpdate(app)
-  registerSwitches(app)
-  registerSecrets(app)
-  registerIdentity(app)
-  registerClock(app)
-  registerExport(app)
-}
-
-interface CreateOptions {
-  readonly name?: string
-  readonly auth?: string
-  readonly sandbox?: boolean
-  readonly webhookUrl?: string
-}
-
-function registerCreate(app: Command): void {
-  const create = app
-    .command('create')
-    .description('register an app; its secret is shown only once')
-    .option('--name <name>', 'what operators and customers call it')
-    .option(
-      '--auth <kind>',
-      "hmac (a seller's server) or identity (clients with an identity token)",
-      oneOf('hmac', 'identity'),
-    )
-    .option('--sandbox', 'a sandbox app: test method, test clock, no real money')
-    .option('--webhook-url <url>', 'where its webhooks go')
-    .action(async (options: CreateOptions, command: Command) => {
-      await inChange(command, async (session) => {
-        const name = await required(options.name, '--name', 'Name of the app:')
-        const auth = await requiredChoice(options.auth, '--auth', 'How does it authenticate?', () =>
-          Promise.resolve([
-            { value: 'hmac', name: "hmac: a seller's server that holds a secret" },
-            { value: 'identity', name: 'identity: clients that hold an identity token' },
-          ]),
-        )
-        const { createApp } = await import('#apps/create-app.ts')
-        const webhook = options.webhookUrl === undefined ? {} : { webhook_url: options.webhookUrl }
-        const created = await performAs(
-          session,
-          createApp,
-          { name, auth, sandbox: options.sandbox ?? false, ...webhook },
-          {},
-        )
-        const { out } = session
-        out.result(created, () => {
-          out.fields({ ...created })
-          if (created.api_secret !== null) out.line('Keep api_secret now: it is not shown again.')
-          if (options.webhookUrl !== undefined)
-            out.hint(`Webhooks go out once it has a secret: billing-cli app rotate-webhook-secret ${created.app_id}`)
-        })
+export const commands: Commands = {
+  'app create': {
+    description: 'register an app; its secret is shown only once',
+    options: [
+      ['--name <name>', 'what operators and customers call it'],
+      [
+        '--auth <kind>',
+        "hmac (a seller's server) or identity (clients with an identity token)",
+        oneOf('hmac', 'identity'),
+      ],
+      ['--sandbox', 'a sandbox app: test method, test clock, no real money'],
+      ['--webhook-url <url>', 'where its webhooks go'],
+    ],
+    examples: [
+      'app create --name Reader --auth hmac --sandbox',
+      'app create --name Shop --auth hmac --webhook-url https://shop.example.com/hooks',
+    ],
+    async change(session, _args, options: Texts<'name' | 'auth' | 'webhookUrl'> & Flags<'sandbox'>) {
+      const { out } = session
+      const name = await required(options.name, '--name', 'Name of the app:')
+      const auth = await requiredChoice(options.auth, '--auth', 'How does it authenticate?', () => [
+        { value: 'hmac', name: "hmac: a seller's server that holds a secret" },
+        { value: 'identity', name: 'identity: clients that hold an identity token' },
+      ])
+      const { createApp } = await import('#apps/create-app.ts')
+      const webhook = options.webhookUrl === undefined ? {} : { webhook_url: options.webhookUrl }
+      const input = { name, auth, sandbox: options.sandbox ?? false, ...webhook }
+      const created = await performAs(session, createApp, input, {})
+      out.result(created, () => {
+        out.fields({ ...created })
+        if (created.api_secret !== null) out.line('Keep api_secret now: it is not shown again.')
+        if (options.webhookUrl !== undefined)
+          out.hint(`Webhooks go out once it has a secret: billing-cli app rotate-webhook-secret ${created.app_id}`)
       })
-    })
-  withDryRun(create)
-  withExamples(
-    create,
-    'app create --name Reader --auth hmac --sandbox',
-    'app create --name Shop --auth hmac --webhook-url https://shop.example.com/hooks',
-  )
-}
-
-function registerReads(app: Command): void {
-  const list = app
-    .command('list')
-    .description('all apps')
-    .action(async (_options: object, command: Command) => {
-      await inSession(command, async ({ ctx, out }) => {
-        const [{ allApps }, { presentApp }] = await Promise.all([
-          import('#apps/find-app.ts'),
-          import('#apps/present.ts'),
-        ])
-        const apps = await allApps(ctx)
-        out.result(apps.map(presentApp), () => {
-          const rows = apps.map((row) => [
-            row.id,
-            row.isSandbox ? '[TEST]' : '[LIVE]',
-            row.name,
-            row.auth,
-            row.apiKey,
-            stateCell(row.disabledAt === null ? 'enabled' : 'disabled'),
-          ])
-          out.table({
-            head: ['id', '', 'name', 'auth', 'api_key', 'state'],
-            rows,
-            none: 'No apps yet: billing-cli app create',
-          })
-        })
-      })
-    })
-  withExamples(list, 'app list', 'app list --json')
-  const show = app
-    .command('show [app]')
-    .description('one app, without its secrets')
-    .action(async (named: string | undefined, _options: object, command: Command) => {
-      await inSession(command, async (session) => printApp(session.out, await session.app(named)))
-    })
-  withExamples(show, 'app show 1', 'app show pk_test_0123456789abcdef01234567')
-}
-
-interface UpdateOptions extends Readonly<Record<string, unknown>> {
-  readonly name?: string
-  readonly webhookUrl?: string
-  readonly mailFrom?: string
-  readonly path?: string
-  readonly clientAmounts?: 'on' | 'off'
-  readonly returnOrigins?: string
-}
-
-function registerUpdate(app: Command): void {
-  const update = app
-    .command('update [app]')
-    .description('change settings; an empty value removes an address')
-    .option('--name <name>', 'what operators and customers call it')
-    .option('--webhook-url <url>', 'where its webhooks go')
-    .option('--mail-from <address>', 'sender of its mails')
-    .option('--path <template>', 'path of the realtime node, with {uid}')
-    .option(
-      '--client-amounts <on_or_off>',
-      'whether clients with an identity token may open one-time payments, whose amount they choose',
-      oneOf('on', 'off'),
-    )
-    .option(
-      '--return-origins <origins>',
-      'comma-separated origins that success_url and cancel_url of such clients must have',
-    )
-  addPageOptions(update).action(async (named: string | undefined, options: UpdateOptions, command: Command) => {
-    await inChange(command, async (session) => {
+    },
+  },
+  'app list': {
+    description: 'all apps',
+    examples: ['app list', 'app list --json'],
+    async run({ ctx, out }) {
+      const [{ allApps }, { presentApp }] = await Promise.all([import('#apps/find-app.ts'), import('#apps/present.ts')])
+      const apps = await allApps(ctx)
+      const columns = listOf(apps, [
+        ['id', (row) => row.id],
+        ['', (row) => markOf(row.isSandbox)],
+        ['name', (row) => row.name],
+        ['auth', (row) => row.auth],
+        ['api_key', (row) => row.apiKey],
+        ['state', (row) => stateCell(row.disabledAt === null ? 'enabled' : 'disabled')],
+      ])
+      out.result(apps.map(presentApp), () => out.table({ ...columns, none: 'No apps yet: billing-cli app create' }))
+    },
+  },
+  'app show [app]': {
+    description: 'one app, without its secrets',
+    examples: ['app show 1', 'app show pk_test_0123456789abcdef01234567'],
+    async run(session, [named]) {
+      await printApp(session.out, await session.app(named))
+    },
+  },
+  'app update [app]': {
+    description: 'change settings; an empty value removes an address',
+    options: settingOptions,
+    examples: [
+      'app update 1 --webhook-url https://shop.example.com/hooks',
+      'app update 1 --mail-from billing@shop.example.com',
+      'app update 2 --return-origins https://reader.example.com,https://www.reader.example.com',
+      'app update 2 --client-amounts on',
+      'app update 1 --time-zone Asia/Ho_Chi_Minh',
+      "app update 1 --logo ./logo.svg --accent '#0b6b3a' --support help@shop.example.com",
+    ],
+    async change(session, [named], options: Readonly<Record<string, string>>) {
       const { updateApp } = await import('#apps/update-app.ts')
-      const input = {
-        ...(options.name === undefined ? {} : { name: options.name }),
-        ...(options.webhookUrl === undefined ? {} : { webhook_url: options.webhookUrl || null }),
-        ...(options.mailFrom === undefined ? {} : { mail_from: options.mailFrom || null }),
-        ...(options.path === undefined ? {} : { path: options.path }),
-        ...(options.clientAmounts === undefined ? {} : { client_amounts: options.clientAmounts === 'on' }),
-        ...(options.returnOrigins === undefined ? {} : { return_origins: originsOf(options.returnOrigins) }),
-        ...pageInput(options),
-      }
+      const input = settingsInput(options)
       if (Object.keys(input).length === 0)
         throw new UsageError('nothing to change: give a setting, such as --name; app update --help lists them')
       await printApp(session.out, await performAs(session, updateApp, input, { app: await session.app(named) }))
-    })
-  })
-  withDryRun(update)
-  withExamples(
-    update,
-    'app update 1 --webhook-url https://shop.example.com/hooks',
-    'app update 1 --mail-from billing@shop.example.com',
-    'app update 2 --return-origins https://reader.example.com,https://www.reader.example.com',
-    'app update 2 --client-amounts on',
-    'app update 1 --time-zone Asia/Ho_Chi_Minh',
-    "app update 1 --logo ./logo.svg --accent '#0b6b3a' --support help@shop.example.com",
-  )
-}
-
-/** Null for an empty value, which removes the limit. */
-function originsOf(given: string): string[] | null {
-  return given === '' ? null : given.split(',').map((origin) => origin.trim())
-}
-
-function registerSwitches(app: Command): void {
-  for (const name of ['disable', 'enable'] as const) {
-    const isDisabling = name === 'disable'
-    const command = app
-      .command(`${name} [app]`)
-      .description(
-        isDisabling ? 'refuse its API calls; payments already opened complete' : 'accept its API calls again',
-      )
-      .option('--yes', 'do not ask')
-      .action(async (named: string | undefined, options: { yes?: boolean; dryRun?: boolean }, self: Command) => {
-        await inChange(self, async (session) => {
-          const { setAppDisabled } = await import('#apps/update-app.ts')
-          const found = await session.app(named)
-          if (isDisabling) await goAhead(options.yes ?? options.dryRun, `Disable ${banner(found)}?`)
-          await printApp(
-            session.out,
-            await performAs(session, setAppDisabled, undefined, { app: found, isDisabled: isDisabling }),
-          )
-        })
-      })
-    withDryRun(command)
-    withExamples(command, `app ${name} 1`)
-  }
-}
-
-function registerSecrets(app: Command): void {
-  const rotate = (
-    name: string,
-    description: string,
-    hasSecret: (found: App) => boolean,
-    run: (session: Parameters<Parameters<typeof inSession>[1]>[0], found: App) => Promise<Record<string, string>>,
-  ) => {
-    const command = app
-      .command(`${name} [app]`)
-      .description(description)
-      .option('--yes', 'do not ask')
-      .action(async (named: string | undefined, options: { yes?: boolean; dryRun?: boolean }, self: Command) => {
-        await inChange(self, async (session) => {
-          const found = await session.app(named)
-          const question = `${banner(found)}: The old secret stops working immediately. Continue?`
-          if (hasSecret(found)) await goAhead(options.yes ?? options.dryRun, question)
-          const secret = await run(session, found)
-          session.out.result(secret, () => {
-            session.out.fields(secret)
-            session.out.line('Keep it now: it is not shown again.')
-          })
-        })
-      })
-    withDryRun(command)
-    withExamples(command, `app ${name} 1`)
-  }
-  rotate(
-    'rotate-secret',
-    'a new API secret, shown only once; the old one stops working immediately',
-    ({ apiSecret }) => apiSecret !== null,
-    async (session, found) => {
-      const { rotateSecret } = await import('#apps/rotate-secret.ts')
-      return { ...(await performAs(session, rotateSecret, undefined, { app: found })) }
     },
-  )
-  rotate(
+  },
+  'app disable [app]': switchApp('disable', 'refuse its API calls; payments already opened complete'),
+  'app enable [app]': switchApp('enable', 'accept its API calls again'),
+  'app rotate-secret [app]': rotation('rotate-secret', 'a new API secret', async (session, app, ask) => {
+    const { rotateSecret } = await import('#apps/rotate-secret.ts')
+    if (app.apiSecret !== null) await ask()
+    return performAs(session, rotateSecret, undefined, { app })
+  }),
+  'app rotate-webhook-secret [app]': rotation(
     'rotate-webhook-secret',
-    'a new webhook secret, shown only once; the old one stops working immediately',
-    ({ webhookSecret }) => webhookSecret !== null,
-    async (session, found) => {
+    'a new webhook secret',
+    async (session, app, ask) => {
       const { rotateWebhookSecret } = await import('#apps/rotate-secret.ts')
-      return { ...(await performAs(session, rotateWebhookSecret, undefined, { app: found })) }
+      if (app.webhookSecret !== null) await ask()
+      return performAs(session, rotateWebhookSecret, undefined, { app })
     },
-  )
-}
-
-interface IdentityOptions {
-  readonly firebaseProject?: string
-  readonly issuer?: string
-  readonly audience?: string
-  readonly jwksUrl?: string
-}
-
-interface RealtimeOptions {
-  readonly databaseUrl?: string
-  readonly serviceAccount?: string
-  readonly path?: string
-}
-
-function registerIdentity(app: Command): void {
-  const identity = app
-    .command('set-identity [app]')
-    .description('who issues the identity tokens of an identity-token app')
-    .option('--firebase-project <id>', 'Firebase project id')
-    .option('--issuer <issuer>', 'OpenID Connect issuer')
-    .option('--audience <audience>', 'OpenID Connect audience')
-    .option('--jwks-url <url>', "address of the issuer's keys")
-    .action(async (named: string | undefined, options: IdentityOptions, command: Command) => {
-      await inChange(command, async (session) => {
-        const { setIdentity } = await import('#apps/set-identity.ts')
-        const found = await session.app(named)
-        const input = await identityInput(options)
-        await printApp(session.out, await performAs(session, setIdentity, input, { app: found }))
+  ),
+  'app set-identity [app]': {
+    description: 'who issues the identity tokens of an identity-token app',
+    options: [
+      ['--firebase-project <id>', 'Firebase project id'],
+      ['--issuer <issuer>', 'OpenID Connect issuer'],
+      ['--audience <audience>', 'OpenID Connect audience'],
+      ['--jwks-url <url>', "address of the issuer's keys"],
+    ],
+    examples: [
+      'app set-identity 2 --firebase-project my-project',
+      'app set-identity 2 --issuer https://id.example.com --audience my-app --jwks-url https://id.example.com/jwks.json',
+    ],
+    async change(session, [named], options: IdentityOptions) {
+      const { setIdentity } = await import('#apps/set-identity.ts')
+      const app = await session.app(named)
+      const input = await identityInput(options)
+      await printApp(session.out, await performAs(session, setIdentity, input, { app }))
+    },
+  },
+  'app set-realtime [app]': {
+    description: 'the realtime database that premium and free are written to',
+    options: [
+      ['--database-url <url>', 'address of the database'],
+      ['--service-account <file>', 'JSON file of the service account; kept encrypted'],
+      ['--path <template>', 'path of the node, with {uid}', 'users/{uid}/subscription'],
+    ],
+    examples: [
+      'app set-realtime 2 --database-url https://my-project.firebaseio.com --service-account ./service-account.json',
+    ],
+    async change(session, [named], options: Texts<'databaseUrl' | 'serviceAccount' | 'path'>) {
+      const app = await session.app(named)
+      const databaseUrl = await required(options.databaseUrl, '--database-url')
+      const file = await required(options.serviceAccount, '--service-account')
+      const { setRealtime } = await import('#apps/set-realtime.ts')
+      const input = { databaseUrl, serviceAccount: readTextFile(file), path: options.path ?? '' }
+      await printApp(session.out, await performAs(session, setRealtime, input, { app }))
+    },
+  },
+  'app clock [app]': {
+    description: "move a sandbox app's own time forward, and run its reminders and expiry",
+    options: [
+      ['--advance <duration>', 'such as 36h or 30d'],
+      ['--now <time>', 'YYYY-MM-DD HH:MM:SS in UTC'],
+    ],
+    examples: ['app clock 1 --advance 30d', "app clock 1 --now '2026-12-01 00:00:00'", 'app clock 1'],
+    async change({ ctx, out, caller, app: pick }, [named], options: Texts<'advance' | 'now'>) {
+      const { advanceTestClock, readTestClock } = await import('#renewals/advance-test-clock.ts')
+      const { clockInput } = await import('./clock-input.ts')
+      const app = await pick(named)
+      const input = clockInput(options)
+      const answer: AdvancedClock =
+        input === null ? readTestClock(ctx, app) : await advanceTestClock(ctx, caller, app, input)
+      out.result(answer, () => {
+        out.line(`${banner(app)}: it is ${answer.now} there`)
+        for (const { external_ref: ref, reminder_day: day, claimed_at: at } of answer.pending ?? [])
+          out.line(`pending: reminder ${day} of ${ref}, taken up by another daemon at ${at} UTC`)
       })
-    })
-  withDryRun(identity)
-  withExamples(
-    identity,
-    'app set-identity 2 --firebase-project my-project',
-    'app set-identity 2 --issuer https://id.example.com --audience my-app --jwks-url https://id.example.com/jwks.json',
-  )
-  const realtime = app
-    .command('set-realtime [app]')
-    .description('the realtime database that premium and free are written to')
-    .option('--database-url <url>', 'address of the database')
-    .option('--service-account <file>', 'JSON file of the service account; kept encrypted')
-    .option('--path <template>', 'path of the node, with {uid}', 'users/{uid}/subscription')
-    .action(async (named: string | undefined, options: RealtimeOptions, command: Command) => {
-      await inChange(command, async (session) => {
-        const found = await session.app(named)
-        const databaseUrl = await required(options.databaseUrl, '--database-url')
-        const file = await required(options.serviceAccount, '--service-account')
-        const [{ setRealtime }, { readTextFile }] = await Promise.all([
-          import('#apps/set-realtime.ts'),
-          import('./read-file.ts'),
-        ])
-        const input = { databaseUrl, serviceAccount: readTextFile(file), path: options.path ?? '' }
-        await printApp(session.out, await performAs(session, setRealtime, input, { app: found }))
+    },
+  },
+  'app export [app]': {
+    description: "write all of an app's data into a folder, as JSON Lines and CSV, without secrets",
+    options: [['--dir <folder>', 'the target folder; created if it does not exist']],
+    examples: ['app export 1 --dir ./export-2026-11'],
+    async run({ ctx, out, app: pick }, [named], options: { dir?: string }) {
+      const { exportApp } = await import('#reports/export-app.ts')
+      const app = await pick(named)
+      const folder = await required(options.dir, '--dir', 'Folder:')
+      const counts = await exportApp(ctx, app, folder, (name, rows) => out.progress(`${name}: ${rows} rows`))
+      out.result(counts, () => {
+        out.line(banner(app))
+        out.table({ head: ['table', 'rows'], rows: Object.entries(counts), none: 'nothing' })
       })
-    })
-  withDryRun(realtime)
-  withExamples(
-    realtime,
-    'app set-realtime 2 --database-url https://my-project.firebaseio.com --service-account ./service-account.json',
-  )
+    },
+  },
 }
 
-async function identityInput(options: IdentityOptions): Promise<object> {
-  const { firebaseProject, issuer, audience, jwksUrl } = options
+function switchApp(name: 'disable' | 'enable', description: string): Declaration {
+  const isDisabled = name === 'disable'
+  return {
+    description,
+    options: [YES],
+    examples: [`app ${name} 1`],
+    async change(session, [named], { yes, dryRun }: Consent) {
+      const { setAppDisabled } = await import('#apps/update-app.ts')
+      const app = await session.app(named)
+      if (isDisabled) await goAhead(yes ?? dryRun, `Disable ${banner(app)}?`)
+      await printApp(session.out, await performAs(session, setAppDisabled, undefined, { app, isDisabled }))
+    },
+  }
+}
+
+/** A command that replaces a secret; `ask` is for one that is there. */
+function rotation(
+  name: string,
+  what: string,
+  rotate: (session: Session, app: App, ask: () => Promise<void>) => Promise<object>,
+): Declaration {
+  return {
+    description: `${what}, shown only once; the old one stops working immediately`,
+    options: [YES],
+    examples: [`app ${name} 1`],
+    async change(session, [named], { yes, dryRun }: Consent) {
+      const app = await session.app(named)
+      const question = `${banner(app)}: The old secret stops working immediately. Continue?`
+      const secret = await rotate(session, app, () => goAhead(yes ?? dryRun, question))
+      session.out.result(secret, () => {
+        session.out.fields({ ...secret })
+        session.out.line('Keep it now: it is not shown again.')
+      })
+    },
+  }
+}
+
+type IdentityOptions = Texts<'firebaseProject' | 'issuer' | 'audience' | 'jwksUrl'>
+
+async function identityInput({ firebaseProject, issuer, audience, jwksUrl }: IdentityOptions): Promise<object> {
   const isOidc = issuer !== undefined || audience !== undefined || jwksUrl !== undefined
   if (firebaseProject !== undefined && isOidc)
     throw new UsageError('--firebase-project and --issuer, --audience, --jwks-url exclude each other')
-  if (firebaseProject !== undefined) return { provider: 'firebase', projectId: firebaseProject }
-  const provider = isOidc
-    ? 'oidc'
-    : await requiredChoice(undefined, '--firebase-project or --issuer', 'Who issues the tokens?', () =>
-        Promise.resolve([
-          { value: 'firebase', name: 'Firebase' },
-          { value: 'oidc', name: 'another issuer (OpenID Connect)' },
-        ]),
-      )
-  if (provider === 'firebase') return { provider, projectId: await required(undefined, '--firebase-project') }
+  const given = firebaseProject !== undefined ? 'firebase' : isOidc ? 'oidc' : undefined
+  const provider = await requiredChoice(given, '--firebase-project or --issuer', 'Who issues the tokens?', () => [
+    { value: 'firebase', name: 'Firebase' },
+    { value: 'oidc', name: 'another issuer (OpenID Connect)' },
+  ])
+  if (provider === 'firebase')
+    return { provider, projectId: firebaseProject ?? (await required(undefined, '--firebase-project')) }
   return {
     provider,
     issuer: await required(issuer, '--issuer'),
@@ -331,41 +242,7 @@ async function identityInput(options: IdentityOptions): Promise<object> {
   }
 }
 
-function registerClock(app: Command): void {
-  const clock = app
-    .command('clock [app]')
-    .description("move a sandbox app's own time forward, and run its reminders and expiry")
-    .option('--advance <duration>', 'such as 36h or 30d')
-    .option('--now <time>', 'YYYY-MM-DD HH:MM:SS in UTC')
-    .action(async (named: string | undefined, options: { advance?: string; now?: string }, command: Command) => {
-      await inChange(command, async ({ ctx, out, caller, app: pick }) => {
-        const [{ advanceTestClock, readTestClock }, { clockInput }] = await Promise.all([
-          import('#renewals/advance-test-clock.ts'),
-          import('./clock-input.ts'),
-        ])
-        const found = await pick(named)
-        const input = clockInput(options)
-        const answer: AdvancedClock =
-          input === null ? readTestClock(ctx, found) : await advanceTestClock(ctx, caller, found, input)
-        out.result(answer, () => {
-          out.line(`${banner(found)}: it is ${answer.now} there`)
-          for (const { external_ref, reminder_day, claimed_at } of answer.pending ?? []) {
-            out.line(
-              `pending: reminder ${reminder_day} of ${external_ref}, taken up by another daemon at ${claimed_at} UTC`,
-            )
-          }
-        })
-      })
-    })
-  withDryRun(clock)
-  withExamples(clock, 'app clock 1 --advance 30d', "app clock 1 --now '2026-12-01 00:00:00'", 'app clock 1')
-}
-
-async function printApp(out: Output, found: App): Promise<void> {
+async function printApp(out: Output, app: App): Promise<void> {
   const { presentApp } = await import('#apps/present.ts')
-  const shown = presentApp(found)
-  out.result(shown, () => {
-    out.line(banner(found))
-    out.fields(shown)
-  })
+  printOf(out, app, presentApp(app))
 }

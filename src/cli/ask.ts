@@ -42,7 +42,7 @@ export async function requiredChoice<T extends string>(
   value: T | undefined,
   name: string,
   message: string,
-  choices: () => Promise<readonly Choice<T>[]>,
+  choices: () => readonly Choice<T>[] | Promise<readonly Choice<T>[]>,
 ): Promise<T> {
   if (value !== undefined && value !== '') return value
   refuseToAsk(name)

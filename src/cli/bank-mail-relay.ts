@@ -1,10 +1,6 @@
-import { z } from 'zod'
-import { RELAY_BODY_BYTES, RELAY_PATH } from '#bank-mail/endpoint.ts'
-import { childEnvironment, loadConfig } from '#config.ts'
-import { requestEndpoint } from '#http/outbound.ts'
-import { hmacHex } from '#shared/crypto.ts'
+import { RELAY_BODY_BYTES } from '#bank-mail/endpoint.ts'
+import { postMail, relayBody } from '#bank-mail/post-mail.ts'
 import { messageOf } from '#shared/errors.ts'
-import { systemClock, unixSeconds } from '#shared/time.ts'
 import { openOutput, printError } from './output.ts'
 
 /**
@@ -22,28 +18,20 @@ const WRONG_USAGE = 64
 const TOO_LARGE = 65
 const TRY_AGAIN = 75
 
-const DEADLINE_MS = 30_000
-
-const Decision = z.object({ status: z.string().regex(/^[a-z_]+$/), reason: z.string().optional() })
-
 async function relay(recipients: readonly string[]): Promise<number> {
   if (recipients.length === 0 || recipients.includes('')) {
     printError('usage: bank-mail-relay <envelope recipient>… < mail')
     return WRONG_USAGE
   }
   const mail = await readMail()
-  const bodies = recipients.map((envelopeTo) => bodyOf(mail, envelopeTo))
+  const bodies = recipients.map((envelopeTo) => relayBody(mail, envelopeTo))
   if (bodies.some((body) => body.length > RELAY_BODY_BYTES)) {
     printError('the mail is larger than the service accepts')
     return TOO_LARGE
   }
   // One after another. If a later recipient fails, the mail comes again for all, and the service recognizes the earlier ones.
-  for (const body of bodies) openOutput(false).line(await post(body))
+  for (const body of bodies) openOutput(false).line(await postMail(body))
   return DECIDED
-}
-
-function bodyOf(mail: Buffer, envelopeTo: string): Buffer {
-  return Buffer.from(JSON.stringify({ envelope_to: envelopeTo, raw: mail.toString('base64') }))
 }
 
 /** The mail's bytes, up to a little more than the limit. The rest is read and discarded, since mail servers mind a closed pipe. */
@@ -55,49 +43,6 @@ async function readMail(): Promise<Buffer> {
     size += chunk.length
   }
   return Buffer.concat(chunks)
-}
-
-/** Returns the service's decision as one line. Throws if it made none. */
-async function post(body: Buffer): Promise<string> {
-  const { secret, url } = settings()
-  const timestamp = String(unixSeconds(systemClock.now()))
-  const answer = await requestEndpoint({
-    method: 'POST',
-    url,
-    headers: {
-      'content-type': 'application/json',
-      'x-timestamp': timestamp,
-      'x-signature': hmacHex(secret, `${timestamp}.`, body),
-    },
-    body,
-    deadlineMs: DEADLINE_MS,
-  })
-  const decision = answer.status === 200 ? Decision.safeParse(parsed(answer.body)) : null
-  if (!decision?.success) throw new Error(`${url} answered ${answer.status}: ${hintFor(answer.status)}`)
-  const { status, reason } = decision.data
-  return reason === undefined ? status : `${status}: ${reason}`
-}
-
-function settings(): { secret: string; url: string } {
-  // Production requires keys and a database, which a mail server's user must not have.
-  const { relay: relaySettings, baseUrl, port } = loadConfig(childEnvironment({ BILLING_ENV: 'development' }))
-  if (relaySettings.secret === null) throw new Error('BILLING_RELAY_SECRET is not set')
-  if (port === 0 && baseUrl.endsWith(':0')) throw new Error('BILLING_BASE_URL is not set')
-  return { secret: relaySettings.secret, url: `${baseUrl}${RELAY_PATH}` }
-}
-
-function hintFor(status: number): string {
-  if (status === 400) return 'is BILLING_RELAY_SECRET the same there, and are both clocks right?'
-  if (status === 404) return 'is BILLING_RELAY_SECRET set there?'
-  return 'not a decision'
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return null
-  }
 }
 
 try {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Rehearsal } from '#context.ts'
-import { askNote, isTerminal } from './ask.ts'
+import { askNote, goAhead, isTerminal } from './ask.ts'
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
 import { inSession, type Session } from './session.ts'
@@ -12,28 +12,77 @@ export function withDryRun(command: Command): Command {
   return command.option('--dry-run', 'only show what would change')
 }
 
-/**
- * Runs a command that changes something. With `--dry-run` it runs too, but every transaction is rolled back, and instead of its result the
- * changes (before → after) and the events that would be sent are printed.
- */
+/** Runs a command that changes something: with `--dry-run` it is rehearsed. */
 export async function inChange(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
-  const isDryRun = command.opts<{ dryRun?: boolean }>().dryRun === true
-  await inSession(command, isDryRun ? (session) => rehearse(session, work) : work)
+  await inSession(command, (session) => changeIn(session, command.opts(), work))
 }
 
 /**
- * The note of a change. On a terminal it is asked for after a rehearsal of the change, which throws if the change is not possible. In
- * a script a missing note fails at once.
+ * Does work that changes something. With `--dry-run` it is done, too, but every transaction is rolled back, and instead of its result the
+ * changes (before → after) and the events that would be sent are printed.
  */
-export async function noteFor(
+export async function changeIn(
   session: Session,
-  given: string | undefined,
-  change: (rehearsed: Session, note: string) => Promise<unknown>,
-): Promise<string> {
+  { dryRun }: { readonly dryRun?: boolean },
+  work: (session: Session) => Promise<void>,
+): Promise<void> {
+  await (dryRun === true ? rehearse(session, work) : work(session))
+}
+
+/** What an operator says to a change. */
+export interface Consent {
+  readonly note?: string
+  readonly yes?: boolean
+  readonly dryRun?: boolean
+}
+
+/**
+ * Makes a change with the operator's note and, if there is a question, after a yes. On a terminal the note is asked for after a rehearsal
+ * of the change, which throws if the change is not possible. In a script a missing note fails at once.
+ */
+export async function changeWithNote<T>(
+  session: Session,
+  { note: given, yes, dryRun }: Consent,
+  question: string | null,
+  change: (session: Session, note: string) => Promise<T>,
+): Promise<T> {
   const isAsked = (given === undefined || given === '') && isTerminal()
   const rehearsal: Rehearsal = { changes: [], events: [] }
   if (isAsked) await change({ ...session, ctx: { ...session.ctx, rehearsal } }, 'a rehearsal')
-  return askNote(given)
+  const note = await askNote(given)
+  if (question !== null && !dryRun) await goAhead(yes, question)
+  return change(session, note)
+}
+
+/** What a decision would do: its answer, and its effects in sentences. */
+interface Preview {
+  readonly answer: object
+  readonly effects: readonly string[]
+}
+
+/** Shows on a terminal what a decision does, and returns the operator's note. With `--dry-run` only shows it, and returns null. */
+export async function agreeTo(
+  { out }: Session,
+  { note, yes, dryRun }: Consent,
+  question: string,
+  preview: () => Preview | Promise<Preview>,
+): Promise<string | null> {
+  if (dryRun || process.stdin.isTTY) {
+    const { answer, effects } = await preview()
+    if (dryRun) {
+      printEffects(out, answer, effects)
+      return null
+    }
+    for (const effect of effects) out.hint(`- ${effect}`)
+  }
+  const given = await askNote(note)
+  await goAhead(yes, question)
+  return given
+}
+
+/** In a script a decision without a note fails at once. On a terminal the note is asked for once the decision is known to be possible. */
+export async function refuseWithoutNote({ note, dryRun }: Consent): Promise<void> {
+  if (!isTerminal() && !dryRun) await askNote(note)
 }
 
 async function rehearse(session: Session, work: (session: Session) => Promise<void>): Promise<void> {
@@ -43,7 +92,7 @@ async function rehearse(session: Session, work: (session: Session) => Promise<vo
 }
 
 /** The answer of a dry run that is described in sentences. */
-export function printEffects(out: Output, answer: object, effects: readonly string[]): void {
+function printEffects(out: Output, answer: object, effects: readonly string[]): void {
   out.result({ ...answer, dry_run: true, effects }, () => {
     out.line('without --dry-run, this happens:')
     for (const effect of effects) out.lines(wrapLines(`- ${printable(effect)}`, terminalWidth()))

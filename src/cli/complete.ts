@@ -1,6 +1,7 @@
 import type { Argument, Command, Option } from 'commander'
 import type { Context } from '#context.ts'
 import type { App } from '#apps/store.ts'
+import { formatId } from '#shared/ids.ts'
 import { wordsOf } from './one-of.ts'
 import { printable } from './printable.ts'
 import { createProgram, leadingWord } from './program.ts'
@@ -91,7 +92,7 @@ async function valuesOf(
   words: readonly string[],
   given: readonly string[],
 ): Promise<Candidate[]> {
-  if (words.length > 0) return words.map((value) => ({ value, description: '' }))
+  if (words.length > 0) return words.map((value) => candidate(value))
   const group = command.parent?.name() ?? ''
   const read = READERS[name === 'id' ? group : name]
   if (!read) return []
@@ -113,13 +114,21 @@ async function valuesOf(
   }
 }
 
+function candidate(value: string | number, description = ''): Candidate {
+  return { value: String(value), description }
+}
+
 type Reader =
-  | { readonly isOfDatabase: false; readonly list: () => Candidate[] | Promise<Candidate[]> }
+  | { readonly isOfDatabase: false; readonly list: () => Promise<Candidate[]> }
   | { readonly isOfDatabase: true; readonly list: (ctx: Context, given: readonly string[]) => Promise<Candidate[]> }
 
 const stored = (list: (ctx: Context, given: readonly string[]) => Promise<Candidate[]>): Reader => ({
   isOfDatabase: true,
   list,
+})
+const fixed = (list: () => readonly string[] | Promise<readonly string[]>): Reader => ({
+  isOfDatabase: false,
+  list: async () => (await list()).map((value) => candidate(value)),
 })
 /** Reads what belongs to the app that the first argument names. */
 const ofApp = (list: (ctx: Context, app: App, given: readonly string[]) => Promise<Candidate[]>): Reader =>
@@ -131,51 +140,38 @@ const ofApp = (list: (ctx: Context, app: App, given: readonly string[]) => Promi
 const transactions = stored(async (ctx) => {
   const { listTransactions } = await import('#transactions/list-transactions.ts')
   const { rows } = await listTransactions(ctx, null, NEWEST)
-  return rows.map(({ id, externalRef, status }) => ({ value: String(id), description: `${externalRef}, ${status}` }))
+  return rows.map(({ id, externalRef, status }) => candidate(id, `${externalRef}, ${status}`))
 })
 const payments = stored(async (ctx) => {
   const { listPayments } = await import('#payments/list-payments.ts')
   const { rows } = await listPayments(ctx, { appId: null, waiting: false }, NEWEST)
-  return rows.map(({ id, externalRef }) => ({ value: String(id), description: externalRef ?? '' }))
+  return rows.map(({ id, externalRef }) => candidate(id, externalRef ?? ''))
 })
 
 /** Readers by the name of the argument or option; for `id`, by the command's group. */
 const READERS: Readonly<Record<string, Reader>> = {
   app: stored(async (ctx) => {
     const { allApps } = await import('#apps/find-app.ts')
-    return (await allApps(ctx)).map(({ id, name }) => ({ value: String(id), description: name }))
+    return (await allApps(ctx)).map(({ id, name }) => candidate(id, name))
   }),
   plan_id: ofApp(async (ctx, { id: appId }) => {
-    const [{ listPlansOf }, { formatId }] = await Promise.all([
-      import('#plans/list-plans.ts'),
-      import('#shared/ids.ts'),
-    ])
-    return (await listPlansOf(ctx, appId, {})).map(({ id, name }) => ({
-      value: formatId('plan', id),
-      description: name,
-    }))
+    const { listPlansOf } = await import('#plans/list-plans.ts')
+    return (await listPlansOf(ctx, appId, {})).map(({ id, name }) => candidate(formatId('plan', id), name))
   }),
   price_id: ofApp(async (ctx, { id: appId }) => {
-    const [{ listPlansOf }, { formatId }] = await Promise.all([
-      import('#plans/list-plans.ts'),
-      import('#shared/ids.ts'),
-    ])
-    return (await listPlansOf(ctx, appId, {})).flatMap(({ name, prices }) =>
-      prices.map(({ id }) => ({ value: formatId('price', id), description: name })),
-    )
+    const { listPlansOf } = await import('#plans/list-plans.ts')
+    const plans = await listPlansOf(ctx, appId, {})
+    return plans.flatMap(({ name, prices }) => prices.map(({ id }) => candidate(formatId('price', id), name)))
   }),
   customer_id: ofApp(async (ctx, { id: appId }) => {
-    const [{ listCustomers }, { formatId }] = await Promise.all([
-      import('#customers/list-customers.ts'),
-      import('#shared/ids.ts'),
-    ])
+    const { listCustomers } = await import('#customers/list-customers.ts')
     const { rows } = await listCustomers(ctx, appId, NEWEST)
-    return rows.map(({ id, email }) => ({ value: formatId('cus', id), description: email }))
+    return rows.map(({ id, email }) => candidate(formatId('cus', id), email))
   }),
   external_ref: ofApp(async (ctx, { id: appId }) => {
     const { listTransactions } = await import('#transactions/list-transactions.ts')
     const { rows } = await listTransactions(ctx, appId, NEWEST)
-    return [...new Set(rows.map(({ externalRef }) => externalRef))].map((value) => ({ value, description: '' }))
+    return [...new Set(rows.map(({ externalRef }) => externalRef))].map((ref) => candidate(ref))
   }),
   transaction: transactions,
   transaction_id: transactions,
@@ -183,46 +179,31 @@ const READERS: Readonly<Record<string, Reader>> = {
   payment_id: payments,
   'bank-account': stored(async (ctx) => {
     const { listBankAccounts } = await import('#bank-accounts/list-bank-accounts.ts')
-    return (await listBankAccounts(ctx)).map(({ id, bank, holder }) => ({
-      value: String(id),
-      description: `${bank}, ${holder}`,
-    }))
+    return (await listBankAccounts(ctx)).map(({ id, bank, holder }) => candidate(id, `${bank}, ${holder}`))
   }),
   'bank-mail': stored(async (ctx) => {
     const { listBankMails } = await import('#bank-mail/list-bank-mails.ts')
     const { rows } = await listBankMails(ctx, { unmatched: true })
-    return rows.map(({ id, bank, status }) => ({
-      value: String(id),
-      description: `${bank ?? 'unknown bank'}, ${status}`,
-    }))
+    return rows.map(({ id, bank, status }) => candidate(id, `${bank ?? 'unknown bank'}, ${status}`))
   }),
   reminders: stored(async (ctx) => {
     const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
     const { rows } = await listUnconfirmedReminders(ctx, NEWEST)
-    return rows.map((row) => ({ value: String(row.reminder_id), description: row.external_ref }))
+    return rows.map((row) => candidate(row.reminder_id, row.external_ref))
   }),
   receipts: stored(async (ctx) => {
     const { listUnconfirmedReceipts } = await import('#renewals/unconfirmed-receipts.ts')
     const { rows } = await listUnconfirmedReceipts(ctx, NEWEST)
-    return rows.map((row) => ({ value: String(row.receipt_id), description: row.external_ref }))
+    return rows.map((row) => candidate(row.receipt_id, row.external_ref))
   }),
   event_id: stored(async (ctx) => {
-    const [{ listNewestEvents }, { formatId }] = await Promise.all([
-      import('#webhooks/store.ts'),
-      import('#shared/ids.ts'),
-    ])
-    return (await listNewestEvents(ctx.db, Number(NEWEST.limit))).map(({ id, eventType, externalRef }) => ({
-      value: formatId('evt', id),
-      description: externalRef === null ? eventType : `${eventType}, ${externalRef}`,
-    }))
+    const { listNewestEvents } = await import('#webhooks/store.ts')
+    const events = await listNewestEvents(ctx.db, Number(NEWEST.limit))
+    return events.map(({ id, eventType, externalRef }) =>
+      candidate(formatId('evt', id), externalRef === null ? eventType : `${eventType}, ${externalRef}`),
+    )
   }),
-  method: {
-    isOfDatabase: false,
-    list: async () => {
-      const { METHODS } = await import('#providers/providers.ts')
-      return METHODS.map((value) => ({ value, description: '' }))
-    },
-  },
-  on_or_off: { isOfDatabase: false, list: () => ['on', 'off'].map((value) => ({ value, description: '' })) },
-  shell: { isOfDatabase: false, list: () => SHELLS.map((value) => ({ value, description: '' })) },
+  method: fixed(async () => (await import('#providers/providers.ts')).METHODS),
+  on_or_off: fixed(() => ['on', 'off']),
+  shell: fixed(() => SHELLS),
 }

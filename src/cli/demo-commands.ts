@@ -1,29 +1,27 @@
-import type { Command } from 'commander'
 import type { Context } from '#context.ts'
 import { confirmed, DeclinedError } from './ask.ts'
-import { withExamples } from './examples.ts'
-import { inSession, performAs, type Session } from './session.ts'
+import type { Commands, Flags } from './declaration.ts'
+import { performAs, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
-interface DemoOptions {
-  readonly remove?: boolean
-  readonly yes?: boolean
-  readonly dryRun?: boolean
-}
+type DemoOptions = Flags<'remove' | 'yes' | 'dryRun'>
 
 /** `demo`: creates and removes an app with sample data. */
-export function registerDemoCommands(program: Command): void {
-  const demo = program
-    .command('demo')
-    .description('make a sandbox app with a year of history, for screenshots and exploring')
-    .option('--remove', 'remove it and all of its rows; the audit log stays')
-    .option('--yes', 'do not ask before removing')
-    .option('--dry-run', 'only show what would be made or removed')
-    .action(async (options: DemoOptions, command: Command) => {
-      if (options.yes === true && options.remove !== true) throw new UsageError('--yes belongs to --remove')
-      await inSession(command, (session) => (options.remove ? remove(session, options) : make(session, options)))
-    })
-  withExamples(demo, 'demo', 'demo --remove --dry-run', 'demo --remove --yes')
+export const commands: Commands = {
+  demo: {
+    options: [
+      ['--remove', 'remove it and all of its rows; the audit log stays'],
+      ['--yes', 'do not ask before removing'],
+      ['--dry-run', 'only show what would be made or removed'],
+    ],
+    examples: ['demo', 'demo --remove --dry-run', 'demo --remove --yes'],
+    refuse(_args, { yes, remove: isRemoval }: DemoOptions) {
+      if (yes === true && isRemoval !== true) throw new UsageError('--yes belongs to --remove')
+    },
+    async run(session, _args, options: DemoOptions) {
+      await (options.remove ? remove(session, options) : make(session, options))
+    },
+  },
 }
 
 async function make({ ctx, out, caller }: Session, { dryRun }: DemoOptions): Promise<void> {
@@ -51,10 +49,8 @@ function contentsOf(size: { plans: number; customers: number; payments: number; 
 
 async function remove(session: Session, { yes, dryRun }: DemoOptions): Promise<void> {
   const { ctx, out } = session
-  const [{ findDemo }, { removeDemo }] = await Promise.all([
-    import('#demo/make-demo.ts'),
-    import('#demo/remove-demo.ts'),
-  ])
+  const { findDemo } = await import('#demo/make-demo.ts')
+  const { removeDemo } = await import('#demo/remove-demo.ts')
   const app = await findDemo(ctx)
   if (!app) throw new UsageError('there is no demo to remove')
   const rehearsed: Context = { ...ctx, rehearsal: { changes: [], events: [] } }

@@ -1,59 +1,88 @@
-import type { Command } from 'commander'
 import type { UnsignedCall } from '#apps/sign-call.ts'
 import type { App } from '#apps/store.ts'
 import type { Forwarded } from '#webhooks/follow-events.ts'
 import type { Event } from '#webhooks/store.ts'
 import { requiredChoice, required } from './ask.ts'
-import { withExamples } from './examples.ts'
+import type { Commands, Flags, Texts } from './declaration.ts'
 import { readTextFile } from './read-file.ts'
-import { banner, inSession, type Session } from './session.ts'
+import { banner, type Session } from './session.ts'
+import { addMs } from '#shared/time.ts'
 import { UsageError } from './usage-error.ts'
 
 const REQUEST_DEADLINE_MS = 30_000
 
 /** `listen`, `trigger`, `request`: tools for a seller's developers. */
-export function registerDeveloperCommands(program: Command): void {
-  registerListen(program)
-  registerTrigger(program)
-  registerRequest(program)
+export const commands: Commands = {
+  'listen [app]': {
+    options: [
+      ['--forward-to <url>', 'post each event there, signed as real deliveries are'],
+      ['--since <age>', 'begin with the events of the last 30m, 2h or 7d'],
+      ['--events <types>', 'only these: subscription.*,transaction.completed'],
+      ['--count <n>', 'end after this many events'],
+    ],
+    examples: [
+      'listen 1 --forward-to http://127.0.0.1:3000/hooks',
+      'listen 1 --since 2h --events subscription.* --forward-to http://127.0.0.1:3000/hooks',
+    ],
+    async run(session, [named], options: ListenOptions) {
+      await listenTo(session, named, options)
+    },
+  },
+  'trigger [app] [event]': {
+    options: [['--email <address>', 'where a triggered reminder is sent']],
+    examples: ['trigger 1 subscription.updated', 'trigger 1 subscription.renewal_reminder_sent --email me@example.com'],
+    async run({ ctx, out, caller, app: pick }, [named, eventType], { email }: { email?: string }) {
+      const { triggerEvent } = await import('#demo/trigger-event.ts')
+      const { EVENTS } = await import('#webhooks/events.ts')
+      const types = Object.keys(EVENTS) as (keyof typeof EVENTS)[]
+      const app = await pick(named)
+      const picked = await requiredChoice(eventType, '<event>', 'Which event?', () =>
+        types.map((type) => ({ value: type, name: type, description: EVENTS[type].when })),
+      )
+      const type = types.find((one) => one === picked)
+      if (!type) throw new UsageError(`event must be one of ${types.join(', ')}`)
+      const address =
+        type === 'subscription.renewal_reminder_sent'
+          ? await required(email, '--email', 'Where is the reminder sent?')
+          : email
+      const done = await triggerEvent(ctx, caller, app, type, { email: address })
+      out.result({ app_id: app.id, sandbox: app.isSandbox, ...done }, () => {
+        out.line(`${banner(app)}${done.external_ref === null ? '' : `: ${done.external_ref}`}`)
+        const rows = done.events.map((event) => [event.id, event.event_type])
+        out.table({ head: ['id', 'event'], rows, none: 'no events' })
+      })
+    },
+  },
+  'request [app] [method] [path]': {
+    options: [
+      ['--data <json>', 'the body; @file reads a file, - standard input'],
+      ['--url <address>', 'where the service is; BILLING_BASE_URL by default'],
+      ['--dry-run', 'only show what would be sent'],
+    ],
+    examples: [
+      'request 1 GET /plans?status=active',
+      `request 1 POST /customers --data '{"name":"An","email":"an@example.com"}'`,
+    ],
+    async run(session, [named, method, path], options: RequestOptions) {
+      const app = await session.app(named)
+      const call = {
+        method: (await required(method, '<method>')).toUpperCase(),
+        target: targetOf(await required(path, '<path>')),
+        body: bodyOf(options.data),
+      }
+      await sendCall(session, app, call, options)
+    },
+  },
 }
 
-interface ListenOptions {
-  readonly forwardTo?: string
-  readonly since?: string
-  readonly events?: string
-  readonly count?: string
-}
-
-function registerListen(program: Command): void {
-  const listen = program
-    .command('listen [app]')
-    .description("follow an app's events as they happen, and forward them to a local server")
-    .option('--forward-to <url>', 'post each event there, signed as real deliveries are')
-    .option('--since <age>', 'begin with the events of the last 30m, 2h or 7d')
-    .option('--events <types>', 'only these: subscription.*,transaction.completed')
-    .option('--count <n>', 'end after this many events')
-    .action(async (named: string | undefined, options: ListenOptions, command: Command) => {
-      await inSession(command, (session) => listenTo(session, named, options))
-    })
-  withExamples(
-    listen,
-    'listen 1 --forward-to http://127.0.0.1:3000/hooks',
-    'listen 1 --since 2h --events subscription.* --forward-to http://127.0.0.1:3000/hooks',
-  )
-}
+type ListenOptions = Texts<'forwardTo' | 'since' | 'events' | 'count'>
 
 async function listenTo(
   { ctx, out, app: pick }: Session,
   named: string | undefined,
   options: ListenOptions,
 ): Promise<void> {
-  const [{ eventIdOf, eventTypesOf, followEvents, openForwarder }, { envelopeOf }, { formatTimestamp, addMs }] =
-    await Promise.all([
-      import('#webhooks/follow-events.ts'),
-      import('#webhooks/envelope.ts'),
-      import('#shared/time.ts'),
-    ])
+  const { eventTypesOf, followedView, followEvents, openForwarder } = await import('#webhooks/follow-events.ts')
   let left = options.count === undefined ? Infinity : countOf(options.count)
   const isSelected = eventTypesOf(options.events?.split(',').map((type) => type.trim()) ?? [])
   const { forwardTo } = options
@@ -70,13 +99,7 @@ async function listenTo(
     for await (const event of followEvents(ctx, app, { since, signal: stop.signal })) {
       if (!isSelected(event.eventType)) continue
       const answer = forwarder === null ? null : await forwarder.send(event)
-      const view = {
-        id: eventIdOf(event),
-        event_type: event.eventType,
-        at: formatTimestamp(event.writtenAt),
-        ...(JSON.parse(envelopeOf(event).toString('utf8')) as object),
-        forwarded: answer,
-      }
+      const view = followedView(event, answer)
       out.result(view, () => out.line(lineOf(event, view.id, view.at, answer)))
       left -= 1
       if (left === 0) break
@@ -112,97 +135,11 @@ function ageOf(text: string): number {
   return Number(count) * ms
 }
 
-function registerTrigger(program: Command): void {
-  const trigger = program
-    .command('trigger [app] [event]')
-    .description('cause a real event on a sandbox app, by doing what causes it for a new end user')
-    .option('--email <address>', 'where a triggered reminder is sent')
-    .action(
-      async (
-        named: string | undefined,
-        eventType: string | undefined,
-        { email }: { email?: string },
-        command: Command,
-      ) => {
-        await inSession(command, async ({ ctx, out, caller, app: pick }) => {
-          const [{ triggerEvent }, { EVENTS }] = await Promise.all([
-            import('#demo/trigger-event.ts'),
-            import('#webhooks/events.ts'),
-          ])
-          const types = Object.keys(EVENTS) as (keyof typeof EVENTS)[]
-          const app = await pick(named)
-          const picked = await requiredChoice(eventType, '<event>', 'Which event?', () =>
-            Promise.resolve(types.map((type) => ({ value: type, name: type, description: EVENTS[type].when }))),
-          )
-          const type = types.find((one) => one === picked)
-          if (!type) throw new UsageError(`event must be one of ${types.join(', ')}`)
-          const address =
-            type === 'subscription.renewal_reminder_sent'
-              ? await required(email, '--email', 'Where is the reminder sent?')
-              : email
-          const done = await triggerEvent(ctx, caller, app, type, { email: address })
-          out.result({ app_id: app.id, sandbox: app.isSandbox, ...done }, () => {
-            out.line(`${banner(app)}${done.external_ref === null ? '' : `: ${done.external_ref}`}`)
-            out.table({
-              head: ['id', 'event'],
-              rows: done.events.map((event) => [event.id, event.event_type]),
-              none: 'no events',
-            })
-          })
-        })
-      },
-    )
-  withExamples(
-    trigger,
-    'trigger 1 subscription.updated',
-    'trigger 1 subscription.renewal_reminder_sent --email me@example.com',
-  )
-}
-
-interface RequestOptions {
-  readonly data?: string
-  readonly url?: string
-  readonly dryRun?: boolean
-}
-
-function registerRequest(program: Command): void {
-  const request = program
-    .command('request [app] [method] [path]')
-    .description('sign an API call as the app, send it, and print the response')
-    .option('--data <json>', 'the body; @file reads a file, - standard input')
-    .option('--url <address>', 'where the service is; BILLING_BASE_URL by default')
-    .option('--dry-run', 'only show what would be sent')
-    .action(
-      async (
-        named: string | undefined,
-        method: string | undefined,
-        path: string | undefined,
-        options: RequestOptions,
-        command: Command,
-      ) => {
-        await inSession(command, async (session) => {
-          const app = await session.app(named)
-          const call = {
-            method: (await required(method, '<method>')).toUpperCase(),
-            target: targetOf(await required(path, '<path>')),
-            body: bodyOf(options.data),
-          }
-          await sendCall(session, app, call, options)
-        })
-      },
-    )
-  withExamples(
-    request,
-    'request 1 GET /plans?status=active',
-    `request 1 POST /customers --data '{"name":"An","email":"an@example.com"}'`,
-  )
-}
+type RequestOptions = Texts<'data' | 'url'> & Flags<'dryRun'>
 
 async function sendCall({ ctx, out }: Session, app: App, call: UnsignedCall, options: RequestOptions): Promise<void> {
-  const [{ signCall }, { requestEndpoint }] = await Promise.all([
-    import('#apps/sign-call.ts'),
-    import('#http/outbound.ts'),
-  ])
+  const { signCall } = await import('#apps/sign-call.ts')
+  const { requestEndpoint } = await import('#http/outbound.ts')
   if (!/^(GET|POST|PUT|PATCH)$/.test(call.method)) throw new UsageError('method must be GET, POST, PUT or PATCH')
   const base = (options.url ?? ctx.config.baseUrl).replace(/(?<!\/)\/+$/, '')
   if (!URL.canParse(base)) throw new UsageError('--url must be an http(s) address')

@@ -1,37 +1,30 @@
-import type { Command } from 'commander'
 import type { CheckResult } from '#shared/check-result.ts'
 import { counted } from '#shared/counted.ts'
 import { stateCell } from './cells.ts'
-import { withExamples } from './examples.ts'
+import type { Commands } from './declaration.ts'
 import { explainError } from './explain-error.ts'
 import type { Output } from './output.ts'
-import { outputOf } from './session.ts'
 
 /** `doctor`: what is wrong with the service, and what to do about it. */
-export function registerDoctorCommands(program: Command): void {
-  const doctor = program
-    .command('doctor')
-    .description('check the whole service; exit 1 if a check fails; each failure is shown with its fix')
-    .action(async (_options: object, command: Command) => {
-      const out = outputOf(command)
+export const commands: Commands = {
+  doctor: {
+    examples: ['doctor', 'doctor --json'],
+    async print(out) {
       const results = await findAll(out)
       // `mend` is the older name of `fix`: deprecated.
       const shown = results.map((one) => ({ ...one, mend: one.fix }))
       out.result(shown, () => show(out, results))
       if (results.some(({ ok }) => !ok)) process.exitCode = 1
-    })
-  withExamples(doctor, 'doctor', 'doctor --json')
+    },
+  },
 }
 
 /** Settings and database are examined here: without them there is no context to examine the rest with. */
 async function findAll(out: Output): Promise<CheckResult[]> {
-  const [{ loadConfig, ConfigError }, { openContext, openKeyring }, { examine }, { failed, passed }] =
-    await Promise.all([
-      import('#config.ts'),
-      import('#open-context.ts'),
-      import('#doctor/doctor.ts'),
-      import('#shared/check-result.ts'),
-    ])
+  const { loadConfig, ConfigError } = await import('#config.ts')
+  const { openContext, openKeyring } = await import('#open-context.ts')
+  const { examine } = await import('#doctor/doctor.ts')
+  const { failed, passed } = await import('#shared/check-result.ts')
   let config
   try {
     config = { ...loadConfig(), logLevel: 'silent' as const }
@@ -74,7 +67,7 @@ function show(out: Output, results: readonly CheckResult[]): void {
     [check, stateCell(stateOf(ok, fix)), detail],
     ...(fix === null ? [] : [['', 'fix', fix]]),
   ])
-  out.table({ head: ['check', 'state', 'result'], rows, none: '' })
+  out.table({ head: ['check', 'state', 'result'], rows })
   const failed = results.filter(({ ok }) => !ok).length
   const warnings = results.filter(({ ok, fix }) => ok && fix !== null).length
   out.line(`${failed} failed, ${counted(warnings, 'warning')}`)

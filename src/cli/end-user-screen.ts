@@ -10,46 +10,40 @@ import { wrap } from './wrap.ts'
 export function printEndUser(out: Output, view: EndUserView): void {
   out.block(`${markOf(view.sandbox)} ${printable(view.app_name)} (app ${view.app_id}): ${printable(view.external_ref)}`)
   out.fields(factsOf(view))
-  if (view.transactions.length > 0)
-    out.table({
-      head: ['transaction', 'opened (UTC)', 'plan', 'amount', 'by', 'status'],
-      rows: view.transactions.map((row) => [
-        row.transaction_id,
-        minuteCell(row.created_at),
-        row.plan_ref,
-        receivedCell(row),
-        row.provider_code,
-        standingCell(row.status, row.flag_reason),
-      ]),
-      none: '',
-      optional: ['plan'],
-      codes: ['by', 'status'],
-    })
-  if (view.mails.length > 0)
-    out.table({
-      head: ['mail', 'at (UTC)', 'for the end', 'status', 'error'],
-      rows: view.mails.map((mail) => [
-        stageCell(mail.reminder_day),
-        minuteCell(mail.at),
-        minuteCell(mail.period_end),
-        stateCell(mail.status),
-        mail.error,
-      ]),
-      none: '',
-    })
-  if (view.receipts.length > 0)
-    out.table({
-      head: ['receipt', 'at (UTC)', 'transaction', 'of', 'status', 'error'],
-      rows: view.receipts.map((receipt) => [
-        receipt.receipt_id,
-        minuteCell(receipt.at),
-        receipt.transaction_id,
-        `${moneyCell(receipt.amount, receipt.currency)} ${receipt.kind}`,
-        stateCell(receipt.status),
-        receipt.error,
-      ]),
-      none: '',
-    })
+  out.table({
+    head: ['transaction', 'opened (UTC)', 'plan', 'amount', 'by', 'status'],
+    rows: view.transactions.map((row) => [
+      row.transaction_id,
+      minuteCell(row.created_at),
+      row.plan_ref,
+      receivedCell(row),
+      row.provider_code,
+      standingCell(row.status, row.flag_reason),
+    ]),
+    optional: ['plan'],
+    codes: ['by', 'status'],
+  })
+  out.table({
+    head: ['mail', 'at (UTC)', 'for the end', 'status', 'error'],
+    rows: view.mails.map((mail) => [
+      stageCell(mail.reminder_day),
+      minuteCell(mail.at),
+      minuteCell(mail.period_end),
+      stateCell(mail.status),
+      mail.error,
+    ]),
+  })
+  out.table({
+    head: ['receipt', 'at (UTC)', 'transaction', 'of', 'status', 'error'],
+    rows: view.receipts.map((receipt) => [
+      receipt.receipt_id,
+      minuteCell(receipt.at),
+      receipt.transaction_id,
+      `${moneyCell(receipt.amount, receipt.currency)} ${receipt.kind}`,
+      stateCell(receipt.status),
+      receipt.error,
+    ]),
+  })
   // A line of its own, to be copied whole.
   if (view.renewal_link !== null) out.lines(`renewal link:\n${view.renewal_link}`)
   if (view.next_steps.length === 0) out.line('next step: nothing to do')

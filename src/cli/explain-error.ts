@@ -18,17 +18,10 @@ const TYPED_AS: Readonly<Record<string, string>> = {
   jwksUrl: '--jwks-url',
   databaseUrl: '--database-url',
   serviceAccount: '--service-account',
-  client_amounts: '--client-amounts',
-  return_origins: '--return-origins',
-  time_zone: '--time-zone',
-  logo: '--logo',
-  accent: '--accent',
-  support: '--support',
-  terms_url: '--terms-url',
-  privacy_url: '--privacy-url',
-  statement_name: '--statement-name',
-  cursor: '--cursor',
 }
+/** Fields of the same name. */
+const SAME_NAME =
+  /^(client_amounts|return_origins|time_zone|logo|accent|support|terms_url|privacy_url|statement_name|cursor)$/
 const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
 const LOST = /^(PROTOCOL_CONNECTION_LOST|ER_SERVER_SHUTDOWN|ER_CONNECTION_KILLED)$/
 const DENIED = /^ER_(ACCESS_DENIED|DBACCESS_DENIED|BAD_DB)/
@@ -55,7 +48,11 @@ function withHint(error: Error): string {
   const noun = /^([a-z ]+?)(?: "[^"]*"| (?:evt_)?\d+)? not found$/.exec(error.message)?.[1]
   const place = noun === undefined ? undefined : WHERE_TO_LOOK[noun]
   if (place !== undefined) return `${error.message}; see billing-cli ${place}`
-  return error.message.replace(/^\w+(?=: )/, (field) => TYPED_AS[field] ?? field)
+  return error.message.replace(/^\w+(?=: )/, optionOf)
+}
+
+function optionOf(field: string): string {
+  return TYPED_AS[field] ?? (SAME_NAME.test(field) ? `--${field.replaceAll('_', '-')}` : field)
 }
 
 function ofDatabase(error: Error): string | null {

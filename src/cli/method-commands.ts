@@ -1,87 +1,67 @@
-import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { CredentialsSpec } from '#providers/credentials-spec.ts'
 import type { ListedMethod, ListedVersion } from '#providers/list-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { counted } from '#shared/counted.ts'
 import { goAhead, requiredChoice, requiredSecret } from './ask.ts'
-import { inChange, withDryRun } from './change.ts'
-import { withExamples } from './examples.ts'
-import { banner, inSession, performAs, type Session } from './session.ts'
+import type { Consent } from './change.ts'
+import { YES, type Commands, type Texts } from './declaration.ts'
+import { banner, performAs, type Session } from './session.ts'
+import { listOf } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `method …`: how an app's customers can pay. */
-export function registerMethodCommands(program: Command): void {
-  const method = program.command('method').description("how an app's customers can pay")
-  const enable = method
-    .command('enable [app] [method]')
-    .description('enable a payment method; credentials come from a prompt or the environment')
-    .option('--skip-check', 'do not try the credentials at the provider')
-    .action(
-      async (
-        named: string | undefined,
-        methodName: string | undefined,
-        options: { skipCheck?: boolean },
-        command: Command,
-      ) => {
-        await inChange(command, async (session) => {
-          const app = await session.app(named)
-          const name = await pickMethod(methodName)
-          const [{ providerOf }, { enableMethod }] = await Promise.all([
-            import('#providers/providers.ts'),
-            import('#providers/methods.ts'),
-          ])
-          const spec = providerOf(name).credentials
-          const credentials = spec && (await readCredentials(spec))
-          if (spec && options.skipCheck !== true) await checkCredentials(session, spec, credentials)
-          await performAs(session, enableMethod, credentials, { app, method: name })
-          await printMethods(session, app)
-        })
-      },
-    )
-  withDryRun(enable)
-  withExamples(enable, 'method enable 1 test', 'method enable 1 card')
-  const disable = method
-    .command('disable [app] [method]')
-    .description('open no new payments by this method; open ones can still complete')
-    .action(async (named: string | undefined, methodName: string | undefined, _options: object, command: Command) => {
-      await inChange(command, async (session) => {
-        const app = await session.app(named)
-        const { disableMethod } = await import('#providers/methods.ts')
-        await performAs(session, disableMethod, undefined, { app, method: await pickMethod(methodName) })
-        await printMethods(session, app)
-      })
-    })
-  withDryRun(disable)
-  withExamples(disable, 'method disable 1 card')
-  const forget = method
-    .command('forget [app] [method]')
-    .description(
+export const commands: Commands = {
+  'method enable [app] [method]': {
+    description: 'enable a payment method; credentials come from a prompt or the environment',
+    options: [['--skip-check', 'do not try the credentials at the provider']],
+    examples: ['method enable 1 test', 'method enable 1 card'],
+    async change(session, [named, methodName], options: { skipCheck?: boolean }) {
+      const app = await session.app(named)
+      const name = await pickMethod(methodName)
+      const { providerOf } = await import('#providers/providers.ts')
+      const { enableMethod } = await import('#providers/methods.ts')
+      const spec = providerOf(name).credentials
+      const credentials = spec && (await readCredentials(spec))
+      if (spec && options.skipCheck !== true) await checkCredentials(session, spec, credentials)
+      await performAs(session, enableMethod, credentials, { app, method: name })
+      await printMethods(session, app)
+    },
+  },
+  'method disable [app] [method]': {
+    description: 'open no new payments by this method; open ones can still complete',
+    examples: ['method disable 1 card'],
+    async change(session, [named, methodName]) {
+      const app = await session.app(named)
+      const { disableMethod } = await import('#providers/methods.ts')
+      await performAs(session, disableMethod, undefined, { app, method: await pickMethod(methodName) })
+      await printMethods(session, app)
+    },
+  },
+  'method forget [app] [method]': {
+    description:
       'erase an earlier version of credentials: payments opened with it can no longer be looked up or refunded',
-    )
-    .option('--version <number>', 'which one; method list shows them')
-    .option('--yes', 'do not ask')
-    .action(
-      async (named: string | undefined, methodName: string | undefined, options: ForgetOptions, command: Command) => {
-        await inChange(command, async (session) => forgetOne(session, await session.app(named), methodName, options))
-      },
-    )
-  withDryRun(forget)
-  withExamples(forget, 'method forget 1 card --version 1')
-  const list = method
-    .command('list [app]')
-    .description("an app's methods, and the versions of their credentials")
-    .action(async (named: string | undefined, _options: object, command: Command) => {
-      await inSession(command, async (session) => printMethods(session, await session.app(named)))
-    })
-  withExamples(list, 'method list 1')
+    options: [['--version <number>', 'which one; method list shows them'], YES],
+    examples: ['method forget 1 card --version 1'],
+    async change(session, [named, methodName], options: ForgetOptions) {
+      const app = await session.app(named)
+      await forgetOne(session, { app, method: await pickMethod(methodName) }, options)
+    },
+  },
+  'method list [app]': {
+    description: "an app's methods, and the versions of their credentials",
+    examples: ['method list 1'],
+    async run(session, [named]) {
+      await printMethods(session, await session.app(named))
+    },
+  },
 }
 
 /** The method; on a terminal it is picked from a menu if it is missing. */
 async function pickMethod(methodName: string | undefined): Promise<Method> {
   const { METHODS } = await import('#providers/providers.ts')
   const picked = await requiredChoice(methodName, '<method>', 'Which method?', () =>
-    Promise.resolve(METHODS.map((method) => ({ value: method, name: method }))),
+    METHODS.map((method) => ({ value: method, name: method })),
   )
   const known = METHODS.find((method) => method === picked)
   if (!known) throw new UsageError(`<method> must be one of ${METHODS.join(', ')}`)
@@ -104,20 +84,14 @@ async function checkCredentials({ ctx, out }: Session, spec: CredentialsSpec, cr
   out.hint(check.message)
 }
 
-interface ForgetOptions {
-  readonly version?: string
-  readonly yes?: boolean
-  readonly dryRun?: boolean
-}
+type ForgetOptions = Consent & Texts<'version'>
 
 async function forgetOne(
   session: Session,
-  app: App,
-  methodName: string | undefined,
+  { app, method }: { app: App; method: Method },
   options: ForgetOptions,
 ): Promise<void> {
   const { out } = session
-  const method = await pickMethod(methodName)
   const versions = (await listed(session, app)).find((each) => each.method === method)?.versions ?? []
   const version = await pickVersion(versions, options.version)
   const found = versions.find((each) => each.version === version)
@@ -137,11 +111,9 @@ async function forgetOne(
 
 async function pickVersion(versions: readonly ListedVersion[], given: string | undefined): Promise<number> {
   const picked = await requiredChoice(given, '--version', 'Which version?', () =>
-    Promise.resolve(
-      versions
-        .filter(({ forgotten }) => !forgotten)
-        .map(({ version, created_at: since }) => ({ value: String(version), name: `${version}, of ${since}` })),
-    ),
+    versions
+      .filter(({ forgotten }) => !forgotten)
+      .map(({ version, created_at: since }) => ({ value: String(version), name: `${version}, of ${since}` })),
   )
   if (!/^[1-9]\d{0,8}$/.test(picked)) throw new UsageError('--version must be a number')
   return Number(picked)
@@ -158,26 +130,18 @@ async function printMethods(session: Session, app: App): Promise<void> {
   const shown = methods.map((each) => ({ app_id: app.id, sandbox: app.isSandbox, ...each }))
   out.result(shown, () => {
     out.line(banner(app))
-    out.table({
-      head: ['method', 'enabled', 'credentials'],
-      rows: methods.map((each) => [each.method, each.enabled, each.has_credentials]),
-      none: '',
-    })
+    const rows = methods.map((each) => [each.method, each.enabled, each.has_credentials])
+    out.table({ head: ['method', 'enabled', 'credentials'], rows })
     const versions = methods.flatMap(({ method, versions: all }) => all.map((version) => ({ method, ...version })))
-    if (versions.length > 1) {
-      out.table({
-        head: ['method', 'version', 'since (UTC)', 'state', 'open sessions', 'refundable payments'],
-        rows: versions.map((each) => [
-          each.method,
-          each.version,
-          each.created_at,
-          stateOf(each),
-          each.open_sessions,
-          each.refundable_payments,
-        ]),
-        none: '',
-      })
-    }
+    const columns = listOf(versions, [
+      ['method', (each) => each.method],
+      ['version', (each) => each.version],
+      ['since (UTC)', (each) => each.created_at],
+      ['state', stateOf],
+      ['open sessions', (each) => each.open_sessions],
+      ['refundable payments', (each) => each.refundable_payments],
+    ])
+    if (versions.length > 1) out.table(columns)
   })
 }
 

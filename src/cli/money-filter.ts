@@ -1,8 +1,8 @@
-import type { Command } from 'commander'
 import { DAY_MS, addMs, parseDay, parseTimestamp } from '#shared/time.ts'
+import type { OptionLine } from './declaration.ts'
 import { UsageError } from './usage-error.ts'
 
-/** The options of `withMoneyFilter`, as typed. */
+/** The options of `moneyOptions`, as typed. */
 export interface MoneyFilterOptions {
   readonly since?: string
   readonly until?: string
@@ -19,12 +19,13 @@ export interface MoneyFilter {
   readonly provider: string | null
 }
 
-/** Declares `--since`, `--until` and `--method` on a list of money; `verb` says what its time is: `opened`. */
-export function withMoneyFilter(list: Command, verb: string): Command {
-  return list
-    .option('--since <date>', `only those ${verb} on this day or later (UTC), such as 2026-10-28 or 28/10/2026`)
-    .option('--until <date>', `only those ${verb} on this day or earlier (UTC)`)
-    .option('--method <method>', 'only those paid by this method, as method list names it')
+/** The options of a list of money; `verb` says what its time is: `opened`. */
+export function moneyOptions(verb: string): OptionLine[] {
+  return [
+    ['--since <date>', `only those ${verb} on this day or later (UTC), such as 2026-10-28 or 28/10/2026`],
+    ['--until <date>', `only those ${verb} on this day or earlier (UTC)`],
+    ['--method <method>', 'only those paid by this method, as method list names it'],
+  ]
 }
 
 export async function readMoneyFilter({ since, until, method }: MoneyFilterOptions): Promise<MoneyFilter> {

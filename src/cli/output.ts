@@ -56,7 +56,10 @@ export function openOutput(isJson: boolean): Output {
       else show()
       for (const text of notes.splice(0)) console.error(errorText(text))
     },
-    table: (options) => print(options.rows.length === 0 ? 'line' : 'block', formatTable(options)),
+    table(options) {
+      const isEmpty = options.rows.length === 0
+      if (!isEmpty || options.none !== undefined) print(isEmpty ? 'line' : 'block', formatTable(options))
+    },
     fields: (fields) => print('block', formatFields(fields)),
     block: (lines) => print('block', printableLines(lines)),
     line: (text) => print('line', printable(text)),

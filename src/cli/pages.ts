@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { Page } from '#http/page-of.ts'
 import type { Output } from './output.ts'
 import { UsageError } from './usage-error.ts'
@@ -11,15 +11,28 @@ export interface PageOptions {
   readonly cursor?: string
 }
 
+/** What a page of a list is asked for. */
+export interface PageQuery {
+  readonly limit: string
+  readonly cursor?: string
+}
+
+/** The options of a list that comes in pages. */
+export function pageOptions(most = '100'): Option[] {
+  return [
+    new Option('--limit <n>', 'how many at most').default(most),
+    new Option('--cursor <cursor>', 'continue an earlier list, which printed it'),
+  ]
+}
+
 /** Declares `--limit` and `--cursor` on a list that comes in pages. */
-export function withPages(list: Command, most = '100'): Command {
+export function withPages(list: Command, most?: string): Command {
+  for (const option of pageOptions(most)) list.addOption(option)
   return list
-    .option('--limit <n>', 'how many at most', most)
-    .option('--cursor <cursor>', 'continue an earlier list, which printed it')
 }
 
 /** The number of `--limit`. */
-export function readLimit(text: string): number {
+export function readLimit(text = ''): number {
   if (!/^[1-9]\d{0,5}$/.test(text)) throw new UsageError('--limit must be a number from 1 to 999999')
   return Number(text)
 }
@@ -29,7 +42,7 @@ export async function gatherRows<T>(
   out: Output,
   limit: number,
   from: PageOptions,
-  fetchPage: (query: { readonly limit: string; readonly cursor?: string }) => Promise<Page<T>>,
+  fetchPage: (query: PageQuery) => Promise<Page<T>>,
 ): Promise<T[]> {
   const { formatCursor } = await import('#http/page-of.ts')
   const rows: T[] = []

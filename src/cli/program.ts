@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command } from 'commander'
+import { addCommands, type Commands } from './declaration.ts'
 import { errorText } from './error-text.ts'
 import { terminalWidth } from './terminal-width.ts'
 
@@ -9,104 +10,84 @@ type Register = (program: Command) => void
 /** Headings of the list of commands. */
 type Section = 'Search' | 'Apps and plans' | 'Customers' | 'Payments' | 'Webhooks and mails' | 'Development' | 'Service'
 
-interface Group {
-  readonly section: Section
-  /** The first words of the group's commands, with their descriptions in the list of commands. */
-  readonly words: Readonly<Record<string, string>>
-  readonly load: () => Promise<Register>
-}
+/** The first words of some commands, with their descriptions in the list of commands, and the file that declares the commands. */
+type Group = readonly [
+  section: Section,
+  words: Readonly<Record<string, string>>,
+  load: () => Promise<{ readonly commands: Commands } | Register>,
+]
 
 /** In the order of the list of commands. */
 const GROUPS: readonly Group[] = [
-  {
-    section: 'Search',
-    words: {
+  [
+    'Search',
+    {
       find: 'find what a name, id, link or address refers to, with a screen about the end user: subscription, payments, mails, next step',
       open: 'the page of a checkout, a transaction, an end user or a customer; opened if there is a desktop',
     },
-    load: async () => (await import('./find-commands.ts')).registerFindCommands,
-  },
-  {
-    section: 'Apps and plans',
-    words: { app: "sellers' apps, their secrets and settings" },
-    load: async () => (await import('./app-commands.ts')).registerAppCommands,
-  },
-  {
-    section: 'Payments',
-    words: { method: "how an app's customers can pay" },
-    load: async () => (await import('./method-commands.ts')).registerMethodCommands,
-  },
-  {
-    section: 'Payments',
-    words: { notification: 'notifications of payment providers that need attention' },
-    load: async () => (await import('./notification-commands.ts')).registerNotificationCommands,
-  },
-  {
-    section: 'Payments',
-    words: {
+    () => import('./find-commands.ts'),
+  ],
+  ['Apps and plans', { app: "sellers' apps, their secrets and settings" }, () => import('./app-commands.ts')],
+  ['Payments', { method: "how an app's customers can pay" }, () => import('./method-commands.ts')],
+  [
+    'Payments',
+    { notification: 'notifications of payment providers that need attention' },
+    () => import('./notification-commands.ts'),
+  ],
+  [
+    'Payments',
+    {
       'bank-account': 'accounts that customers transfer to',
       'bank-mail': 'what banks wrote about incoming money',
     },
-    load: async () => (await import('./bank-commands.ts')).registerBankCommands,
-  },
-  {
-    section: 'Apps and plans',
-    words: { plan: 'what an app sells', price: 'the prices of a plan' },
-    load: async () => (await import('./plan-commands.ts')).registerPlanCommands,
-  },
-  {
-    section: 'Customers',
-    words: { customer: 'the people who receive reminders' },
-    load: async () => (await import('./customer-commands.ts')).registerCustomerCommands,
-  },
-  {
-    section: 'Customers',
-    words: { subscription: 'who has access, and until when' },
-    load: async () => (await import('./subscription-commands.ts')).registerSubscriptionCommands,
-  },
-  {
-    section: 'Payments',
-    words: { transaction: 'payments, and those that need review', ledger: 'the ledgers' },
-    load: async () => (await import('./transaction-commands.ts')).registerTransactionCommands,
-  },
-  {
-    section: 'Payments',
-    words: { payment: 'money that arrived, and what still needs a decision' },
-    load: async () => (await import('./payment-commands.ts')).registerPaymentCommands,
-  },
-  {
-    section: 'Payments',
-    words: { reconcile: 'look up pending payments at their providers now' },
-    load: async () => (await import('./reconcile-commands.ts')).registerReconcileCommands,
-  },
-  {
-    section: 'Webhooks and mails',
-    words: { webhook: 'events that were delivered to apps, and those that were not' },
-    load: async () => (await import('./webhook-commands.ts')).registerWebhookCommands,
-  },
-  {
-    section: 'Development',
-    words: {
+    () => import('./bank-commands.ts'),
+  ],
+  ['Apps and plans', { plan: 'what an app sells', price: 'the prices of a plan' }, () => import('./plan-commands.ts')],
+  ['Customers', { customer: 'the people who receive reminders' }, () => import('./customer-commands.ts')],
+  ['Customers', { subscription: 'who has access, and until when' }, () => import('./subscription-commands.ts')],
+  [
+    'Payments',
+    { transaction: 'payments, and those that need review', ledger: 'the ledgers' },
+    () => import('./transaction-commands.ts'),
+  ],
+  [
+    'Payments',
+    { payment: 'money that arrived, and what still needs a decision' },
+    () => import('./payment-commands.ts'),
+  ],
+  [
+    'Payments',
+    { reconcile: 'look up pending payments at their providers now' },
+    () => import('./reconcile-commands.ts'),
+  ],
+  [
+    'Webhooks and mails',
+    { webhook: 'events that were delivered to apps, and those that were not' },
+    () => import('./webhook-commands.ts'),
+  ],
+  [
+    'Development',
+    {
       listen: "follow an app's events as they happen, and forward them to a local server",
       trigger: 'cause a real event on a sandbox app, by doing what causes it for a new end user',
       request: 'sign an API call as the app, send it, and print the response',
     },
-    load: async () => (await import('./developer-commands.ts')).registerDeveloperCommands,
-  },
-  {
-    section: 'Development',
-    words: { demo: 'make a sandbox app with a year of history, for screenshots and exploring' },
-    load: async () => (await import('./demo-commands.ts')).registerDemoCommands,
-  },
-  {
-    section: 'Webhooks and mails',
-    words: {
+    () => import('./developer-commands.ts'),
+  ],
+  [
+    'Development',
+    { demo: 'make a sandbox app with a year of history, for screenshots and exploring' },
+    () => import('./demo-commands.ts'),
+  ],
+  [
+    'Webhooks and mails',
+    {
       reminders: 'renewal mails',
       mail: 'the mail server',
       realtime: 'the realtime databases of client-side apps',
       receipts: 'mails about money that was received or refunded',
     },
-    load: async () => {
+    async () => {
       const [{ registerRenewalCommands }, { registerUnconfirmedCommands }] = await Promise.all([
         import('./renewal-commands.ts'),
         import('./unconfirmed-commands.ts'),
@@ -116,56 +97,48 @@ const GROUPS: readonly Group[] = [
         registerUnconfirmedCommands(program)
       }
     },
-  },
-  {
-    section: 'Service',
-    words: {
+  ],
+  [
+    'Service',
+    {
       migrate: 'bring the database up to date; stop the daemons of an older version first',
       audit: 'who changed what, and why',
     },
-    load: async () => (await import('./operations-commands.ts')).registerOperationsCommands,
-  },
-  {
-    section: 'Service',
-    words: { key: 'the keys that secrets are encrypted with' },
-    load: async () => (await import('./key-commands.ts')).registerKeyCommands,
-  },
-  {
-    section: 'Service',
-    words: {
+    () => import('./operations-commands.ts'),
+  ],
+  ['Service', { key: 'the keys that secrets are encrypted with' }, () => import('./key-commands.ts')],
+  [
+    'Service',
+    {
       stats:
         'subscriptions by state, cash by month, deferred revenue, renewal rate, deliveries; of all live apps, or of one',
     },
-    load: async () => (await import('./stats-commands.ts')).registerStatsCommands,
-  },
-  {
-    section: 'Service',
-    words: {
+    () => import('./stats-commands.ts'),
+  ],
+  [
+    'Service',
+    {
       watch: 'a live view, redrawn in place: daemon, requests, deliveries, payments, outbox, jobs; q quits',
     },
-    load: async () => (await import('./watch-commands.ts')).registerWatchCommands,
-  },
-  {
-    section: 'Service',
-    words: { doctor: 'check the whole service; exit 1 if a check fails; each failure is shown with its fix' },
-    load: async () => (await import('./doctor-commands.ts')).registerDoctorCommands,
-  },
-  {
-    section: 'Service',
-    words: { service: 'Paygate as a service of systemd' },
-    load: async () => (await import('./systemd-commands.ts')).registerSystemdCommands,
-  },
-  {
-    section: 'Service',
-    words: {
+    () => import('./watch-commands.ts'),
+  ],
+  [
+    'Service',
+    { doctor: 'check the whole service; exit 1 if a check fails; each failure is shown with its fix' },
+    () => import('./doctor-commands.ts'),
+  ],
+  ['Service', { service: 'Paygate as a service of systemd' }, () => import('./systemd-commands.ts')],
+  [
+    'Service',
+    {
       docs: 'the reference of all commands, as Markdown',
       completion: 'print a completion script for bash, zsh or fish',
     },
-    load: async () => {
+    async () => {
       const { registerReferenceCommands } = await import('./reference-commands.ts')
       return (program) => registerReferenceCommands(program, createProgram)
     },
-  },
+  ],
 ]
 
 /**
@@ -185,14 +158,19 @@ export async function createProgram(word?: string): Promise<Command> {
     })
   // Of the program alone: commands may have an option of this name.
   if (word === '') program.version(productVersion(), '--version', 'print the version')
-  for (const { section, words, load } of GROUPS) {
+  for (const [section, words, load] of GROUPS) {
     program.commandsGroup(`${section}:`)
-    if (word === undefined || word in words) (await load())(program)
+    if (word === undefined || word in words) addGroup(program, words, await load())
     else for (const [name, description] of Object.entries(words)) program.command(name).description(description)
   }
   program.helpCommand('help [command]', 'explain a command')
   throwInsteadOfExit(program)
   return program
+}
+
+function addGroup(program: Command, words: Group[1], loaded: Awaited<ReturnType<Group[2]>>): void {
+  if ('commands' in loaded) addCommands(program, words, loaded.commands)
+  else loaded(program)
 }
 
 function productVersion(): string {

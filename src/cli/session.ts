@@ -24,10 +24,8 @@ export interface Session {
 export async function inSession(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
   const out = outputOf(command)
   refuseMissing(command)
-  const [{ loadConfig, operatorName }, { openContext }] = await Promise.all([
-    import('#config.ts'),
-    import('#open-context.ts'),
-  ])
+  const { loadConfig, operatorName } = await import('#config.ts')
+  const { openContext } = await import('#open-context.ts')
   // Log lines would mix with the command's output; errors reach the operator as messages.
   const config = { ...loadConfig(), logLevel: 'silent' as const }
   const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 4 })
@@ -66,6 +64,14 @@ export function outputOf(command: Command): Output {
 /** `[TEST]` or `[LIVE]`, with the app's name. */
 export function banner(app: App): string {
   return `${markOf(app.isSandbox)} ${printable(app.name)} (app ${app.id})`
+}
+
+/** Prints what is of an app: its fields below the app's banner. As JSON it is `answer`. */
+export function printOf(out: Output, app: App, fields: object, answer = fields): void {
+  out.result(answer, () => {
+    out.line(banner(app))
+    out.fields({ ...fields })
+  })
 }
 
 /** The banner of the app that a thing belongs to. */

@@ -1,45 +1,33 @@
-import type { Command } from 'commander'
-import type { CashMonth, Stats } from '#reports/stats.ts'
+import { lastMonths } from '#reports/last-months.ts'
+import type { Stats } from '#reports/stats.ts'
 import { counted } from '#shared/counted.ts'
 import { formatBars } from './bar-chart.ts'
-import { withExamples } from './examples.ts'
+import type { Commands } from './declaration.ts'
 import type { Output } from './output.ts'
-import { banner, inSession } from './session.ts'
+import { banner } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Months of the chart. */
-const MAX_MONTHS = 12
-
-interface StatsOptions {
-  readonly test?: boolean
-}
-
 /** `stats`: how business is going. */
-export function registerStatsCommands(program: Command): void {
-  const stats = program
-    .command('stats [app]')
-    .description(
-      'subscriptions by state, cash by month, deferred revenue, renewal rate, deliveries; of all live apps, or of one',
-    )
-    .option('--test', 'of all sandbox apps')
-    .action(async (named: string | undefined, options: StatsOptions, command: Command) => {
-      if (named !== undefined && options.test) throw new UsageError('--test is for all apps together, without <app>')
-      await inSession(command, async ({ ctx, out, app: pick }) => {
-        const [{ gatherStats }, { englishMoney }] = await Promise.all([
-          import('#reports/stats.ts'),
-          import('#shared/money.ts'),
-        ])
-        const app = named === undefined ? null : await pick(named)
-        const found = await gatherStats(ctx, { app, ...(options.test ? { isTest: true } : {}) })
-        out.result(found, () => {
-          const apps = counted(found.app_ids.length, `${found.mode === 'test' ? 'sandbox' : 'live'} app`)
-          out.line(app ? banner(app) : `${found.mode === 'test' ? '[TEST]' : '[LIVE]'} ${apps}`)
-          show(out, found, englishMoney)
-        })
+export const commands: Commands = {
+  'stats [app]': {
+    options: [['--test', 'of all sandbox apps']],
+    examples: ['stats', 'stats 1', 'stats --test --json'],
+    refuse([named], { test }: { test?: boolean }) {
+      if (named !== undefined && test) throw new UsageError('--test is for all apps together, without <app>')
+    },
+    async run({ ctx, out, app: pick }, [named], { test }: { test?: boolean }) {
+      const { gatherStats } = await import('#reports/stats.ts')
+      const { englishMoney } = await import('#shared/money.ts')
+      const app = named === undefined ? null : await pick(named)
+      const found = await gatherStats(ctx, { app, ...(test ? { isTest: true } : {}) })
+      out.result(found, () => {
+        const apps = counted(found.app_ids.length, `${found.mode === 'test' ? 'sandbox' : 'live'} app`)
+        out.line(app ? banner(app) : `${found.mode === 'test' ? '[TEST]' : '[LIVE]'} ${apps}`)
+        show(out, found, englishMoney)
       })
-    })
-  withExamples(stats, 'stats', 'stats 1', 'stats --test --json')
+    },
+  },
 }
 
 type Words = (amount: number | bigint, currency: string) => string
@@ -81,22 +69,4 @@ function showCash(out: Output, stats: Stats, currency: string, money: Words): vo
     return { label: month, value: Number(received), text }
   })
   out.block(`${currency} received by month (UTC), and from how many payments\n${formatBars(bars, terminalWidth())}`)
-}
-
-/** The months up to the newest one with money, at most a year. */
-function lastMonths(known: readonly CashMonth[]): CashMonth[] {
-  const [first, newest] = [known[0], known.at(-1)]
-  if (!first || !newest) return []
-  const byMonth = new Map(known.map((each) => [each.month, each]))
-  const [year = 0, month = 0] = newest.month.split('-').map(Number)
-  const names = Array.from({ length: MAX_MONTHS }, (_, back) => monthName(year * 12 + month - 1 - back))
-  return names
-    .filter((name) => name >= first.month)
-    .reverse()
-    .map((name) => byMonth.get(name) ?? { ...first, month: name, payments: 0, received: 0n, refunded: 0n })
-}
-
-/** `2026-03` of the number of months since the year 0. */
-function monthName(count: number): string {
-  return `${Math.floor(count / 12)}-${String((count % 12) + 1).padStart(2, '0')}`
 }

@@ -1,219 +1,159 @@
-import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import type { SubscriptionView } from '#subscriptions/present.ts'
 import { required } from './ask.ts'
 import { minuteCell, priceCell, stateCell } from './cells.ts'
-import { inChange, noteFor, withDryRun } from './change.ts'
-import { withExamples } from './examples.ts'
+import { changeWithNote, type Consent } from './change.ts'
+import { NOTE, type Commands } from './declaration.ts'
 import { oneOf } from './one-of.ts'
-import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
-import { banner, inSession, performAs, type Session } from './session.ts'
-import { registerImport } from './transfer-commands.ts'
+import { listOfApp, type OfApp } from './list.ts'
+import { readTextFile } from './read-file.ts'
+import { banner, performAs, printOf, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `subscription …`: who has access, and until when. */
-export function registerSubscriptionCommands(program: Command): void {
-  const subscription = program.command('subscription').description('who has access, and until when')
-  registerReads(subscription)
-  registerChanges(subscription)
-  registerReminders(subscription)
-  registerImport(subscription)
+export const commands: Commands = {
+  'subscription list [app]': listOfApp({
+    description: "an app's subscriptions, the soonest to end first",
+    options: [
+      ['--status <status>', 'active or expired', oneOf('active', 'expired')],
+      ['--expiring-within <duration>', 'only active ones that end within, such as 7d'],
+    ],
+    examples: [
+      'subscription list 1',
+      'subscription list 1 --expiring-within 7d',
+      'subscription list 1 --status expired --json',
+    ],
+    async page({ ctx, app, options }: OfApp<{ status?: 'active' | 'expired'; expiringWithin?: string }>, query) {
+      const { listSubscriptions } = await import('#subscriptions/list-subscriptions.ts')
+      const filter = { status: options.status ?? null, withinMs: await readWithin(options.expiringWithin) }
+      return listSubscriptions(ctx, app, filter, query)
+    },
+    async columns({ ctx, app }) {
+      const prices = await pricesOf(ctx, app)
+      return [
+        ['external_ref', (row) => row.external_ref],
+        ['plan', (row) => row.plan_ref],
+        ['price', (row) => prices.get(row.price_id)],
+        ['status', (row) => stateCell(row.status)],
+        ['ends (UTC)', (row) => minuteCell(row.current_period_end) ?? 'lifetime'],
+        ['trial', (row) => row.in_trial],
+        ['customer', (row) => row.customer_id],
+      ]
+    },
+    none: () => 'no subscriptions',
+    optional: ['price', 'trial', 'customer'],
+  }),
+  'subscription show [app] [external_ref]': {
+    description: 'one subscription',
+    examples: ['subscription show 1 user-42'],
+    async run(session, [named, ref]) {
+      const { subscriptionOf } = await import('#subscriptions/list-subscriptions.ts')
+      const app = await session.app(named)
+      await print(session, app, await subscriptionOf(session.ctx, app, await required(ref, '<external_ref>')))
+    },
+  },
+  'subscription switch-plan [app] [external_ref] [price_id]': {
+    description: 'move to another price at the next renewal; the current period stays',
+    examples: ['subscription switch-plan 1 user-42 price_7'],
+    async change(session, [named, ref, priceId]) {
+      const { switchPlan } = await import('#subscriptions/switch-plan.ts')
+      const app = await session.app(named)
+      const externalRef = await required(ref, '<external_ref>')
+      const input = { price_id: await required(priceId, '<price_id>') }
+      await print(session, app, await performAs(session, switchPlan, input, { app, externalRef }))
+    },
+  },
+  'subscription attach-customer [app] [external_ref] [customer_id]': {
+    description: 'attach the customer who receives the reminders',
+    examples: ['subscription attach-customer 1 user-42 cus_5'],
+    async change(session, [named, ref, customerId]) {
+      const { attachCustomer } = await import('#subscriptions/attach-customer.ts')
+      const app = await session.app(named)
+      const externalRef = await required(ref, '<external_ref>')
+      const input = { customer_id: await required(customerId, '<customer_id>') }
+      await print(session, app, await performAs(session, attachCustomer, input, { app, externalRef, endUser: null }))
+    },
+  },
+  'subscription end [app] [external_ref]': {
+    description: 'end a subscription now, even a lifetime one, after a refund, a dispute or a mistake',
+    options: [NOTE],
+    examples: ['subscription end 1 user-42 --note "refunded: bought by mistake"'],
+    async change(session, [named, ref], options: Consent) {
+      const { endSubscription } = await import('#subscriptions/end-subscription.ts')
+      const app = await session.app(named)
+      const externalRef = await required(ref, '<external_ref>')
+      const ended = await changeWithNote(session, options, null, (target, note) =>
+        performAs(target, endSubscription, { note }, { app, externalRef }),
+      )
+      await print(session, app, ended)
+    },
+  },
+  'subscription reminders [app] [external_ref] [on_or_off]': {
+    description: 'stop the reminders of a subscription, or resume them after an opt-out',
+    examples: ['subscription reminders 1 user-42 off'],
+    async change(session, [named, ref, onOrOff]) {
+      const { out } = session
+      const { setReminders } = await import('#renewals/opt-out.ts')
+      const app = await session.app(named)
+      const externalRef = await required(ref, '<external_ref>')
+      const state = await required(onOrOff, '<on_or_off>')
+      if (state !== 'on' && state !== 'off') throw new UsageError('<on_or_off> must be on or off')
+      const changed = await performAs(session, setReminders, { reminders: state }, { app, externalRef })
+      out.result({ external_ref: externalRef, reminders: state, changed }, () => {
+        out.line(`reminders of ${externalRef} are ${state}${changed ? '' : ', as they were'}`)
+      })
+    },
+  },
+  'subscription import [app] [file]': {
+    description: 'import subscriptions sold elsewhere, from CSV; end users who already have one are skipped',
+    options: [['--dry-run', 'only show what each line would do']],
+    examples: ['subscription import 1 ./subscriptions.csv --dry-run', 'subscription import 1 ./subscriptions.csv'],
+    async run({ ctx, out, caller, app: pick }, [named, file], { dryRun = false }: { dryRun?: boolean }) {
+      const { importSubscriptions } = await import('#subscriptions/import-subscriptions.ts')
+      const app = await pick(named)
+      const csv = readTextFile(await required(file, '<file>'))
+      const onLine = (done: number, of: number) => {
+        if (done % 100 === 0) out.progress(`${done} of ${of} lines`)
+      }
+      const report = await importSubscriptions(ctx, caller, app, csv, { dryRun, onLine })
+      out.result(report, () => {
+        out.line(banner(app))
+        const rows = report.lines.map((line) => [line.line, line.external_ref, line.result, line.reason])
+        out.table({ head: ['line', 'external_ref', 'result', 'reason'], rows, none: 'the file has no lines' })
+      })
+      if (report.refused > 0) process.exitCode = 1
+    },
+  },
 }
 
 /** A hundred years: a date that far ahead still fits the database. */
 const MAX_WITHIN_MS = 36_500 * 86_400_000
 
-interface ListOptions extends PageOptions {
-  readonly limit: string
-  readonly status?: 'active' | 'expired'
-  readonly expiringWithin?: string
-}
-
-function registerReads(subscription: Command): void {
-  const list = subscription
-    .command('list [app]')
-    .description("an app's subscriptions, the soonest to end first")
-    .option('--status <status>', 'active or expired', oneOf('active', 'expired'))
-    .option('--expiring-within <duration>', 'only active ones that end within, such as 7d')
-    .action(async (named: string | undefined, options: ListOptions, command: Command) => {
-      const limit = readLimit(options.limit)
-      await inSession(command, async ({ ctx, out, app: pick }) => {
-        const [{ listSubscriptions }, { parseDuration }] = await Promise.all([
-          import('#subscriptions/list-subscriptions.ts'),
-          import('#shared/time.ts'),
-        ])
-        const app = await pick(named)
-        const withinMs = options.expiringWithin === undefined ? null : parseDuration(options.expiringWithin)
-        if (options.expiringWithin !== undefined && (withinMs === null || withinMs > MAX_WITHIN_MS))
-          throw new UsageError('--expiring-within must be such as 36h or 7d, and at most 36500d')
-        const filter = { status: options.status ?? null, withinMs }
-        const rows = await gatherRows(out, limit, options, (page) => listSubscriptions(ctx, app, filter, page))
-        const found = rows.map((row) => ({ app_id: app.id, sandbox: app.isSandbox, ...row }))
-        const prices = await pricesOf(ctx, app)
-        out.result(found, () => {
-          out.line(banner(app))
-          const cells = found.map((row) => [
-            row.external_ref,
-            row.plan_ref,
-            prices.get(row.price_id),
-            stateCell(row.status),
-            minuteCell(row.current_period_end) ?? 'lifetime',
-            row.in_trial,
-            row.customer_id,
-          ])
-          out.table({
-            head: ['external_ref', 'plan', 'price', 'status', 'ends (UTC)', 'trial', 'customer'],
-            rows: cells,
-            none: 'no subscriptions',
-            optional: ['price', 'trial', 'customer'],
-          })
-        })
-      })
-    })
-  withPages(list)
-  withExamples(
-    list,
-    'subscription list 1',
-    'subscription list 1 --expiring-within 7d',
-    'subscription list 1 --status expired --json',
-  )
-  const show = subscription
-    .command('show [app] [external_ref]')
-    .description('one subscription')
-    .action(async (named: string | undefined, ref: string | undefined, _options: object, command: Command) => {
-      await inSession(command, async (session) => {
-        const { subscriptionOf } = await import('#subscriptions/list-subscriptions.ts')
-        const app = await session.app(named)
-        await print(session, app, await subscriptionOf(session.ctx, app, await required(ref, '<external_ref>')))
-      })
-    })
-  withExamples(show, 'subscription show 1 user-42')
+async function readWithin(text: string | undefined): Promise<number | null> {
+  if (text === undefined) return null
+  const { parseDuration } = await import('#shared/time.ts')
+  const withinMs = parseDuration(text)
+  if (withinMs === null || withinMs > MAX_WITHIN_MS)
+    throw new UsageError('--expiring-within must be such as 36h or 7d, and at most 36500d')
+  return withinMs
 }
 
 /** The prices of an app's plans, as lists show them, by their public ids. */
 async function pricesOf(ctx: Context, app: App): Promise<Map<string, string>> {
-  const [{ listPlansOf }, { presentPlan }] = await Promise.all([
-    import('#plans/list-plans.ts'),
-    import('#plans/present.ts'),
-  ])
+  const { listPlansOf } = await import('#plans/list-plans.ts')
+  const { presentPlan } = await import('#plans/present.ts')
   const plans = await listPlansOf(ctx, app.id, {})
   return new Map(
     plans.flatMap((plan) => presentPlan(plan, { all: true }).prices.map(({ id, ...price }) => [id, priceCell(price)])),
   )
 }
 
-function registerChanges(subscription: Command): void {
-  const change = subscription
-    .command('switch-plan [app] [external_ref] [price_id]')
-    .description('move to another price at the next renewal; the current period stays')
-    .action(
-      async (
-        named: string | undefined,
-        ref: string | undefined,
-        priceId: string | undefined,
-        _options: object,
-        command: Command,
-      ) => {
-        await inChange(command, async (session) => {
-          const { switchPlan } = await import('#subscriptions/switch-plan.ts')
-          const app = await session.app(named)
-          const externalRef = await required(ref, '<external_ref>')
-          const input = { price_id: await required(priceId, '<price_id>') }
-          await print(session, app, await performAs(session, switchPlan, input, { app, externalRef }))
-        })
-      },
-    )
-  withDryRun(change)
-  withExamples(change, 'subscription switch-plan 1 user-42 price_7')
-  const attach = subscription
-    .command('attach-customer [app] [external_ref] [customer_id]')
-    .description('attach the customer who receives the reminders')
-    .action(
-      async (
-        named: string | undefined,
-        ref: string | undefined,
-        customerId: string | undefined,
-        _options: object,
-        command: Command,
-      ) => {
-        await inChange(command, async (session) => {
-          const { attachCustomer } = await import('#subscriptions/attach-customer.ts')
-          const app = await session.app(named)
-          const externalRef = await required(ref, '<external_ref>')
-          const input = { customer_id: await required(customerId, '<customer_id>') }
-          await print(
-            session,
-            app,
-            await performAs(session, attachCustomer, input, { app, externalRef, endUser: null }),
-          )
-        })
-      },
-    )
-  withDryRun(attach)
-  withExamples(attach, 'subscription attach-customer 1 user-42 cus_5')
-  const end = subscription
-    .command('end [app] [external_ref]')
-    .description('end a subscription now, even a lifetime one, after a refund, a dispute or a mistake')
-    .option('--note <text>', 'why; kept in the audit log')
-    .action(
-      async (named: string | undefined, ref: string | undefined, options: { note?: string }, command: Command) => {
-        await inChange(command, async (session) => {
-          const { endSubscription } = await import('#subscriptions/end-subscription.ts')
-          const app = await session.app(named)
-          const externalRef = await required(ref, '<external_ref>')
-          const change = (target: Session, note: string) =>
-            performAs(target, endSubscription, { note }, { app, externalRef })
-          await print(session, app, await change(session, await noteFor(session, options.note, change)))
-        })
-      },
-    )
-  withDryRun(end)
-  withExamples(end, 'subscription end 1 user-42 --note "refunded: bought by mistake"')
-}
-
-function registerReminders(subscription: Command): void {
-  const reminders = subscription
-    .command('reminders [app] [external_ref] [on_or_off]')
-    .description('stop the reminders of a subscription, or resume them after an opt-out')
-    .action(
-      async (
-        named: string | undefined,
-        ref: string | undefined,
-        onOrOff: string | undefined,
-        _options: object,
-        command: Command,
-      ) => {
-        await inChange(command, async (session) => {
-          const { out, app: pick } = session
-          const { setReminders } = await import('#renewals/opt-out.ts')
-          const app = await pick(named)
-          const externalRef = await required(ref, '<external_ref>')
-          const state = await required(onOrOff, '<on_or_off>')
-          if (state !== 'on' && state !== 'off') throw new UsageError('<on_or_off> must be on or off')
-          const changed = await performAs(session, setReminders, { reminders: state }, { app, externalRef })
-          out.result({ external_ref: externalRef, reminders: state, changed }, () => {
-            out.line(`reminders of ${externalRef} are ${state}${changed ? '' : ', as they were'}`)
-          })
-        })
-      },
-    )
-  withDryRun(reminders)
-  withExamples(reminders, 'subscription reminders 1 user-42 off')
-}
-
 async function print({ ctx, out }: Session, app: App, view: SubscriptionView): Promise<void> {
-  const [{ presentSubscription }, { appNow }] = await Promise.all([
-    import('#subscriptions/present.ts'),
-    import('#apps/app-time.ts'),
-  ])
-  const shown = {
-    external_ref: view.subscription.externalRef,
-    ...presentSubscription(view, appNow(app, ctx.clock.now())),
-  }
-  out.result(shown, () => {
-    out.line(banner(app))
-    const end = shown.current_period_end ?? 'lifetime'
-    out.fields({ ...shown, status: stateCell(shown.status), current_period_end: end })
-  })
+  const { presentSubscription } = await import('#subscriptions/present.ts')
+  const { appNow } = await import('#apps/app-time.ts')
+  const external_ref = view.subscription.externalRef
+  const shown = { external_ref, ...presentSubscription(view, appNow(app, ctx.clock.now())) }
+  const end = shown.current_period_end ?? 'lifetime'
+  printOf(out, app, { ...shown, status: stateCell(shown.status), current_period_end: end }, shown)
 }

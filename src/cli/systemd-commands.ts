@@ -1,9 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Command } from 'commander'
-import { withExamples } from './examples.ts'
+import type { Commands, Flags } from './declaration.ts'
 import type { Output } from './output.ts'
-import { outputOf } from './session.ts'
 import {
   CLI_FILE,
   CREDENTIALS_FOLDER,
@@ -16,26 +14,20 @@ import {
 } from './systemd-unit.ts'
 import { UsageError } from './usage-error.ts'
 
-interface InstallOptions {
-  readonly dryRun?: boolean
-  readonly print?: boolean
-  readonly prefix: string
-}
+type InstallOptions = Flags<'dryRun' | 'print'> & { readonly prefix: string }
 
 /** `service …`: Paygate as a service of systemd. */
-export function registerSystemdCommands(program: Command): void {
-  const install = program
-    .command('service')
-    .description('Paygate as a service of systemd')
-    .command('install')
-    .description(
+export const commands: Commands = {
+  'service install': {
+    description:
       'write the unit, the settings to fill in, an encryption key, a token for metrics and a billing-cli for root; keeps what is there',
-    )
-    .option('--dry-run', 'only say what would be written')
-    .option('--print', 'print the unit and write nothing')
-    .option('--prefix <folder>', 'write below this folder instead of /', '')
-    .action(async (options: InstallOptions, command: Command) => {
-      const out = outputOf(command)
+    options: [
+      ['--dry-run', 'only say what would be written'],
+      ['--print', 'print the unit and write nothing'],
+      ['--prefix <folder>', 'write below this folder instead of /', ''],
+    ],
+    examples: ['service install --dry-run', 'service install', 'service install --print'],
+    async print(out, _args, options: InstallOptions) {
       const paths = { root: join(import.meta.dirname, '..', '..'), prefix: options.prefix }
       if (options.print) {
         const unit = renderUnit(paths)
@@ -47,8 +39,8 @@ export function registerSystemdCommands(program: Command): void {
       if (!options.dryRun) for (const file of files) if (file.action !== 'kept') write(paths, file)
       const written = files.map(({ path, action }) => ({ path, action }))
       out.result({ dry_run: options.dryRun === true, files: written }, () => show(out, options, written))
-    })
-  withExamples(install, 'service install --dry-run', 'service install', 'service install --print')
+    },
+  },
 }
 
 type Action = 'written' | 'kept'
@@ -105,7 +97,7 @@ function refuseHidden({ root }: InstallPaths): void {
 
 function show(out: Output, { dryRun }: InstallOptions, files: readonly { path: string; action: Action }[]): void {
   const words = { written: dryRun ? 'would be written' : 'written', kept: 'is there, and kept' }
-  out.table({ head: ['file', ''], rows: files.map(({ path, action }) => [path, words[action]]), none: '' })
+  out.table({ head: ['file', ''], rows: files.map(({ path, action }) => [path, words[action]]) })
   out.line('Then, as root:')
   out.line(`1. fill in ${ENVIRONMENT_FILE}`)
   out.line('2. write mysql://user:password@host:3306/paygate into')

@@ -9,8 +9,8 @@ import { unbreakable, unbreakableCodes, wrap } from './wrap.ts'
 export interface TableOptions {
   readonly head: readonly string[]
   readonly rows: readonly (readonly unknown[])[]
-  /** What to say instead of an empty table. */
-  readonly none: string
+  /** What to say instead of an empty table; nothing if it is left out. */
+  readonly none?: string
   /** Columns that a narrow terminal may leave out, the first first; a line below the table says so. */
   readonly optional?: readonly string[]
   /** Columns of our own codes, such as `bank_transfer`, which a narrow terminal may break after `_`, `.` and `-`. */
@@ -58,7 +58,7 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?$/
  * The head is bold and states have their colours on a terminal that wants colours.
  */
 export function formatTable(options: TableOptions, width = terminalWidth()): string {
-  const { head, rows, none, optional = [], codes = [], right = [] } = options
+  const { head, rows, none = '', optional = [], codes = [], right = [] } = options
   if (rows.length === 0) return printableLines(none)
   const cells = rows.map((row) => row.map(cellOf))
   for (const breakable of [[], codes]) {

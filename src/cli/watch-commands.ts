@@ -1,10 +1,9 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Command } from 'commander'
 import { isTerminal } from './ask.ts'
-import { withExamples } from './examples.ts'
+import type { Commands } from './declaration.ts'
 import { explainError } from './explain-error.ts'
-import { inSession, withSandbox } from './session.ts'
+import { withSandbox } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { UsageError } from './usage-error.ts'
 import { drawFailure, drawWatch, type ShownReading } from './watch-screen.ts'
@@ -22,29 +21,28 @@ const TO_END_OF_LINE = '\u001b[K'
 const TO_END_OF_SCREEN = '\u001b[J'
 
 /** `watch`: a live view of the service. */
-export function registerWatchCommands(program: Command): void {
-  const watch = program
-    .command('watch')
-    .description('a live view, redrawn in place: daemon, requests, deliveries, payments, outbox, jobs; q quits')
-    .option('--once', 'one reading, after a second in which requests are counted')
-    .action(async (options: { once?: boolean }, command: Command) => {
-      if (!options.once && (!isTerminal() || !process.stdout.isTTY))
+export const commands: Commands = {
+  watch: {
+    options: [['--once', 'one reading, after a second in which requests are counted']],
+    examples: ['watch', 'watch --once --json'],
+    refuse(_args, { once: isOnce }: { once?: boolean }) {
+      if (!isOnce && (!isTerminal() || !process.stdout.isTTY))
         throw new UsageError('watch needs a terminal; elsewhere use watch --once --json')
-      await inSession(command, async ({ ctx, out }) => {
-        const { openWatch } = await import('#support/read-watch.ts')
-        const readService = openWatch(ctx)
-        const read = async (): Promise<ShownReading> => {
-          const reading = await readService()
-          return { ...reading, payments: await withSandbox(ctx, reading.payments) }
-        }
-        if (!options.once) return watchUntilQuit(read)
-        await read()
-        await delay(RATE_MS)
-        const reading = await read()
-        out.result(reading, () => out.drawn(drawWatch(reading, sizeOf(Infinity)).join('\n')))
-      })
-    })
-  withExamples(watch, 'watch', 'watch --once --json')
+    },
+    async run({ ctx, out }, _args, { once: isOnce }: { once?: boolean }) {
+      const { openWatch } = await import('#support/read-watch.ts')
+      const readService = openWatch(ctx)
+      const read = async (): Promise<ShownReading> => {
+        const reading = await readService()
+        return { ...reading, payments: await withSandbox(ctx, reading.payments) }
+      }
+      if (!isOnce) return watchUntilQuit(read)
+      await read()
+      await delay(RATE_MS)
+      const reading = await read()
+      out.result(reading, () => out.drawn(drawWatch(reading, sizeOf(Infinity)).join('\n')))
+    },
+  },
 }
 
 function sizeOf(rows: number): { columns: number; rows: number } {

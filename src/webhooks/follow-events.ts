@@ -5,7 +5,7 @@ import { databaseNow } from '#db/database-now.ts'
 import { openGuardedClient } from '#http/outbound.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
-import { addMs, MINUTE_MS, unixSeconds, type RealTime } from '#shared/time.ts'
+import { addMs, formatTimestamp, MINUTE_MS, unixSeconds, type RealTime } from '#shared/time.ts'
 import { envelopeOf } from './envelope.ts'
 import { EVENTS } from './events.ts'
 import { signingKeys, webhookHeaders } from './signature.ts'
@@ -53,6 +53,17 @@ export async function* followEvents(
   }
 }
 
+/** What is shown of an event that is followed: its envelope, and how it was answered where it was forwarded. */
+export function followedView(event: Event, forwarded: Forwarded | null) {
+  return {
+    id: formatId('evt', event.id),
+    event_type: event.eventType,
+    at: formatTimestamp(event.writtenAt),
+    ...(JSON.parse(envelopeOf(event).toString('utf8')) as object),
+    forwarded,
+  }
+}
+
 /** A local server's answer to an event. `error` is null if it acknowledged. */
 export interface Forwarded {
   readonly http_status: number | null
@@ -97,9 +108,4 @@ export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
     },
     close: () => client.close(),
   }
-}
-
-/** `evt_12`. */
-export function eventIdOf({ id }: Event): string {
-  return formatId('evt', id)
 }

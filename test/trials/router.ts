@@ -18,7 +18,7 @@ import { testContext } from '../support/context.ts'
 import { MYSQL } from '../support/database-server.ts'
 import { openTestDb, type TestDb } from '../support/database.ts'
 import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
-import { inTurns } from '../support/in-turns.ts'
+import { mapConcurrently } from '../support/map-concurrently.ts'
 import { Receiver } from '../support/receiver.ts'
 import { freePort } from '../support/shell.ts'
 
@@ -164,7 +164,7 @@ async function storeCommands(db: TestDb, transactions: number, callers: number):
   await db.query('CREATE TABLE said (id BIGINT PRIMARY KEY, value VARBINARY(200) NOT NULL)')
   const ctx = { ...testContext(), db }
   const numbers = Array.from({ length: transactions }, (_, number) => number)
-  await inTurns(
+  await mapConcurrently(
     numbers,
     (number) =>
       inTransaction(ctx, async (tx) => {
@@ -194,7 +194,7 @@ async function sell(db: TestDb, receiver: Receiver, payments: number, callers: n
     receiver.secret = app.webhookSecret
     const price = priceId(await aPlan(ctx, app))
     const refs = Array.from({ length: payments }, (_, number) => `user-${number}`)
-    await inTurns(
+    await mapConcurrently(
       refs,
       async (ref) => {
         const token = tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price }))

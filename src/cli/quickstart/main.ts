@@ -3,8 +3,8 @@ import { sandboxProvider } from '#providers/providers.ts'
 import { messageOf } from '#shared/errors.ts'
 import { openOutput, printError } from '#cli/output.ts'
 import { runCli, startDaemon, stopDaemon, type Daemon } from './programs.ts'
-import { startReceiver } from './receiver.ts'
-import { callApi, type Keys, payOnHostedPage } from './seller.ts'
+import { startReceiver } from '#demo/receiver.ts'
+import { callApi, type Keys, payOnHostedPage } from '#demo/seller.ts'
 
 const WEBHOOK_DEADLINE_MS = 15_000
 const out = openOutput(false)
@@ -62,17 +62,8 @@ async function tour(daemon: Daemon): Promise<SandboxApp> {
   const receiver = await startReceiver()
   try {
     say('2', 'an operator registers a sandbox app and enables the test method')
-    const app = await runCli(
-      'app',
-      'create',
-      '--name',
-      'Quickstart',
-      '--auth',
-      'hmac',
-      '--sandbox',
-      '--webhook-url',
-      receiver.url,
-    )
+    const create = 'app create --name Quickstart --auth hmac --sandbox --webhook-url'
+    const app = await runCli(...create.split(' '), receiver.url)
     const appId = String(app['app_id'])
     const { webhook_secret } = await runCli('app', 'rotate-webhook-secret', appId)
     receiver.setSecret(String(webhook_secret))

@@ -1,0 +1,87 @@
+import { Option, type Command } from 'commander'
+import { changeIn, withDryRun } from './change.ts'
+import { withExamples } from './examples.ts'
+import type { Output } from './output.ts'
+import { inSession, outputOf, type Session } from './session.ts'
+
+/** The arguments as typed, in the order of their names; on a terminal a command asks for those that are missing. */
+export type Arguments = readonly (string | undefined)[]
+
+/** What `.option` of a command takes: flags, description, and where needed a default, or a parser and a default. */
+export type OptionLine = readonly [
+  flags: string,
+  description: string,
+  parseOrInitial?: string | ((given: string, earlier: never) => unknown),
+  initial?: unknown,
+]
+
+/** Options of several commands. */
+export const YES: OptionLine = ['--yes', 'do not ask']
+export const NOTE: OptionLine = ['--note <text>', 'why; kept in the audit log']
+
+/** Options as typed: those with a text, such as `--name <name>`, and those without, such as `--sandbox`. */
+export type Texts<Name extends string> = Readonly<Partial<Record<Name, string>>>
+export type Flags<Name extends string> = Readonly<Partial<Record<Name, boolean>>>
+
+/** A command: its texts, and one of `run`, `change` and `print`. Each names the type of the options that it reads. */
+export interface Declaration {
+  /** Left out where the list of commands has it, for a command of one word. */
+  readonly description?: string
+  readonly options?: readonly (OptionLine | Option)[]
+  readonly examples: readonly string[]
+  /** Throws for wrong usage that shows before the database is opened. */
+  refuse?(args: Arguments, options: object): void
+  /** Works on the database. */
+  run?(session: Session, args: Arguments, options: object): Promise<void>
+  /** Changes something, which `--dry-run` rolls back and shows. */
+  change?(session: Session, args: Arguments, options: object): Promise<void>
+  /** Works without the database. */
+  print?(out: Output, args: Arguments, options: object): Promise<void>
+}
+
+/** Commands by their words, followed by the names of their arguments: `plan show [app] [plan_id]`. */
+export type Commands = Readonly<Record<string, Declaration>>
+
+/** Declares commands that begin with `words`, which have the descriptions of the groups and of commands of one word. */
+export function addCommands(program: Command, words: Readonly<Record<string, string>>, commands: Commands): void {
+  for (const [name, description] of Object.entries(words)) program.command(name).description(description)
+  for (const [line, declared] of Object.entries(commands)) addCommand(placeOf(program, line), declared)
+}
+
+/** The command of a line such as `app create` or `find [text]`; the one of its first word is there. */
+function placeOf(program: Command, line: string): Command {
+  const [first = '', ...rest] = line.split(' ')
+  const top = program.commands.find((each) => each.name() === first)
+  if (!top) throw new Error(`the list of commands has no ${first}`)
+  if (/^[a-z]/.test(rest[0] ?? '')) return top.command(rest.join(' '))
+  for (const argument of rest) top.argument(argument)
+  return top
+}
+
+function addCommand(command: Command, declared: Declaration): void {
+  if (declared.description !== undefined) command.description(declared.description)
+  for (const option of declared.options ?? []) command.addOption(optionOf(option))
+  if (declared.change) withDryRun(command)
+  withExamples(command, ...declared.examples)
+  command.action(() => perform(command, declared))
+}
+
+function optionOf(option: OptionLine | Option): Option {
+  if (option instanceof Option) return option
+  const [flags, description, parseOrInitial, initial] = option
+  const isParser = typeof parseOrInitial === 'function'
+  const made = new Option(flags, description).default(isParser ? initial : parseOrInitial)
+  return isParser ? made.argParser(parseOrInitial as never) : made
+}
+
+async function perform(command: Command, declared: Declaration): Promise<void> {
+  const args = command.processedArgs as Arguments
+  const options = command.opts()
+  declared.refuse?.(args, options)
+  if (declared.print) await declared.print(outputOf(command), args, options)
+  else
+    await inSession(command, async (session) => {
+      await declared.run?.(session, args, options)
+      if (declared.change) await changeIn(session, options, async (target) => declared.change?.(target, args, options))
+    })
+}
