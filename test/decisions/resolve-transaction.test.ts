@@ -39,7 +39,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     const plan = await scenario.plan('pro', MONTHLY)
     const { transaction_id } = await scenario.checkout({ price_id: plan.prices[0] })
     await arrives(transaction_id, 95_000)
-    return transaction_id as number
+    return transaction_id
   }
 
   it('the preview of complete shows its effects, also where the payment cannot be applied', async () => {
