@@ -54,7 +54,6 @@ export default tseslint.config(
       'test/cli/{demo,developer,find,lists,payments,selling,service}.test.ts',
       'test/cli/run-cli.ts',
       'test/upgrade/{world,year}.ts',
-      'test/transactions/confirm-payment.test.ts',
     ],
     rules: { '@typescript-eslint/no-explicit-any': 'off' },
   },

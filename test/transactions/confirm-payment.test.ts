@@ -7,12 +7,12 @@ import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { confirmPayment, type ConfirmedPayment } from '#transactions/confirm-payment.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { LIFETIME, MONTHLY } from '../support/factories.ts'
-import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
+import { startScenario, newEventTypes, type Scenario, type PayableCheckout } from '../support/scenario.ts'
 import { asRealTime } from '#shared/time.ts'
 
 describe('money that arrives (contract 4)', () => {
   let scenario: Scenario
-  let checkout: any
+  let checkout: PayableCheckout
   let references = 0
   beforeEach(async () => {
     scenario = await startScenario()
