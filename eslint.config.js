@@ -39,13 +39,22 @@ export default tseslint.config(
     rules: {
       '@typescript-eslint/no-non-null-assertion': 'off',
       '@typescript-eslint/no-unnecessary-condition': 'off',
-      // Tests look into answers of any shape; a wrong look fails the test.
-      '@typescript-eslint/no-explicit-any': 'off',
+      // Tests read answers of any shape; reading a wrong field fails the test.
       '@typescript-eslint/no-unsafe-argument': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off',
       '@typescript-eslint/no-unsafe-call': 'off',
       '@typescript-eslint/no-unsafe-member-access': 'off',
       '@typescript-eslint/no-unsafe-return': 'off',
     },
+  },
+  {
+    // Bodies over HTTP, stand-ins of providers, and what billing-cli prints as JSON: no file joins this list.
+    files: [
+      'test/support/{api,client-scenario,database,payos-peer,receiver,stripe-peer}.ts',
+      'test/cli/{demo,developer,find,lists,payments,selling,service}.test.ts',
+      'test/cli/run-cli.ts',
+      'test/upgrade/{world,year}.ts',
+    ],
+    rules: { '@typescript-eslint/no-explicit-any': 'off' },
   },
 )

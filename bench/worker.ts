@@ -48,10 +48,10 @@ export function startWorker<Order, Answer>(
 }
 
 /** The other end, in the process that was started. */
-export function answerOrders<Answer>(work: (order: any) => Promise<Answer> | Answer): void {
+export function answerOrders<Answer>(work: (order: never) => Promise<Answer> | Answer): void {
   const reply = (message: Reply<Answer>): void => void process.send?.(message)
   process.on('message', (order) => {
-    void (async () => work(order))().then(
+    void (async () => work(order as never))().then(
       (answer) => reply({ answer }),
       (error: unknown) => reply({ error: messageOf(error) }),
     )

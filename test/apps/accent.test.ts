@@ -2,8 +2,8 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { accentStyle, contrast, unreadable } from '#apps/accent.ts'
 
-const rgb = (hex: string) =>
-  [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)) as unknown as Parameters<typeof contrast>[0]
+type Rgb = Parameters<typeof contrast>[0]
+const rgb = (hex: string) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb
 const shades = (style: string) =>
   [...style.matchAll(/(--[\w-]+):(#[0-9a-f]{6})/g)].map(([, name, hex]) => [name!, hex!] as const)
 
@@ -32,7 +32,7 @@ describe('an accent colour', () => {
         [found.slice(0, 4), '#f3f4f7'],
         [found.slice(4), '#1d222b'],
       ] as const) {
-        const [accent, strong, soft, on] = half.map(([, value]) => rgb(value)) as [any, any, any, any]
+        const [accent, strong, soft, on] = half.map(([, value]) => rgb(value)) as [Rgb, Rgb, Rgb, Rgb]
         expect(contrast(accent, rgb(ground)), `${hex} on ${ground}`).to.be.at.least(4.5)
         expect(contrast(on, accent), `${hex}, its text`).to.be.at.least(4.5)
         expect(contrast(on, strong), `${hex}, its text while pointed at`).to.be.at.least(4.5)

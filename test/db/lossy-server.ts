@@ -2,6 +2,8 @@ import { once } from 'node:events'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openDatabase, type OpenDatabase } from '#db/connect.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
 
 /**
  * What happens to a statement on its way: it passes; it is lost; its answer is lost; the connection hangs; it is refused, as by a cluster
@@ -148,4 +150,27 @@ function firstPacket(bytes: Buffer): Buffer | null {
   if (bytes.length < 4) return null
   const length = 4 + bytes.readUIntLE(0, 3)
   return bytes.length < length ? null : bytes.subarray(0, length)
+}
+
+/** A database over a connection that breaks on demand. */
+export interface LossyDatabase {
+  readonly line: LossyServer
+  readonly db: OpenDatabase['db']
+  close(): Promise<void>
+}
+
+/** The test database behind a lossy server. Its statements may take 0.4 s. */
+export async function openLossyDatabase(): Promise<LossyDatabase> {
+  const { socketPath, name } = testDatabase()
+  const line = await lossyServer(socketPath)
+  const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
+  const { db, close } = await openDatabase(config, { poolSize: 2, statementSeconds: 0.4 })
+  return {
+    line,
+    db,
+    async close() {
+      await close()
+      await line.close()
+    },
+  }
 }

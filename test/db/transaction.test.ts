@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import sinon from 'sinon'
 import type { Context } from '#context.ts'
-import { openDatabase, type OpenDatabase } from '#db/connect.ts'
+import { openDatabase } from '#db/connect.ts'
 import { bigint, int } from '#db/columns.ts'
 import { queriesOver, type Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
@@ -10,10 +10,10 @@ import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { insertedNew, isDatabaseBusy, isDuplicate } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
 import { contextOn } from '../support/context.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 import { sequence } from '../support/sequence.ts'
 import { until } from '../support/until.ts'
-import { lossyServer, type Fate, type LossyServer } from './lossy-server.ts'
+import { openLossyDatabase, type Fate, type LossyDatabase, type LossyServer } from './lossy-server.ts'
 
 const APP = 1
 const ANSWER = shape({ answer: int() })
@@ -293,19 +293,16 @@ describe('a transaction', () => {
 
   describe('over a connection that breaks', () => {
     let line: LossyServer
-    let lossy: OpenDatabase
+    let lossy: LossyDatabase
 
     beforeEach(async () => {
-      const { socketPath, name } = testDatabase()
-      line = await lossyServer(socketPath)
-      const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
-      lossy = await openDatabase(config, { poolSize: 2, statementSeconds: 0.4 })
+      lossy = await openLossyDatabase()
+      line = lossy.line
       ctx = contextOn(lossy.db, () => (retries += 1))
     })
 
     afterEach(async () => {
       await lossy.close()
-      await line.close()
     })
 
     for (const [fate, first] of [

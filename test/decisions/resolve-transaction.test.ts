@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
 import { previewResolution, resolveTransaction, type ResolveInput } from '#decisions/resolve-transaction.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
-import { verifyLedger } from '#transactions/ledger.ts'
+import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
@@ -15,11 +15,7 @@ describe('resolving flagged transactions', () => {
   beforeEach(async () => {
     scenario = await startScenario()
   })
-  afterEach(async () => {
-    const report = await verifyLedger(scenario.service.ctx, null)
-    await scenario.service.stop()
-    expect(report.faults, 'the ledger').to.deep.equal([])
-  })
+  afterEach(() => stopWithCleanLedger(scenario.service))
 
   const arrives = (transactionId: number, amount: number) =>
     confirmPayment(scenario.service.ctx, {
@@ -43,7 +39,7 @@ describe('resolving flagged transactions', () => {
     const plan = await scenario.plan('pro', MONTHLY)
     const { transaction_id } = await scenario.checkout({ price_id: plan.prices[0] })
     await arrives(transaction_id, 95_000)
-    return transaction_id as number
+    return transaction_id
   }
 
   it('the preview of complete shows its effects, also where the payment cannot be applied', async () => {

@@ -2,16 +2,15 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createConnection } from 'mysql2/promise'
 import { API_ROUTES } from '#daemon/app.ts'
-import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { answerOnce } from '#http/idempotency.ts'
 import { insertIdempotencyKey } from '#http/store.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
-import { lossyServer, type Fate, type LossyServer } from '../db/lossy-server.ts'
+import { openLossyDatabase, type Fate, type LossyDatabase, type LossyServer } from '../db/lossy-server.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
-import { query, testDatabase, urlOf } from '../support/database.ts'
+import { query, testDatabase } from '../support/database.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, type TestApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
@@ -307,13 +306,11 @@ describe('repeated requests', () => {
 
   describe('Idempotency-Key over a database connection that breaks', () => {
     let line: LossyServer
-    let lossy: OpenDatabase
+    let lossy: LossyDatabase
 
     beforeEach(async () => {
-      const { socketPath, name } = testDatabase()
-      line = await lossyServer(socketPath)
-      const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
-      lossy = await openDatabase(config, { poolSize: 2, statementSeconds: 0.4 })
+      lossy = await openLossyDatabase()
+      line = lossy.line
       // The service reads its context for each request.
       Object.assign(service.ctx, { db: lossy.db })
     })
@@ -321,7 +318,6 @@ describe('repeated requests', () => {
     afterEach(async () => {
       Object.assign(service.ctx, { db: testDatabase().db })
       await lossy.close()
-      await line.close()
     })
 
     for (const fate of ['lost', 'answer lost'] as const) {

@@ -24,7 +24,11 @@ describe('refunds of card payments', () => {
     await shop.notify(shop.event(opened.session))
     return opened
   }
-  const failure = async (work: Promise<unknown>): Promise<any> => work.then(() => null).catch((error: unknown) => error)
+  const failure = async (work: Promise<unknown>): Promise<Error & { code?: string }> =>
+    work.then(
+      () => expect.fail('it did not fail'),
+      (error: unknown) => error as Error,
+    )
   const refund = (transactionId: number, amount?: number) =>
     resolveTransaction(shop.service.ctx, operator('mai'), {
       transactionId,

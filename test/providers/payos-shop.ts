@@ -1,3 +1,4 @@
+import type { Transaction } from '../../client/src/types.ts'
 import { enableMethod } from '../support/operators.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { TestClock } from '../support/context.ts'
@@ -26,7 +27,7 @@ export interface PayosShop {
   /** PayOS reports a transfer; `changes` go into the signed data. */
   notify(link: PeerLink, transfer: PeerTransfer, changes?: object): Promise<Response>
   send(body: unknown): Promise<Response>
-  transaction(id: number): Promise<any>
+  transaction(id: number): Promise<Transaction>
   stop(): Promise<void>
 }
 

@@ -102,6 +102,6 @@ describe('two daemons on one database', () => {
     )
     await until(async () => (await scenario.node()) !== null)
     const { current_period_end: end } = await scenario.subscription()
-    expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: Date.parse(`${end.replace(' ', 'T')}Z`) })
+    expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: Date.parse(`${end!.replace(' ', 'T')}Z`) })
   })
 })

@@ -1,3 +1,4 @@
+import type { Transaction } from '../../client/src/types.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
@@ -6,7 +7,7 @@ import { getApp } from '#apps/store.ts'
 import { setAppDisabled } from '#apps/update-app.ts'
 import { updatePlan } from '#plans/update-plan.ts'
 import { getSubscription } from '#subscriptions/store.ts'
-import { verifyLedger } from '#transactions/ledger.ts'
+import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { disableMethod, enableMethod } from '../support/operators.ts'
 import type { Response } from '../support/api.ts'
 import { expectError } from '../support/expect-error.ts'
@@ -33,11 +34,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
     await scenario.newEvents()
   }
   beforeEach(() => begin(startScenario))
-  afterEach(async () => {
-    const report = await verifyLedger(scenario.service.ctx, null)
-    await scenario.service.stop()
-    expect(report.faults, 'the ledger').to.deep.equal([])
-  })
+  afterEach(() => stopWithCleanLedger(scenario.service))
 
   const page = (language = 'en') =>
     scenario.service.call('GET', `/renew/${token}`, { headers: { ...HTML, 'Accept-Language': language } })
@@ -53,7 +50,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
     return [...text.matchAll(/<a class="button[^"]*" href="(https?:[^"]*)">Back to Reader</g)].map(([, href]) => href!)
   }
   const linkOf = (answer: Response): string => answer.body.data.redirect_url
-  const transactionsOf = async (): Promise<any[]> =>
+  const transactionsOf = async (): Promise<Transaction[]> =>
     (await scenario.seller.get('/api/v1/transactions?external_ref=user-1')).body.data
 
   describe('before paying', () => {
@@ -129,7 +126,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
       expect((await scenario.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
       expect(await newEventTypes(scenario)).to.deep.equal(RENEWED)
       const shown = textOf(await page())
-      const { transaction_id } = (await transactionsOf())[0]
+      const { transaction_id } = (await transactionsOf())[0]!
       expect(shown).to.match(
         /Payment received ₫99,000 For Premium · 1 month Valid until 31 March 2026 Reference \w+ Back to/,
       )
@@ -207,7 +204,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
         .data
       await scenario.seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: id })
       const [open] = await transactionsOf()
-      await transfer(scenario, open.transaction_id, 99_000)
+      await transfer(scenario, open!.transaction_id, 99_000)
       expect(await scenario.subscription()).to.include({ customer_id: id, current_period_end: '2026-03-31 10:00:00' })
     })
   })
@@ -348,7 +345,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
       const [open] = await transactionsOf()
       await scenario.pay(await scenario.checkout({ price_id: plan.prices[0] }))
       expect(await newEventTypes(scenario)).to.deep.equal(RENEWED)
-      await transfer(scenario, open.transaction_id, 99_000)
+      await transfer(scenario, open!.transaction_id, 99_000)
       expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
       expect((await scenario.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
     })

@@ -1,3 +1,4 @@
+import type { SubscriptionRenewalReminderSentEvent } from '../../client/src/types.ts'
 import { operator, payer } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
@@ -31,11 +32,11 @@ const NOTHING = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
 const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }
 const TWO_DAYS = { ...MONTHLY, interval_unit: 'day', interval_count: 2 }
 
-async function reminderEvents(scene: Scene): Promise<any[]> {
+async function reminderEvents(scene: Scene): Promise<SubscriptionRenewalReminderSentEvent[]> {
   const rows: { body: Buffer }[] = await scene.ctx.db.query(
     `SELECT body FROM events WHERE event_type = 'subscription.renewal_reminder_sent' ORDER BY id`,
   )
-  return rows.map(({ body }) => JSON.parse(body.toString('utf8')))
+  return rows.map(({ body }) => JSON.parse(body.toString('utf8')) as SubscriptionRenewalReminderSentEvent)
 }
 
 describe('reminder e-mails', () => {

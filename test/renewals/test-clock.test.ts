@@ -171,7 +171,7 @@ describe('test clock', () => {
     await subscribe()
     for (let month = 0; month < 12; month += 1) {
       const { current_period_end } = await scenario.subscription()
-      const end = Date.parse(`${current_period_end.replace(' ', 'T')}Z`)
+      const end = Date.parse(`${current_period_end!.replace(' ', 'T')}Z`)
       for (const daysBefore of [3, 1]) {
         const time = new Date(end - daysBefore * DAY * 1000).toISOString().slice(0, 19).replace('T', ' ')
         await advance({ now: time })

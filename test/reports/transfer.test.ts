@@ -10,10 +10,10 @@ import { exportApp } from '#reports/export-app.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { importSubscriptions } from '#subscriptions/import-subscriptions.ts'
-import { verifyLedger } from '#transactions/ledger.ts'
 import { getApp } from '#apps/store.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
+import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { changeApp } from '../support/operators.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { anApp, aPlan, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
@@ -28,11 +28,7 @@ describe('import and export', () => {
     scenario = await startScenario()
     plan = await scenario.plan('pro', MONTHLY, LIFETIME)
   })
-  afterEach(async () => {
-    const report = await verifyLedger(scenario.service.ctx, null)
-    await scenario.service.stop()
-    expect(report.faults, 'the ledger').to.deep.equal([])
-  })
+  afterEach(() => stopWithCleanLedger(scenario.service))
 
   const HEADER = 'external_ref,price_id,current_period_end,anchor_day,customer_email,customer_name'
   const importCsv = (csv: string, dryRun = false) =>

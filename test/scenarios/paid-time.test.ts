@@ -5,10 +5,11 @@ import { perform } from '#commands/perform.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { getSubscription } from '#subscriptions/store.ts'
-import { verifyLedger } from '#transactions/ledger.ts'
 import { openCli } from '../cli/run-cli.ts'
 import { startBankScenario } from '../pages/bank-scenario.ts'
 import { textOf } from '../pages/read-page.ts'
+import type { Transaction } from '../../client/src/types.ts'
+import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
 import { newEventTypes, type Scenario } from '../support/scenario.ts'
 
@@ -21,11 +22,7 @@ describe('quotes and decisions', () => {
   beforeEach(async () => {
     scenario = await startBankScenario()
   })
-  afterEach(async () => {
-    const report = await verifyLedger(scenario.service.ctx, null)
-    await scenario.service.stop()
-    expect(report.faults, 'the ledger').to.deep.equal([])
-  })
+  afterEach(() => stopWithCleanLedger(scenario.service))
 
   type Opened = Awaited<ReturnType<Scenario['checkout']>>
   const open = (price: string | undefined, body: object = {}): Promise<Opened> =>
@@ -39,14 +36,14 @@ describe('quotes and decisions', () => {
     expect((await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: price })).status).to.equal(200)
   }
   /** The payer opens the renewal link and chooses the method; returns the transaction. */
-  const renew = async (method = 'bank_transfer'): Promise<Opened> => {
+  const renew = async (method = 'bank_transfer'): Promise<Transaction> => {
     const { renewalToken } = await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')
     const raw = JSON.stringify({ payment_method: method })
     const answer = await scenario.service.call('POST', `/renew/${renewalToken}`, { headers: JSON_TYPE, raw })
     expect(answer.status, answer.text).to.equal(200)
     return (await scenario.seller.get('/api/v1/transactions?external_ref=user-1')).body.data[0]
   }
-  const flagOf = async ({ transaction_id: id }: Opened): Promise<unknown[]> => {
+  const flagOf = async ({ transaction_id: id }: Pick<Transaction, 'transaction_id'>): Promise<unknown[]> => {
     const { status, flag_reason: reason } = await scenario.transaction(id)
     return [status, reason]
   }
@@ -328,7 +325,7 @@ describe('quotes and decisions', () => {
     /** The CLI uses the machine's clock. */
     const useRealTime = (): void => scenario.at(formatTimestamp(systemClock.now()))
 
-    const flagged = async (late: Opened): Promise<number> => {
+    const flagged = async (late: Pick<Transaction, 'transaction_id'>): Promise<number> => {
       await scenario.reportTransfer(late)
       expect(await flagOf(late)).to.deep.equal(['completed', 'superseded'])
       return late.transaction_id

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
-import { verifyLedger } from '#transactions/ledger.ts'
 
 const UPDATED = ['subscription.updated']
 const RENEWED = ['subscription.renewed', 'subscription.updated']
@@ -12,11 +12,7 @@ describe('subscription status: every change of it', () => {
   beforeEach(async () => {
     scenario = await startScenario()
   })
-  afterEach(async () => {
-    const report = await verifyLedger(scenario.service.ctx, null)
-    await scenario.service.stop()
-    expect(report.faults, 'the ledger').to.deep.equal([])
-  })
+  afterEach(() => stopWithCleanLedger(scenario.service))
 
   const buy = async (price: string | undefined, body: object = {}) => {
     const checkout = await scenario.checkout({ price_id: price, ...body })

@@ -1,3 +1,4 @@
+import type { Subscription } from '../../client/src/types.ts'
 import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
 import { setIdentity } from '#apps/set-identity.ts'
@@ -11,6 +12,7 @@ import { anApp, aPlan, type AppOptions, type TestApp } from './factories.ts'
 import type { OidcIssuer } from './oidc-issuer.ts'
 import type { RealtimePeer } from './realtime-peer.ts'
 import { aServiceAccountFile } from './service-account.ts'
+import type { PayableCheckout } from './scenario.ts'
 
 /** An end user's client: calls with its identity token. */
 export interface Client {
@@ -27,12 +29,12 @@ export interface ClientScenario {
   as(sub: string): Client
   plan(code: string, ...prices: object[]): Promise<string[]>
   /** Opens a checkout of `user-1` over the API. */
-  checkout(body: object): Promise<any>
+  checkout(body: object): Promise<PayableCheckout>
   /** Pays a checkout by the test method. */
   pay(checkout: { checkout_url: string }): Promise<void>
   /** Opens a checkout and pays it. */
-  buy(priceId: string, body?: object): Promise<any>
-  subscription(): Promise<any>
+  buy(priceId: string, body?: object): Promise<PayableCheckout>
+  subscription(): Promise<Subscription>
   /** The node of `user-1`, as a second client reads it. */
   node(): Promise<any>
   stop(): Promise<void>

@@ -1,3 +1,4 @@
+import type { CheckoutSession, Subscription, Transaction } from '../../client/src/types.ts'
 import { asRealTime, parseTimestamp } from '#shared/time.ts'
 import { confirmPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { getTransaction } from '#transactions/store.ts'
@@ -11,6 +12,9 @@ export interface EmittedEvent {
   readonly data: Record<string, unknown>
 }
 
+/** A checkout that asks for money, which a free trial does not. */
+export type PayableCheckout = CheckoutSession & { readonly transaction_id: number }
+
 /** An app and a seller over real HTTP, on a clock that the test moves. */
 export interface Scenario {
   readonly service: TestService
@@ -20,13 +24,13 @@ export interface Scenario {
   at(timestamp: string): void
   plan(code: string, ...prices: object[]): Promise<{ id: string; prices: string[] }>
   /** Opens a checkout over the API; `body` adds to what every checkout needs. */
-  checkout(body: object): Promise<any>
+  checkout(body: object): Promise<PayableCheckout>
   /** Pays an open checkout by the test method through the hosted page. */
   pay(checkout: { checkout_url: string }): Promise<void>
   /** The bank reports a transfer of what the transaction still lacks, made at `paidAt` (now by default). */
   reportTransfer(transaction: { transaction_id: number }, paidAt?: string): Promise<ConfirmOutcome>
-  subscription(externalRef?: string): Promise<any>
-  transaction(id: number): Promise<any>
+  subscription(externalRef?: string): Promise<Subscription>
+  transaction(id: number): Promise<Transaction>
   /** The events since the last call, oldest first. */
   newEvents(): Promise<EmittedEvent[]>
 }

@@ -5,25 +5,21 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { confirmPayment, type ConfirmedPayment } from '#transactions/confirm-payment.ts'
-import { verifyLedger } from '#transactions/ledger.ts'
+import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { LIFETIME, MONTHLY } from '../support/factories.ts'
-import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
+import { startScenario, newEventTypes, type Scenario, type PayableCheckout } from '../support/scenario.ts'
 import { asRealTime } from '#shared/time.ts'
 
 describe('money that arrives', () => {
   let scenario: Scenario
-  let checkout: any
+  let checkout: PayableCheckout
   let references = 0
   beforeEach(async () => {
     scenario = await startScenario()
     const plan = await scenario.plan('pro', MONTHLY)
     checkout = await scenario.checkout({ price_id: plan.prices[0] })
   })
-  afterEach(async () => {
-    const report = await verifyLedger(scenario.service.ctx, null)
-    await scenario.service.stop()
-    expect(report.faults, 'the ledger').to.deep.equal([])
-  })
+  afterEach(() => stopWithCleanLedger(scenario.service))
 
   const arrives = (amount: number, changes: Partial<ConfirmedPayment> = {}) =>
     confirmPayment(scenario.service.ctx, {

@@ -1,3 +1,4 @@
+import type { PayableCheckout } from '../support/scenario.ts'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type Connection } from 'mysql2/promise'
 import { operator } from '#commands/caller.ts'
@@ -185,10 +186,10 @@ function unitsOf(scenario: Scenario, number: number, prices: readonly string[], 
   const urls = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
   const countSessions = `SELECT COUNT(*) AS transactions, (SELECT COUNT(*) FROM checkout_sessions s JOIN transactions x
     ON x.id = s.transaction_id WHERE x.external_ref = ?) AS sessions FROM transactions WHERE external_ref = ?`
-  const open = (wanted: string, price: string, take: (data: any) => void) => async () => {
+  const open = (wanted: string, price: string, take: (data: PayableCheckout) => void) => async () => {
     const body = { external_ref: wanted, mode: 'subscription', price_id: price, ...urls }
     const answer = await seller.post('/api/v1/checkout-sessions', body)
-    if (answer.status === 201) take(answer.body.data)
+    if (answer.status === 201) take(answer.body.data as PayableCheckout)
     return outcomeOf(answer)
   }
   return [
@@ -234,7 +235,7 @@ function unitsOf(scenario: Scenario, number: number, prices: readonly string[], 
       name: 'POST /checkout-sessions',
       run: open(ref, prices[0] ?? '', (data) => {
         transactionId = data.transaction_id
-        token = data.checkout_url.split('/').at(-1)
+        token = data.checkout_url.split('/').at(-1)!
       }),
       count: countSessions,
       params: [ref, ref],

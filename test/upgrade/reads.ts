@@ -1,3 +1,4 @@
+import type { Transaction } from '../../client/src/types.ts'
 import type { SellerApp, World } from './world.ts'
 
 /** What an app's seller and its operators read: an upgrade must not change any of it. */
@@ -65,7 +66,7 @@ interface Flagged {
   readonly currency: string
 }
 
-function flaggedSums(transactions: readonly any[]): Record<string, number> {
+function flaggedSums(transactions: readonly Transaction[]): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const transaction of transactions.filter(({ flagged }) => flagged)) {
     const { flag_reason: reason, amount, amount_received: received, currency } = transaction as Flagged
