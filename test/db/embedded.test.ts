@@ -180,6 +180,24 @@ describe('the embedded database', () => {
       .and.to.match(/Can't change dir|Not a directory/)
   })
 
+  it('is run by the family of servers that made it, whatever was installed since', () => {
+    const at = join(directory, 'made')
+    const [newer, older] = [join(directory, 'newer'), join(directory, 'older')]
+    for (const [folder, name, version] of [
+      [newer, 'mysqld', 'MySQL'],
+      [older, 'mariadbd', 'MariaDB'],
+      [older, 'mariadb-install-db', 'MariaDB'],
+    ] as const) {
+      mkdirSync(folder, { recursive: true })
+      writeFileSync(join(folder, name), `#!/bin/sh\necho ${version}\n`, { mode: 0o755 })
+    }
+    expect(embeddedSetup(at, [newer, older]).server[0]).to.equal(join(newer, 'mysqld'))
+    mkdirSync(join(at, 'database', 'data'))
+    writeFileSync(join(at, 'database', 'data', 'aria_log_control'), '')
+    expect(embeddedSetup(at, [newer, older]).server[0]).to.equal(join(older, 'mariadbd'))
+    expect(() => embeddedSetup(at, [newer])).to.throw(/was made by MariaDB, which is not on this machine/)
+  })
+
   it('names the command that installs a server program if there is none', () => {
     expect(() => embeddedSetup(join(directory, 'nothing'), ['/nowhere'])).to.throw(
       /apt-get install mariadb-server-core/,
