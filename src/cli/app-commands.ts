@@ -123,6 +123,7 @@ interface UpdateOptions extends Readonly<Record<string, unknown>> {
   readonly path?: string
   readonly clientAmounts?: 'on' | 'off'
   readonly returnOrigins?: string
+  readonly moreEvents?: string
 }
 
 function registerUpdate(app: Command): void {
@@ -142,6 +143,10 @@ function registerUpdate(app: Command): void {
       '--return-origins <origins>',
       'comma-separated origins that success_url and cancel_url of such clients must have',
     )
+    .option(
+      '--more-events <types>',
+      'webhooks beside the usual ones: transaction.refunded, transaction.flagged, subscription.expired, comma-separated, all or none',
+    )
   addPageOptions(update).action(async (named: string | undefined, options: UpdateOptions, command: Command) => {
     await inChange(command, async (session) => {
       const { updateApp } = await import('#apps/update-app.ts')
@@ -152,6 +157,7 @@ function registerUpdate(app: Command): void {
         ...(options.path === undefined ? {} : { path: options.path }),
         ...(options.clientAmounts === undefined ? {} : { client_amounts: options.clientAmounts === 'on' }),
         ...(options.returnOrigins === undefined ? {} : { return_origins: originsOf(options.returnOrigins) }),
+        ...(options.moreEvents === undefined ? {} : { more_events: await eventsOf(options.moreEvents) }),
         ...pageInput(options),
       }
       if (Object.keys(input).length === 0)
@@ -166,9 +172,16 @@ function registerUpdate(app: Command): void {
     'app update 1 --mail-from billing@shop.example.com',
     'app update 2 --return-origins https://reader.example.com,https://www.reader.example.com',
     'app update 2 --client-amounts on',
+    'app update 1 --more-events transaction.refunded,subscription.expired',
     'app update 1 --time-zone Asia/Ho_Chi_Minh',
     "app update 1 --logo ./logo.svg --accent '#0b6b3a' --support help@shop.example.com",
   )
+}
+
+async function eventsOf(given: string): Promise<readonly string[]> {
+  const { MORE_EVENTS } = await import('#apps/more-events.ts')
+  if (given === 'all') return MORE_EVENTS
+  return given === 'none' || given === '' ? [] : given.split(',').map((type) => type.trim())
 }
 
 /** Null for an empty value, which removes the limit. */
