@@ -1,11 +1,16 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** The key by which the events of one type are listed. */
+/** The events that an app asks for beside the usual ones, and the key by which the events of one type are listed. */
 export class MoreEvents1795200000035 implements Migration {
-  readonly work = { events: ['index'] } as const
+  readonly work = {
+    apps: ['instant'],
+    events: ['index'],
+  } as const
 
   async up(runner: QueryRunner): Promise<void> {
+    if (!(await runner.hasColumn('apps', 'more_events')))
+      await runner.query('ALTER TABLE apps ADD COLUMN more_events TEXT NULL')
     const [found] = (await runner.query(
       'SELECT 1 FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = ? AND index_name = ?',
       ['events', 'events_app_type'],
@@ -15,5 +20,6 @@ export class MoreEvents1795200000035 implements Migration {
 
   async down(runner: QueryRunner): Promise<void> {
     await runner.query('ALTER TABLE events DROP KEY events_app_type')
+    await runner.query('ALTER TABLE apps DROP COLUMN more_events')
   }
 }

@@ -105,6 +105,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
       path: 'members/{uid}',
       client_amounts: true,
       return_origins: ['https://shop.example'],
+      more_events: ['transaction.flagged'],
       time_zone: 'Asia/Tokyo',
       bank_app_links: false,
       accent: '#0b6b3a',

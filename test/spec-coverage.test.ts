@@ -54,6 +54,9 @@ const NAMED = {
     'subscription.renewed',
     'subscription.renewal_reminder_sent',
     'transaction.completed',
+    'transaction.refunded',
+    'transaction.flagged',
+    'subscription.expired',
   ],
   'relay outcome': [
     'processed',

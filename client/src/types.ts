@@ -661,6 +661,95 @@ export interface TransactionCompletedEvent {
   }
   created_at: string
 }
+export interface TransactionRefundedEvent {
+  /**
+   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   */
+  id: string
+  event_type: 'transaction.refunded'
+  app_id: number
+  data: {
+    transaction_id: number
+    /**
+     * Your own id for the end user.
+     */
+    external_ref: string
+    plan_ref: string
+    /**
+     * Of this refund.
+     */
+    amount_refunded: number
+    /**
+     * Of all refunds that succeeded so far.
+     */
+    amount_refunded_total: number
+    currency: string
+    /**
+     * Of the transaction, after the refund.
+     */
+    status: 'pending' | 'completed' | 'refunded' | 'void'
+    refunded_at: string
+  }
+  created_at: string
+}
+export interface TransactionFlaggedEvent {
+  /**
+   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   */
+  id: string
+  event_type: 'transaction.flagged'
+  app_id: number
+  data: {
+    transaction_id: number
+    /**
+     * Your own id for the end user.
+     */
+    external_ref: string
+    plan_ref: string
+    /**
+     * In the currency's smallest unit.
+     */
+    amount: number
+    amount_received: number
+    currency: string
+    /**
+     * As in `GET /transactions/{id}`.
+     */
+    flag_reason: string
+  }
+  created_at: string
+}
+export interface SubscriptionExpiredEvent {
+  /**
+   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   */
+  id: string
+  event_type: 'subscription.expired'
+  app_id: number
+  data: {
+    /**
+     * Your own id for the end user.
+     */
+    external_ref: string
+    paygate_customer_id: string | null
+    /**
+     * Your own id for the customer.
+     */
+    merchant_customer_id: string | null
+    plan_id: string
+    price_id: string
+    /**
+     * The plan's `code`.
+     */
+    plan_ref: string
+    period_end: string
+    /**
+     * Whether the period was a trial.
+     */
+    was_trial: boolean
+  }
+  created_at: string
+}
 export interface WebhookTestEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -710,4 +799,7 @@ export type WebhookBody =
   | SubscriptionRenewedEvent
   | SubscriptionRenewalReminderSentEvent
   | TransactionCompletedEvent
+  | TransactionRefundedEvent
+  | TransactionFlaggedEvent
+  | SubscriptionExpiredEvent
   | WebhookTestEvent

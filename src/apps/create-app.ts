@@ -53,6 +53,7 @@ export async function registerApp(tx: CommandTx, app: NewApp): Promise<CreatedAp
     realtimePath: null,
     bankAccountId: null,
     pageSettings: null,
+    moreEvents: null,
     createdAt: tx.now,
     updatedAt: tx.now,
   })

@@ -16,6 +16,7 @@ export function presentApp(app: App): Record<string, unknown> {
     identity: app.identity && presentIdentity(app.identity),
     client_amounts: app.allowsClientAmounts,
     return_origins: app.returnOrigins,
+    more_events: app.moreEvents ?? [],
     realtime: app.realtimeDatabaseUrl ? { database_url: app.realtimeDatabaseUrl, path: app.realtimePath } : null,
     time_zone: app.pageSettings?.time_zone ?? null,
     bank_app_links: app.pageSettings?.bank_app_links ?? true,

@@ -4,6 +4,7 @@ import type { Queries } from '#db/queries.ts'
 import { anyOf, rowsBy, SharedRead } from '#db/shared-read.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
+import type { MoreEvent } from './more-events.ts'
 import type { PageSettings } from './page-settings.ts'
 
 export type AppAuth = 'hmac' | 'identity'
@@ -36,6 +37,8 @@ export const apps = table('apps', {
   bankAccountId: bigint('bank_account_id').nullable(),
   clockOffsetMs: bigint('clock_offset_ms'),
   pageSettings: json<PageSettings>('page_settings').nullable(),
+  /** The events that it asked for beside the usual ones. */
+  moreEvents: json<MoreEvent[]>('more_events').nullable(),
   createdAt: realTime('created_at'),
   updatedAt: realTime('updated_at'),
 })
@@ -52,6 +55,7 @@ export const notifiedApps = apps.only(
   'realtimePath',
   'clockOffsetMs',
   'pageSettings',
+  'moreEvents',
 )
 export type NotifiedApp = ReturnType<typeof notifiedApps.decode>
 

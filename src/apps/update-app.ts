@@ -7,6 +7,7 @@ import { AppError, invalidField } from '#shared/errors.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { given } from '#shared/patch.ts'
 import { emailAddress, name } from '#shared/validate.ts'
+import { moreEvents } from './more-events.ts'
 import { changeSettings, pageSettingsInput, takeSettings } from './page-settings.ts'
 import { presentApp } from './present.ts'
 import { realtimePath } from './realtime-path.ts'
@@ -25,6 +26,7 @@ const updateAppInput = ({ env, webhook }: Config) =>
     client_amounts: z.boolean().optional(),
     /** Null allows any again. */
     return_origins: returnOrigins(env === 'development').nullish(),
+    more_events: moreEvents.optional(),
     ...pageSettingsInput,
     /** The file's bytes; null removes the logo. */
     logo: z.instanceof(Buffer, { error: 'must be a file' }).nullish(),
@@ -39,7 +41,7 @@ export const updateApp = command({
     if (changes.path && !app.realtimeDatabaseUrl)
       throw invalidField('path', 'needs a realtime database: use app set-realtime')
     refuseForServers(app, changes)
-    const { name, webhook_url, mail_from, path, client_amounts, return_origins, logo, ...rest } = changes
+    const { name, webhook_url, mail_from, path, client_amounts, return_origins, more_events, logo, ...rest } = changes
     const { settings, others } = takeSettings(rest)
     noFieldsLeft(others)
     await updateAppRow(
@@ -52,6 +54,7 @@ export const updateApp = command({
         realtimePath: path,
         allowsClientAmounts: client_amounts,
         returnOrigins: return_origins,
+        moreEvents: more_events,
         pageSettings: changeSettings(app.pageSettings, { ...settings, ...(await storeLogo(tx, app, logo)) }),
       }),
     )

@@ -81,6 +81,7 @@ export const commands: Commands = {
       'app update 1 --mail-from billing@shop.example.com',
       'app update 2 --return-origins https://reader.example.com,https://www.reader.example.com',
       'app update 2 --client-amounts on',
+      'app update 1 --more-events transaction.refunded,subscription.expired',
       'app update 1 --time-zone Asia/Ho_Chi_Minh',
       "app update 1 --logo ./logo.svg --accent '#0b6b3a' --support help@shop.example.com",
     ],

@@ -1,4 +1,5 @@
 import { Option } from 'commander'
+import { MORE_EVENTS } from '#apps/more-events.ts'
 import type { OptionLine } from './declaration.ts'
 import { oneOf } from './one-of.ts'
 import { readBytes } from './read-file.ts'
@@ -23,6 +24,11 @@ const SETTINGS: readonly Setting[] = [
     'return_origins',
     '--return-origins <origins>',
     'comma-separated origins that success_url and cancel_url of such clients must have',
+  ],
+  [
+    'more_events',
+    '--more-events <types>',
+    'webhooks beside the usual ones: transaction.refunded, transaction.flagged, subscription.expired, comma-separated, all or none',
   ],
   ['time_zone', '--time-zone <zone>', 'of the dates that payers read, such as Asia/Ho_Chi_Minh'],
   [
@@ -53,8 +59,14 @@ export function settingsInput(options: Readonly<Record<string, string>>): Record
 
 /** Null for an empty text, which restores the default; name and path have none. */
 function valueOf([field, , , parse]: Setting, text: string): unknown {
+  if (field === 'more_events') return eventsOf(text)
   if (text === '') return field === 'name' || field === 'path' ? text : null
   if (field === 'return_origins') return text.split(',').map((origin) => origin.trim())
   if (field === 'logo') return readBytes(text)
   return parse === onOrOff ? text === 'on' : text
+}
+
+function eventsOf(given: string): readonly string[] {
+  if (given === 'all') return MORE_EVENTS
+  return given === 'none' || given === '' ? [] : given.split(',').map((type) => type.trim())
 }

@@ -1,12 +1,16 @@
 import { appNow } from '#apps/app-time.ts'
+import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { job } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import type { AppTime } from '#shared/time.ts'
+import { expiredData, viewSubscription } from '#subscriptions/present.ts'
+import { findSubscriptionById } from '#subscriptions/store.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
 import { listSweeps, type Sweep } from './find-due.ts'
-import { listRunOut, storeExpired, type Keyset } from './store.ts'
+import { listRunOut, storeExpired, type Keyset, type RunOut } from './store.ts'
 import type { SweepOptions } from './send-due-reminders.ts'
 
 const BATCH_SIZE = 50
@@ -14,7 +18,7 @@ const EXPIRY = job('expire')
 
 /**
  * Stores `expired` on subscriptions whose period has ended, and returns how many. Reads do not depend on it, since they compute the
- * status themselves, and no webhook is sent (R110).
+ * status themselves. Only apps that ask for `subscription.expired` get an event (R110).
  */
 export async function expireDue(ctx: Context, options: SweepOptions = {}): Promise<number> {
   let expired = 0
@@ -36,8 +40,10 @@ async function expireOneSweep(ctx: Context, sweep: Sweep, signal: AbortSignal | 
   let after: Keyset | null = null
   while (!signal?.aborted) {
     const now = appNow(sweep, await databaseNow(ctx, ctx.db))
-    const batch: Keyset[] = await listRunOut(ctx.db, sweep.scope, now, after, BATCH_SIZE)
-    const subscriptionIds = batch.map(({ id }) => id)
+    const batch: RunOut[] = await listRunOut(ctx.db, sweep.scope, now, after, BATCH_SIZE)
+    const subscriptionIds = batch.filter(({ isAnnounced }) => !isAnnounced).map(({ id }) => id)
+    for (const { id, isAnnounced } of batch)
+      if (isAnnounced) expired += await perform(ctx, EXPIRY, expireAndAnnounce, undefined, { subscriptionId: id, now })
     if (subscriptionIds.length > 0) expired += await perform(ctx, EXPIRY, expire, undefined, { subscriptionIds, now })
     if (batch.length < BATCH_SIZE) break
     after = batch.at(-1) ?? null
@@ -52,4 +58,21 @@ const expire = command({
   isRepeatable: true,
   run: (tx, _input, scope: { readonly subscriptionIds: readonly number[]; readonly now: AppTime }) =>
     storeExpired(tx, scope.subscriptionIds, scope.now),
+})
+
+/** The row that leaves `active` is the one event of this period's end: a period that was extended meanwhile is not over. */
+const expireAndAnnounce = command({
+  name: 'subscription.expire',
+  input: nothing,
+  isRepeatable: true,
+  async run(tx, _input, { subscriptionId, now }: { readonly subscriptionId: number; readonly now: AppTime }) {
+    const expired = await storeExpired(tx, [subscriptionId], now)
+    const subscription = expired === 1 ? await findSubscriptionById(tx, subscriptionId) : null
+    if (!subscription?.currentPeriodEnd) return expired
+    const { appId, externalRef, currentPeriodEnd, inTrial } = subscription
+    const data = expiredData(await viewSubscription(tx, subscription), currentPeriodEnd, inTrial)
+    const app = await getApp(tx, appId)
+    await emitEvent(tx, app, 'subscription.expired', data, { externalRef, transactionId: null })
+    return expired
+  },
 })

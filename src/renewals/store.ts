@@ -1,4 +1,4 @@
-import { appTime, bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
+import { appTime, bigint, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
 import { below, where, type Condition, type Position } from '#db/conditions.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
@@ -544,6 +544,11 @@ export async function listEndingSubscriptions(
   )
 }
 
+/** `isAnnounced`: the app asks for `subscription.expired`. */
+export interface RunOut extends Keyset {
+  readonly isAnnounced: boolean
+}
+
 /** Subscriptions that are stored as active and have ended by `now`, in the order of their ends, from `after` on. */
 export async function listRunOut(
   db: Queries,
@@ -551,7 +556,7 @@ export async function listRunOut(
   now: AppTime,
   after: Keyset | null,
   limit: number,
-): Promise<Keyset[]> {
+): Promise<RunOut[]> {
   const inScope = conditionOf(scope)
   // The first bound is for the index, to skip what is already stored as expired.
   const behind = after
@@ -564,8 +569,9 @@ export async function listRunOut(
     : ([''] as const)
   const [condition, ...values] = behind
   return db.all(
-    shape({ id: id(), periodEnd: appTime() }),
-    `SELECT STRAIGHT_JOIN s.id, s.current_period_end AS periodEnd
+    shape({ id: id(), periodEnd: appTime(), isAnnounced: flag() }),
+    `SELECT STRAIGHT_JOIN s.id, s.current_period_end AS periodEnd,
+       COALESCE(a.more_events LIKE '%"subscription.expired"%', 0) AS isAnnounced
      FROM subscriptions s FORCE INDEX (${inScope.index ?? 'subscriptions_status_end'})
      JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
      WHERE s.status = 'active' AND ${inScope.sql} AND s.current_period_end <= ? ${condition}

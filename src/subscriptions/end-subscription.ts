@@ -5,9 +5,11 @@ import { command } from '#commands/command.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatTimestamp, formatUtc, formatTimestampOrNull, wholeSeconds } from '#shared/time.ts'
 import { text } from '#shared/validate.ts'
+import type { Emission } from '#webhooks/emit-event.ts'
+import type { EventType } from '#webhooks/events.ts'
 import { decisionReason } from './decision-reason.ts'
 import { effectiveStatus } from './lifecycle.ts'
-import { readNames } from './present.ts'
+import { expiredData, readNames, type SubscriptionView } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { getSubscription, lockExistingEndUser } from './store.ts'
 
@@ -33,7 +35,15 @@ export const endSubscription = command({
     const start = periodStart < now ? periodStart : now
     const set = { period: { start, end: now, anchorDay: now.getUTCDate() } }
     const reason = await decisionReason(tx, app, 'ended', current)
-    const view = await recordChange(tx, app, current, { set, reason, names: await readNames(tx, current) })
+    const announce = (view: SubscriptionView): Emission<EventType>[] => [
+      {
+        app,
+        type: 'subscription.expired',
+        data: expiredData(view, now, current.inTrial),
+        subject: { externalRef, transactionId: null },
+      },
+    ]
+    const view = await recordChange(tx, app, current, { set, reason, names: await readNames(tx, current), announce })
     await tx.audit({
       appId: app.id,
       subject: `subscription ${current.id}`,

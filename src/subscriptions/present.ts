@@ -3,7 +3,7 @@ import type { NamedCustomer } from '#customers/store.ts'
 import type { Queries } from '#db/queries.ts'
 import type { NamedPlan, Plan } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
-import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
+import { formatTimestamp, formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import { publicId, timestamp } from '#shared/validate.ts'
 import type { EventData, SubscriptionSubject } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
@@ -80,6 +80,15 @@ export function presentSubscription(
 /** Data of `subscription.updated`. */
 export function updatedData(view: SubscriptionView, now: AppTime): EventData['subscription.updated'] {
   return { ...presentSubject(view), ...presentPeriod(view.subscription, now) }
+}
+
+/** Data of `subscription.expired`. */
+export function expiredData(
+  view: SubscriptionView,
+  periodEnd: AppTime,
+  wasTrial: boolean,
+): EventData['subscription.expired'] {
+  return { ...presentSubject(view), period_end: formatTimestamp(periodEnd), was_trial: wasTrial }
 }
 
 /** The fields that every event about a subscription has. */

@@ -1,6 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
 import { queueReceipts } from './queue-receipts.ts'
 import { insertChange, updateLockedTransaction, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
 
@@ -40,8 +41,23 @@ export async function changeTransaction(
       note: decision?.note ?? null,
     })
   }
+  if (isReflagged && after.flagReason !== null) await announceFlag(tx, app, after, after.flagReason)
   if (app.pageSettings?.receipts) await queueReceipts(tx, app, before, after)
   return { ...after, flaggedAt }
+}
+
+async function announceFlag(tx: Tx, app: NotifiedApp, flagged: Transaction, flag_reason: FlagReason): Promise<void> {
+  const { id, externalRef, planRef, amount, amountReceived, currency } = flagged
+  const data = {
+    transaction_id: id,
+    external_ref: externalRef,
+    plan_ref: planRef,
+    amount,
+    amount_received: amountReceived,
+    currency,
+    flag_reason,
+  }
+  await emitEvent(tx, app, 'transaction.flagged', data, { externalRef, transactionId: id })
 }
 
 interface HistoryEntry {

@@ -13,7 +13,9 @@ export const ListTransactionsQuery = z.object({
     .optional()
     .describe('Only transactions of this status.'),
   flagged: z
-    .enum(['true', 'false'], 'must be true or false')
+    .string()
+    .refine((value) => value === 'true' || value === 'false', 'must be true or false')
+    .meta({ type: 'boolean' })
     .transform((value) => value === 'true')
     .optional()
     .describe('Only transactions that an operator must review (`true`), or only the others (`false`).'),

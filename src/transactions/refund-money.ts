@@ -20,6 +20,7 @@ import {
 } from '#payments/store.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
+import { announceRefunds } from './announce-refund.ts'
 import { changeTransaction, type Decision } from './change-transaction.ts'
 import { completeTransaction } from './complete-transaction.ts'
 import { lockTransactions } from './lock-transactions.ts'
@@ -89,7 +90,15 @@ export async function orderRefunds(
     { ...balance, flagReason, ...resolutionOf(tx, app, transaction, balance) },
     decision,
   )
-  return { transaction: await endIfRefunded(tx, app, current, decision), ordered }
+  const ended = await endIfRefunded(tx, app, current, decision)
+  const succeeded = ordered.filter(({ refund }) => refund.status === 'succeeded')
+  await announceRefunds(
+    tx,
+    app,
+    ended,
+    succeeded.map(({ refund }) => refund.id),
+  )
+  return { transaction: ended, ordered }
 }
 
 /** A refund resolves a transaction once nothing waits any more. */
@@ -153,8 +162,10 @@ export async function recordRefundAnswer(tx: Tx, refundId: number, answer: Refun
     const transaction = transactions.get(transactionId)
     if (!transaction) throw new Error(`transaction ${transactionId} does not exist`)
     const app = await getApp(tx, transaction.appId)
-    if (after.status !== 'failed') await endIfDecided(tx, app, transaction, after)
-    else if (after.reference === null) await restore(tx, app, transaction, after, amount)
+    if (after.status !== 'failed') {
+      const ended = await endIfDecided(tx, app, transaction, after)
+      if (before.status !== after.status) await announceRefunds(tx, app, ended, [after.id])
+    } else if (after.reference === null) await restore(tx, app, transaction, after, amount)
     else await release(tx, app, transaction, after, amount)
   }
   if (after.status === 'failed') await returnToPayment(tx, after, taken)
@@ -170,8 +181,8 @@ function report(ctx: Context, { id: refundId, paymentId, status, failure }: Refu
 }
 
 /** `endIfRefunded`, unless the refund was made at the provider: that leaves the transaction as it is. */
-async function endIfDecided(tx: Tx, app: App, transaction: Transaction, { actor, note }: Refund): Promise<void> {
-  if (actor !== null) await endIfRefunded(tx, app, transaction, { actor, note: note ?? '' })
+async function endIfDecided(tx: Tx, app: App, transaction: Transaction, { actor, note }: Refund): Promise<Transaction> {
+  return actor === null ? transaction : endIfRefunded(tx, app, transaction, { actor, note: note ?? '' })
 }
 
 /** The provider refused to make the refund: the transaction has its money and its flag again, and completes if that is enough by now. */
@@ -293,7 +304,8 @@ export async function recordForeignRefund(
     const app = await getApp(tx, transaction.appId)
     const cleared = { flagReason: null, resolution: 'refunded', resolvedAt: appNow(app, tx.now) } as const
     const isCleared = transaction.flagReason !== null && balance.amountLeft === 0
-    await changeTransaction(tx, app, transaction, { ...balance, ...(isCleared ? cleared : {}) })
+    const changed = await changeTransaction(tx, app, transaction, { ...balance, ...(isCleared ? cleared : {}) })
+    if (status === 'succeeded') await announceRefunds(tx, app, changed, [refundId])
   }
   if (fromFree > 0) await updatePayment(tx, paymentId, { amountLeft: free - fromFree })
   return { ...row, id: refundId }

@@ -1,4 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
+import { isSentTo } from '#apps/more-events.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, type AppTime } from '#shared/time.ts'
@@ -21,7 +22,8 @@ export interface Emission<Type extends EventType> {
 
 /**
  * Writes an event in the transaction of the change that it reports, and wakes the sender after the commit. The content is final: every
- * attempt sends the same bytes. If the app has no address or no secret, the event is kept and not delivered.
+ * attempt sends the same bytes. Nothing is written where the app has to ask for the event and did not. If the app has no address or no
+ * secret, the event is kept and not delivered.
  */
 export async function emitEvent<Type extends EventType>(
   tx: Tx,
@@ -30,6 +32,7 @@ export async function emitEvent<Type extends EventType>(
   data: EventData[Type],
   subject: EventSubject,
 ): Promise<void> {
+  if (!isSentTo(app, type)) return
   await insertEvent(tx, draft(tx, { app, type, data, subject }))
 }
 
@@ -37,7 +40,7 @@ export async function emitEvent<Type extends EventType>(
 export async function emitEvents<Type extends EventType>(tx: Tx, emissions: readonly Emission<Type>[]): Promise<void> {
   await insertEvents(
     tx,
-    emissions.map((emission) => draft(tx, emission)),
+    emissions.filter(({ app, type }) => isSentTo(app, type)).map((emission) => draft(tx, emission)),
   )
 }
 

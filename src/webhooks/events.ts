@@ -19,6 +19,14 @@ const subjectExample = {
   plan_ref: 'premium',
 }
 
+/** Which payment an event is about. */
+const payment = {
+  transaction_id: z.int(),
+  external_ref: z.string().describe('Your own id for the end user.'),
+  plan_ref: z.string(),
+}
+const paymentExample = { transaction_id: 3, external_ref: 'user-42', plan_ref: 'sticker-pack' }
+
 /**
  * All events, on one screen. `data` has exactly these fields. Its times are `YYYY-MM-DD HH:MM:SS` in UTC, except `sent_at`, which is ISO 8601
  * with an offset (R150).
@@ -108,6 +116,46 @@ export const EVENTS = {
       metadata: { order: 'A-1042' },
     },
   },
+  'transaction.refunded': {
+    when: 'A refund succeeded. Only for apps that ask for it (`app update --more-events`).',
+    data: z.strictObject({
+      ...payment,
+      amount_refunded: z.int().describe('Of this refund.'),
+      amount_refunded_total: z.int().describe('Of all refunds that succeeded so far.'),
+      currency: z.string(),
+      status: z.enum(['pending', 'completed', 'refunded', 'void']).describe('Of the transaction, after the refund.'),
+      refunded_at: timestamp,
+    }),
+    example: {
+      ...paymentExample,
+      amount_refunded: 5000,
+      amount_refunded_total: 20000,
+      currency: 'VND',
+      status: 'refunded',
+      refunded_at: '2026-12-02 10:00:00',
+    },
+  },
+  'transaction.flagged': {
+    when: 'An operator must review a transaction. Only for apps that ask for it (`app update --more-events`).',
+    data: z.strictObject({
+      ...payment,
+      amount: z.int().describe("In the currency's smallest unit."),
+      amount_received: z.int(),
+      currency: z.string(),
+      flag_reason: z.string().describe('As in `GET /transactions/{id}`.'),
+    }),
+    example: { ...paymentExample, amount: 20000, amount_received: 15000, currency: 'VND', flag_reason: 'underpaid' },
+  },
+  'subscription.expired': {
+    when: 'A period ended and was not extended. Only for apps that ask for it (`app update --more-events`).',
+    data: z.strictObject({
+      ...subject,
+      period_end: timestamp,
+      was_trial: z.boolean().describe('Whether the period was a trial.'),
+    }),
+    example: { ...subjectExample, period_end: '2027-01-01 09:30:00', was_trial: false },
+  },
+  /** The event of `webhook test` alone: no change causes it. */
   'webhook.test': {
     when: 'An operator ran `billing-cli webhook test` to check the receiver.',
     data: z.strictObject({}),
