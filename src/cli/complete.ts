@@ -197,12 +197,12 @@ const READERS: Readonly<Record<string, Reader>> = {
     }))
   }),
   reminders: stored(async (ctx) => {
-    const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
+    const { listUnconfirmedReminders } = await import('#mails/unconfirmed-reminders.ts')
     const { rows } = await listUnconfirmedReminders(ctx, NEWEST)
     return rows.map((row) => ({ value: String(row.reminder_id), description: row.external_ref }))
   }),
   receipts: stored(async (ctx) => {
-    const { listUnconfirmedReceipts } = await import('#renewals/unconfirmed-receipts.ts')
+    const { listUnconfirmedReceipts } = await import('#mails/unconfirmed-receipts.ts')
     const { rows } = await listUnconfirmedReceipts(ctx, NEWEST)
     return rows.map((row) => ({ value: String(row.receipt_id), description: row.external_ref }))
   }),

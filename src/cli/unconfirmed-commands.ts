@@ -23,7 +23,7 @@ export function registerUnconfirmedCommands(program: Command): void {
     sent: 'it was sent: the app gets its event',
     notSent: 'it was not: the next sweep sends it if its stage still applies',
     listed: async ({ ctx }) => {
-      const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
+      const { listUnconfirmedReminders } = await import('#mails/unconfirmed-reminders.ts')
       const { rows } = await listUnconfirmedReminders(ctx, NEWEST)
       return rows.map(({ reminder_id: id, external_ref: ref, handed_over_at: at }) => ({
         id,
@@ -31,7 +31,7 @@ export function registerUnconfirmedCommands(program: Command): void {
       }))
     },
     record: async (session, id, outcome) => {
-      const { settleReminder } = await import('#renewals/unconfirmed-reminders.ts')
+      const { settleReminder } = await import('#mails/unconfirmed-reminders.ts')
       await performAs(session, settleReminder, { outcome }, { reminderId: id })
     },
   })
@@ -43,12 +43,12 @@ export function registerUnconfirmedCommands(program: Command): void {
     sent: 'it was sent',
     notSent: 'it was not: the next sweep sends it',
     listed: async ({ ctx }) => {
-      const { listUnconfirmedReceipts } = await import('#renewals/unconfirmed-receipts.ts')
+      const { listUnconfirmedReceipts } = await import('#mails/unconfirmed-receipts.ts')
       const { rows } = await listUnconfirmedReceipts(ctx, NEWEST)
       return rows.map(({ receipt_id: id, external_ref: ref, created_at: at }) => ({ id, name: `${ref}, of ${at} UTC` }))
     },
     record: async (session, id, outcome) => {
-      const { settleReceipt } = await import('#renewals/unconfirmed-receipts.ts')
+      const { settleReceipt } = await import('#mails/unconfirmed-receipts.ts')
       await performAs(session, settleReceipt, { outcome }, { receiptId: id })
     },
   })
@@ -66,7 +66,7 @@ function registerUnconfirmedReminders(reminders: Command): void {
     .action(async (options: ListOptions, command: Command) => {
       const limit = readLimit(options.limit)
       await inSession(command, async ({ ctx, out }) => {
-        const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
+        const { listUnconfirmedReminders } = await import('#mails/unconfirmed-reminders.ts')
         const rows = await gatherRows(out, limit, options, (page) => listUnconfirmedReminders(ctx, page))
         const found = await withSandbox(ctx, rows)
         out.result(found, () => {
@@ -96,7 +96,7 @@ function registerUnconfirmedReceipts(receipts: Command): void {
     .action(async (options: ListOptions, command: Command) => {
       const limit = readLimit(options.limit)
       await inSession(command, async ({ ctx, out }) => {
-        const { listUnconfirmedReceipts } = await import('#renewals/unconfirmed-receipts.ts')
+        const { listUnconfirmedReceipts } = await import('#mails/unconfirmed-receipts.ts')
         const rows = await gatherRows(out, limit, options, (page) => listUnconfirmedReceipts(ctx, page))
         const found = await withSandbox(ctx, rows)
         out.result(found, () => {
@@ -166,7 +166,7 @@ function registerRefused(reminders: Command): void {
     .action(async (options: ListOptions & { retry?: boolean }, command: Command) => {
       const limit = readLimit(options.limit)
       await inChange(command, async ({ ctx, out, caller }) => {
-        const { listRefusedReminders, retryRefusedReminders } = await import('#renewals/refused-reminders.ts')
+        const { listRefusedReminders, retryRefusedReminders } = await import('#mails/refused-reminders.ts')
         if (options.retry) {
           const retried = await retryRefusedReminders(ctx, caller)
           out.result({ retried }, () => out.line(`the next sweep retries ${counted(retried, 'mail')}`))

@@ -5,9 +5,10 @@ import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import type { AppTime } from '#shared/time.ts'
-import { listSweeps, type Sweep } from './find-due.ts'
-import { listRunOut, storeExpired, type Keyset } from './store.ts'
-import type { SweepOptions } from './send-due-reminders.ts'
+import { listSweeps, type Sweep } from '#mails/find-due.ts'
+import type { Keyset } from '#mails/store.ts'
+import type { SweepOptions } from '#mails/send-due-reminders.ts'
+import { listRunOut, storeExpired } from './store.ts'
 
 const BATCH_SIZE = 50
 const EXPIRY = job('expire')

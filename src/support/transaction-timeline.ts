@@ -12,8 +12,8 @@ import {
   type Refund,
 } from '#payments/store.ts'
 import { listProviderSessionsOf } from '#providers/store.ts'
-import { listRemindersOf } from '#renewals/store.ts'
-import { receiptState } from '#renewals/unconfirmed-receipts.ts'
+import { listRemindersOf } from '#mails/store.ts'
+import { receiptState } from '#mails/unconfirmed-receipts.ts'
 import { realTime } from '#apps/app-time.ts'
 import { notFound } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'

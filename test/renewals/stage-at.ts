@@ -1,4 +1,4 @@
-import { STAGES, hasStage, stageWindow, type Stage } from '#renewals/stages.ts'
+import { STAGES, hasStage, stageWindow, type Stage } from '#mails/stages.ts'
 import type { AppTime } from '#shared/time.ts'
 
 /** The one stage whose window holds `now`, or null: before the first, after the last, or where the period skips it. */

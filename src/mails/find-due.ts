@@ -6,7 +6,7 @@ import { databaseNow } from '#db/database-now.ts'
 import { listPlansByIds } from '#plans/store.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import type { Subscription } from '#subscriptions/store.ts'
-import type { DueReminder } from './compose-reminder.ts'
+import type { DueReminder } from '#mails/compose-reminder.ts'
 import { STAGES, type Stage } from './stages.ts'
 import { listDueSubscriptions, listMovedApps, listPricesByIds, type Keyset, type SweepScope } from './store.ts'
 

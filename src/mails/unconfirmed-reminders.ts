@@ -10,7 +10,7 @@ import { findPlan } from '#plans/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { MINUTE_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
-import { recordSent, type SentReminder } from './record-sent.ts'
+import { recordSent, type SentReminder } from '#mails/record-sent.ts'
 import {
   claimOf,
   countSelected,

@@ -7,7 +7,7 @@ import { AppError } from '#shared/errors.ts'
 import { formatMoney } from '#shared/money.ts'
 import { DAY_MS, addMs, asAppTime } from '#shared/time.ts'
 import { emailAddress, validate } from '#shared/validate.ts'
-import { mailBrand } from './mail-brand.ts'
+import { mailBrand } from '#mails/mail-brand.ts'
 import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
 
 /**

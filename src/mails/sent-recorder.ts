@@ -2,8 +2,8 @@ import type { Context } from '#context.ts'
 import type { Caller } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { isRetryable } from '#db/database-error.ts'
-import type { ClaimedMail } from './claim-mails.ts'
-import { remindersSent } from './record-sent.ts'
+import type { ClaimedMail } from '#mails/claim-mails.ts'
+import { remindersSent } from '#mails/record-sent.ts'
 
 /** Mails recorded in one transaction. If the daemon dies, those still waiting are left unconfirmed. */
 const GROUP_SIZE = 5

@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { findAppsAtLimit } from './daily-limit.ts'
-import { findDue, listSweeps } from './find-due.ts'
+import { findAppsAtLimit } from '#mails/daily-limit.ts'
+import { findDue, listSweeps } from '#mails/find-due.ts'
 import { listDeadClaims } from './store.ts'
 
 /** Whether a mail is due now, or a sweep that died has left a claim. */

@@ -6,8 +6,8 @@ import { MAIL_CONNECTIONS, MailError, openMailer, type Mailer } from '#mail/send
 import { messageOf } from '#shared/errors.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS, addMs, formatDay } from '#shared/time.ts'
 import { listDueReceipts, updateReceipt, type Receipt } from '#transactions/store.ts'
-import { composeReceipt } from './compose-receipt.ts'
-import { DailyLimitReached, findAppsAtLimit, receiptLimit } from './daily-limit.ts'
+import { composeReceipt } from '#mails/compose-receipt.ts'
+import { DailyLimitReached, findAppsAtLimit, receiptLimit } from '#mails/daily-limit.ts'
 import { countMails, decrementDailyCount } from './store.ts'
 
 const BATCH_SIZE = 100

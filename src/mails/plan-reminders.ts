@@ -4,7 +4,7 @@ import type { Context } from '#context.ts'
 import { listCustomersByIds, type Customer } from '#customers/store.ts'
 import { DAY_MS, addMs, formatTimestamp, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
-import { dailyLimit, findAppsAtLimit } from './daily-limit.ts'
+import { dailyLimit, findAppsAtLimit } from '#mails/daily-limit.ts'
 import { GRACE_DAYS, STAGES, hasStage, stageWindow, type Stage } from './stages.ts'
 import { listEndingSubscriptions, listRemindersOfPeriods, type Keyset, type Reminder } from './store.ts'
 

@@ -4,7 +4,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, formatTimestamp } from '#shared/time.ts'
 import { presentSubject } from '#subscriptions/present.ts'
 import { emitEvents, type Emission } from '#webhooks/emit-event.ts'
-import type { DueReminder } from './compose-reminder.ts'
+import type { DueReminder } from '#mails/compose-reminder.ts'
 import { markSent, type Claim } from './store.ts'
 
 /** What the app's event says about a mail. */
