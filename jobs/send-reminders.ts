@@ -1,4 +1,4 @@
-import { sendDueReceipts } from '#mails/send-receipts.ts'
+import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { runJob, sweep } from './run-job.ts'
 

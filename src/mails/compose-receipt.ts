@@ -16,24 +16,25 @@ import { findPlan } from '#plans/store.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import { getTransaction, type Receipt, type Transaction } from '#transactions/store.ts'
+import { Stopped } from './mail-queue.ts'
 import { mailBrand } from './mail-brand.ts'
 import { dayWords } from './words.ts'
 
-/** The mail of a receipt; `wait` while a refund is pending, `drop` if there is no customer or the receipt is out of date. */
-export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): Promise<Mail | 'wait' | 'drop'> {
+/** The mail of a receipt. Throws `Stopped` while a refund is pending, and if there is no customer or the receipt is out of date. */
+export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): Promise<Mail> {
   const { kind, transactionId } = receipt
   const transaction = await getTransaction(ctx.db, transactionId)
-  if (!app.pageSettings?.receipts) return 'drop'
+  if (!app.pageSettings?.receipts) throw new Stopped('for ever')
   if (kind === 'part' && (transaction.status !== 'pending' || transaction.amountReceived !== receipt.total))
-    return 'drop'
+    throw new Stopped('for ever')
   const amount = kind === 'refunded' ? await amountRefunded(ctx, receipt) : receipt.amount
-  if (amount === 'pending') return 'wait'
-  if (amount === 0) return 'drop'
+  if (amount === 'pending') throw new Stopped('later')
+  if (amount === 0) throw new Stopped('for ever')
   const subscription =
     transaction.mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, transaction.endUserId) : null
   const customerId = transaction.customerId ?? subscription?.customerId ?? null
   const customer = customerId === null ? null : await findCustomer(ctx.db, app.id, customerId)
-  if (!customer) return 'drop'
+  if (!customer) throw new Stopped('for ever')
   const plan = transaction.planId === null ? null : await findPlan(ctx.db, app.id, transaction.planId)
   const application = kind === 'received' ? await findApplicationOfTransaction(ctx.db, transactionId) : null
   const { locale } = customer

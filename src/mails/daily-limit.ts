@@ -8,11 +8,6 @@ import { listAppsAtLimit } from './store.ts'
 /** Enough to try everything, too few to spam strangers. */
 const SANDBOX_MAILS_PER_DAY = 200
 
-/** Rolls back what counted the mail: the app has reached its daily limit. */
-export class DailyLimitReached extends Error {
-  override readonly name = 'DailyLimitReached'
-}
-
 /** How many mails the app may send in one UTC day of real time; null for no limit (contract 7, Callers). */
 export function dailyLimit(config: Config, app: Pick<App, 'isSandbox'>): number | null {
   const limit = config.mailsPerAppPerDay === 0 ? null : config.mailsPerAppPerDay

@@ -1,9 +1,5 @@
-import type { Context } from '#context.ts'
-import type { Caller } from '#commands/caller.ts'
-import { perform } from '#commands/perform.ts'
 import { isRetryable } from '#db/database-error.ts'
-import type { ClaimedMail } from '#mails/claim-mails.ts'
-import { remindersSent } from '#mails/record-sent.ts'
+import type { MailQueue } from './mail-queue.ts'
 
 /** Mails recorded in one transaction. If the daemon dies, those still waiting are left unconfirmed. */
 const GROUP_SIZE = 5
@@ -11,24 +7,23 @@ const GROUP_SIZE = 5
 const GATHER_MS = 20
 
 /** Records mails that the mail server accepted, in groups: while one group is written, the next one forms. */
-export interface SentRecorder {
+export interface SentRecorder<Claimed> {
   /** Returns at once, or when the present group has been written. Throws what kept an earlier mail from being recorded, which leaves it unconfirmed. */
-  record(mail: ClaimedMail): Promise<void>
+  record(mail: Claimed): Promise<void>
   /** Waits until everything is recorded; throws as `record` does. */
   end(): Promise<void>
 }
 
-/** `onRecorded` is called for each mail. */
-export function openSentRecorder(ctx: Context, caller: Caller, onRecorded: (mail: ClaimedMail) => void): SentRecorder {
-  const waiting: ClaimedMail[] = []
+export function openSentRecorder<Due, Claimed>(queue: MailQueue<Due, Claimed>): SentRecorder<Claimed> {
+  const waiting: Claimed[] = []
   let writing: Promise<void> | null = null
   let gathering: NodeJS.Timeout | null = null
   let failure: Error | null = null
 
-  const write = async (mails: readonly ClaimedMail[]): Promise<void> => {
+  const write = async (mails: readonly Claimed[]): Promise<void> => {
     try {
-      await perform(ctx, caller, remindersSent, undefined, { mails })
-      mails.forEach(onRecorded)
+      await queue.recordSent(mails)
+      for (const mail of mails) queue.count(mail, 'sent')
     } catch (error) {
       if (mails.length === 1 || isRetryable(error))
         failure ??= error instanceof Error ? error : new Error(String(error))

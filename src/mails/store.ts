@@ -8,6 +8,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { prices, type Price } from '#plans/store.ts'
 import { addMs, formatDay, HOUR_MS, MINUTE_MS, SECOND_MS, type AppTime, type RealTime } from '#shared/time.ts'
 import { subscriptions, type Subscription } from '#subscriptions/store.ts'
+import { receipts, type Receipt, type Transaction } from '#transactions/store.ts'
 import { endsInWindow, type Stage } from '#mails/stages.ts'
 
 /**
@@ -381,7 +382,8 @@ export async function releaseClaim(
   if (found === 1) await decrementDailyCount(tx, claim)
 }
 
-function pauseAfter(failures: number, now: RealTime): Pick<Reminder, 'failures' | 'retryAt'> {
+/** A mail that failed waits longer each time. */
+export function pauseAfter(failures: number, now: RealTime): { failures: number; retryAt: RealTime } {
   const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 10), LONGEST_PAUSE_MS)
   return { failures: failures + 1, retryAt: addMs(now, pauseMs) }
 }
@@ -542,4 +544,60 @@ export async function listEndingSubscriptions(
      ORDER BY current_period_end, id LIMIT ?`,
     [appId, from.periodEnd, bounds.until, from.periodEnd, from.id, bounds.limit],
   )
+}
+
+/** Receipts that are due by `now`, and follow `after`. */
+export async function listDueReceipts(
+  db: Queries,
+  now: RealTime,
+  after: Pick<Receipt, 'id' | 'nextTryAt'> | null,
+  limit: number,
+): Promise<Receipt[]> {
+  const { sql, params } = where(
+    [`status = 'due' AND next_try_at <= ?`, now],
+    after && ['(next_try_at > ? OR (next_try_at = ? AND id > ?))', after.nextTryAt, after.nextTryAt, after.id],
+  )
+  return db.all(receipts, `${sql} ORDER BY next_try_at, id LIMIT ?`, [...params, limit])
+}
+
+/** Changes a receipt that is still as it was read; false if another sweep has it. */
+export async function updateReceipt(
+  tx: Tx,
+  { id: receiptId, status, nextTryAt }: Receipt,
+  changes: Partial<Pick<Receipt, 'status' | 'failures' | 'nextTryAt' | 'lastError' | 'sentAt'>>,
+): Promise<boolean> {
+  return (await tx.update(receipts, { id: receiptId, status, nextTryAt }, changes)) === 1
+}
+
+export async function findReceipt(db: Queries, receiptId: number): Promise<Receipt | null> {
+  return db.one(receipts, 'WHERE id = ?', [receiptId])
+}
+
+const WITH_TRANSACTION = receipts.joined('r', {
+  externalRef: exact('t.external_ref', 191),
+  currency: exact('t.currency', 3),
+})
+/** A receipt with what operators know its transaction by. */
+export type ReceiptOfTransaction = Receipt & Pick<Transaction, 'externalRef' | 'currency'>
+
+/** Receipts that were handed over, and whose sweep's lease ended at `before` or earlier without an answer; newest first. */
+export async function listUnconfirmedReceipts(
+  db: Queries,
+  before: RealTime,
+  page: { readonly below: Position | null; readonly limit: number },
+): Promise<ReceiptOfTransaction[]> {
+  const unconfirmed = where(
+    [`r.status = 'handed_over' AND r.next_try_at <= ?`, before],
+    below(page.below, 'r.next_try_at'),
+  )
+  return db.all(
+    WITH_TRANSACTION,
+    `JOIN transactions t ON t.id = r.transaction_id ${unconfirmed.sql} ORDER BY r.next_try_at DESC, r.id DESC LIMIT ?`,
+    [...unconfirmed.params, page.limit],
+  )
+}
+
+/** How many `listUnconfirmedReceipts` lists in all. */
+export async function countUnconfirmedReceipts(db: Queries, before: RealTime): Promise<number> {
+  return db.count(receipts, `WHERE status = 'handed_over' AND next_try_at <= ?`, [before])
 }

@@ -5,15 +5,14 @@ import { databaseNow } from '#db/database-now.ts'
 import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { MINUTE_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
+import type { Receipt, ReceiptKind } from '#transactions/store.ts'
 import {
   countUnconfirmedReceipts as countRows,
   findReceipt,
   listUnconfirmedReceipts as listRows,
   updateReceipt,
-  type Receipt,
-  type ReceiptKind,
   type ReceiptOfTransaction,
-} from '#transactions/store.ts'
+} from './store.ts'
 
 /** How long after the lease of its sweep a receipt may still be confirmed. */
 const CONFIRMATION_MS = MINUTE_MS

@@ -7,7 +7,7 @@ import { databaseNow } from '#db/database-now.ts'
 import type { AppTime } from '#shared/time.ts'
 import { listSweeps, type Sweep } from '#mails/find-due.ts'
 import type { Keyset } from '#mails/store.ts'
-import type { SweepOptions } from '#mails/send-due-reminders.ts'
+import type { SweepOptions } from '#mails/send-mails.ts'
 import { listRunOut, storeExpired } from './store.ts'
 
 const BATCH_SIZE = 50

@@ -7,8 +7,8 @@ import { perform } from '#commands/perform.ts'
 import { formatCursor } from '#http/page-of.ts'
 import { checkReceipts } from '#doctor/check-work.ts'
 import { countUnconfirmedReceipts, listUnconfirmedReceipts, settleReceipt } from '#mails/unconfirmed-receipts.ts'
-import { hasDueReceipts } from '#mails/has-due-receipts.ts'
-import { sendDueReceipts } from '#mails/send-receipts.ts'
+import { hasDueMails } from '#mails/has-due-mails.ts'
+import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { updateAppRow } from '#apps/store.ts'
 import { DAY_MS } from '#shared/time.ts'
@@ -68,14 +68,14 @@ describe('receipts', () => {
   it('say what was received, what it bought and until when, once', async () => {
     const transactionId = await open()
     await pay(transactionId, 99_000)
-    expect(await hasDueReceipts(scene.ctx)).to.equal(true)
+    expect(await hasDueMails(scene.ctx)).to.equal(true)
     await sweep()
     await sweep()
     expect(subjects()).to.deep.equal(['[TEST] Payment received: Premium'])
     const { text, html } = scene.inbox.mails[0]!.parsed
     for (const part of [text, html]) expect(part).to.contain('₫99,000').and.to.contain('1 April 2026')
     expect(text).to.contain(`Reference: ${transactionId}`)
-    expect(await hasDueReceipts(scene.ctx)).to.equal(false)
+    expect(await hasDueMails(scene.ctx)).to.equal(false)
   })
 
   it('report each part with what is missing, in the customer’s language, and then the whole payment', async () => {
@@ -214,7 +214,7 @@ describe('receipts', () => {
     await pay(transactionId, 39_000)
     await sweep()
     expect(subjects()).to.deep.equal([])
-    expect(await hasDueReceipts(scene.ctx)).to.equal(false)
+    expect(await hasDueMails(scene.ctx)).to.equal(false)
   })
 
   it('are created once if a payment is reported twice', async () => {
