@@ -197,13 +197,13 @@ const READERS: Readonly<Record<string, Reader>> = {
     }))
   }),
   reminders: stored(async (ctx) => {
-    const { listUnconfirmedReminders } = await import('#mails/unconfirmed-reminders.ts')
-    const { rows } = await listUnconfirmedReminders(ctx, NEWEST)
+    const { unconfirmedReminders } = await import('#mails/mail-lists.ts')
+    const { rows } = await unconfirmedReminders.page(ctx, NEWEST)
     return rows.map((row) => ({ value: String(row.reminder_id), description: row.external_ref }))
   }),
   receipts: stored(async (ctx) => {
-    const { listUnconfirmedReceipts } = await import('#mails/unconfirmed-receipts.ts')
-    const { rows } = await listUnconfirmedReceipts(ctx, NEWEST)
+    const { unconfirmedReceipts } = await import('#mails/mail-lists.ts')
+    const { rows } = await unconfirmedReceipts.page(ctx, NEWEST)
     return rows.map((row) => ({ value: String(row.receipt_id), description: row.external_ref }))
   }),
   event_id: stored(async (ctx) => {

@@ -9,11 +9,16 @@ import { composeReceipt } from './compose-receipt.ts'
 import { findAppsAtLimit, receiptLimit } from './daily-limit.ts'
 import { Stopped, type MailQueue } from './mail-queue.ts'
 import { sendMails, withMailSweep, type SweepOptions } from './send-mails.ts'
-import { countMails, decrementDailyCount, listDueReceipts, pauseAfter, updateReceipt } from './store.ts'
+import {
+  countMails,
+  decrementDailyCount,
+  listDueReceipts,
+  pauseAfter,
+  RECEIPT_LEASE_MS,
+  updateReceipt,
+} from './store.ts'
 
 const PAGE_SIZE = 100
-/** A receipt that was claimed this long ago belongs to a sweep that died; another sweep may claim it. The hand-over begins the lease anew. */
-const LEASE_MS = 2 * MINUTE_MS
 /** How long a receipt waits for its refund to succeed at the provider before it is looked at again. */
 const REFUND_PAUSE_MS = 10 * MINUTE_MS
 /** A receipt that failed more often is dropped. */
@@ -55,7 +60,7 @@ function receiptQueue(ctx: Context): MailQueue<Receipt, ClaimedReceipt> {
     due: due(),
     claim: (mails) =>
       inTransaction(ctx, async (tx) => {
-        const nextTryAt = addMs(await databaseNow(ctx, tx), LEASE_MS)
+        const nextTryAt = addMs(await databaseNow(ctx, tx), RECEIPT_LEASE_MS)
         const claimed: ClaimedReceipt[] = []
         for (const due of mails) {
           const receipt = { ...due, nextTryAt }
@@ -102,7 +107,7 @@ async function markHandedOver(ctx: Context, mail: ClaimedReceipt): Promise<void>
   const { receipt } = mail
   const limit = receiptLimit(ctx.config, await getApp(ctx.db, receipt.appId))
   const now = await databaseNow(ctx, ctx.db)
-  const changes = { status: 'handed_over', nextTryAt: addMs(now, LEASE_MS) } as const
+  const changes = { status: 'handed_over', nextTryAt: addMs(now, RECEIPT_LEASE_MS) } as const
   // Known before the COMMIT, whose answer may be lost.
   mail.marked = { ...receipt, ...changes }
   const day = formatDay(now)

@@ -1,6 +1,6 @@
 import { appTime, bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
 import { below, where, type Condition, type Position } from '#db/conditions.ts'
-import { shape, table, type Row } from '#db/table.ts'
+import { shape, table, type Row, type Source } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Present } from '#db/database-now.ts'
 import type { Queries } from '#db/queries.ts'
@@ -404,61 +404,6 @@ export async function refuseClaim(tx: Tx, claim: Claim, address: string, lastErr
   if (found === 1) await decrementDailyCount(tx, claim)
 }
 
-const WITH_OWNER = reminders.joined('r', { externalRef: exact('s.external_ref', 191) })
-/** A mail with the end user whose subscription it is about. */
-export type ReminderWithOwner = Reminder & { readonly externalRef: string }
-
-/** Mails that an operator looks after: which tables they are selected by, and the conditions. */
-interface Selection {
-  readonly joins: string
-  readonly conditions: readonly Condition[]
-}
-
-/**
- * Mails of current periods that were refused after `since` for the customer's present address. Subscriptions that were renewed or opted
- * out and those of disabled apps are left out.
- */
-export function refused(since: RealTime): Selection {
-  return {
-    joins: `JOIN subscriptions s ON s.id = r.subscription_id AND s.current_period_end = r.period_end
-     JOIN customers c ON c.id = s.customer_id AND c.email = r.refused_to
-     JOIN apps a ON a.id = s.app_id`,
-    conditions: [
-      [`r.status = 'refused' AND r.claimed_at >= ?`, since],
-      ['s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL'],
-    ],
-  }
-}
-
-/** Mails that may have left: handed over at `before` or earlier, and not answered since. */
-export function unconfirmed(before: RealTime): Selection {
-  return {
-    joins: 'JOIN subscriptions s ON s.id = r.subscription_id',
-    conditions: [[`r.status = 'claimed' AND r.handed_over_at <= ?`, before]],
-  }
-}
-
-/** A page of the selected mails, the newest claim first. */
-export async function listWithOwner(
-  db: Queries,
-  { joins, conditions }: Selection,
-  page: { readonly below: Position | null; readonly limit: number },
-): Promise<ReminderWithOwner[]> {
-  const { sql, params } = where(...conditions, below(page.below, 'r.claimed_at'))
-  return db.all(WITH_OWNER, `${joins} ${sql} ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`, [...params, page.limit])
-}
-
-/** How many `listWithOwner` lists in all. */
-export async function countSelected(db: Queries, { joins, conditions }: Selection): Promise<number> {
-  const { sql, params } = where(...conditions)
-  const found = await db.one(
-    shape({ mails: bigint() }),
-    `SELECT COUNT(*) AS mails FROM reminders r ${joins} ${sql}`,
-    params,
-  )
-  return found?.mails ?? 0
-}
-
 /** Whether any mail that was tried after `since` has failed. */
 export async function hasFailed(db: Queries, since: RealTime): Promise<boolean> {
   return (await db.one(reminders, `WHERE status = 'failed' AND claimed_at >= ? LIMIT 1`, [since])) !== null
@@ -573,31 +518,97 @@ export async function findReceipt(db: Queries, receiptId: number): Promise<Recei
   return db.one(receipts, 'WHERE id = ?', [receiptId])
 }
 
-const WITH_TRANSACTION = receipts.joined('r', {
-  externalRef: exact('t.external_ref', 191),
-  currency: exact('t.currency', 3),
-})
+/** How long a sweep may keep a receipt from other sweeps; the hand-over begins the lease anew. */
+export const RECEIPT_LEASE_MS = 2 * MINUTE_MS
+
+/** When a mail was handed over that is not answered yet; null for others. */
+export function handedOverAt(mail: Reminder | Receipt): RealTime | null {
+  if ('claimedAt' in mail) return mail.status === 'claimed' ? mail.handedOverAt : null
+  return mail.status === 'handed_over' ? addMs(mail.nextTryAt, -RECEIPT_LEASE_MS) : null
+}
+
+/** A reminder with the end user whose subscription it is about. */
+export type ReminderWithOwner = Reminder & { readonly externalRef: string }
 /** A receipt with what operators know its transaction by. */
 export type ReceiptOfTransaction = Receipt & Pick<Transaction, 'externalRef' | 'currency'>
 
-/** Receipts that were handed over, and whose sweep's lease ended at `before` or earlier without an answer; newest first. */
-export async function listUnconfirmedReceipts(
-  db: Queries,
-  before: RealTime,
-  page: { readonly below: Position | null; readonly limit: number },
-): Promise<ReceiptOfTransaction[]> {
-  const unconfirmed = where(
-    [`r.status = 'handed_over' AND r.next_try_at <= ?`, before],
-    below(page.below, 'r.next_try_at'),
-  )
-  return db.all(
-    WITH_TRANSACTION,
-    `JOIN transactions t ON t.id = r.transaction_id ${unconfirmed.sql} ORDER BY r.next_try_at DESC, r.id DESC LIMIT ?`,
-    [...unconfirmed.params, page.limit],
-  )
+/** Mails that an operator looks after, as rows `r`. */
+export interface Selection<Row> {
+  readonly source: Source<Row>
+  /** The table `r`, and those by which its rows are selected. */
+  readonly from: string
+  readonly joins: string
+  readonly conditions: readonly Condition[]
+  /** The newest in this column come first. */
+  readonly column: string
+  readonly timeOf: (row: Row) => RealTime
 }
 
-/** How many `listUnconfirmedReceipts` lists in all. */
-export async function countUnconfirmedReceipts(db: Queries, before: RealTime): Promise<number> {
-  return db.count(receipts, `WHERE status = 'handed_over' AND next_try_at <= ?`, [before])
+const OF_REMINDERS = {
+  source: reminders.joined('r', { externalRef: exact('s.external_ref', 191) }),
+  from: 'reminders r',
+  column: 'r.claimed_at',
+  timeOf: ({ claimedAt }: Reminder): RealTime => claimedAt,
+}
+
+/** Reminders that were handed over at `before` or earlier, and not answered since. */
+export function unconfirmedReminders(before: RealTime): Selection<ReminderWithOwner> {
+  return {
+    ...OF_REMINDERS,
+    joins: 'JOIN subscriptions s ON s.id = r.subscription_id',
+    conditions: [[`r.status = 'claimed' AND r.handed_over_at <= ?`, before]],
+  }
+}
+
+/** As `unconfirmedReminders`, of receipts. */
+export function unconfirmedReceipts(before: RealTime): Selection<ReceiptOfTransaction> {
+  return {
+    source: receipts.joined('r', { externalRef: exact('t.external_ref', 191), currency: exact('t.currency', 3) }),
+    from: 'receipts r',
+    joins: 'JOIN transactions t ON t.id = r.transaction_id',
+    conditions: [[`r.status = 'handed_over' AND r.next_try_at <= ?`, addMs(before, RECEIPT_LEASE_MS)]],
+    column: 'r.next_try_at',
+    timeOf: ({ nextTryAt }) => nextTryAt,
+  }
+}
+
+/**
+ * Reminders of current periods that were refused after `since` for the customer's present address. Subscriptions that were renewed or
+ * opted out and those of disabled apps are left out.
+ */
+export function refusedReminders(since: RealTime): Selection<ReminderWithOwner> {
+  return {
+    ...OF_REMINDERS,
+    joins: `JOIN subscriptions s ON s.id = r.subscription_id AND s.current_period_end = r.period_end
+     JOIN customers c ON c.id = s.customer_id AND c.email = r.refused_to
+     JOIN apps a ON a.id = s.app_id`,
+    conditions: [
+      [`r.status = 'refused' AND r.claimed_at >= ?`, since],
+      ['s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL'],
+    ],
+  }
+}
+
+/** A page of the selected mails, newest first. */
+export async function listSelected<Row>(
+  db: Queries,
+  { source, joins, conditions, column }: Selection<Row>,
+  page: { readonly below: Position | null; readonly limit: number },
+): Promise<Row[]> {
+  const { sql, params } = where(...conditions, below(page.below, column))
+  return db.all(source, `${joins} ${sql} ORDER BY ${column} DESC, r.id DESC LIMIT ?`, [...params, page.limit])
+}
+
+/** How many `listSelected` lists in all. */
+export async function countSelected(
+  db: Queries,
+  { from, joins, conditions }: Pick<Selection<unknown>, 'from' | 'joins' | 'conditions'>,
+): Promise<number> {
+  const { sql, params } = where(...conditions)
+  const counted = await db.one(
+    shape({ mails: bigint() }),
+    `SELECT COUNT(*) AS mails FROM ${from} ${joins} ${sql}`,
+    params,
+  )
+  return counted?.mails ?? 0
 }

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { childEnvironment } from '#config.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
-import { countUnconfirmedReminders, listUnconfirmedReminders } from '#mails/unconfirmed-reminders.ts'
+import { unconfirmedReminders } from '#mails/mail-lists.ts'
 import { testEnvironment } from '../support/context.ts'
 import { aScene, type Scene } from './scene.ts'
 
@@ -55,7 +55,7 @@ describe('a daemon that is killed around SMTP DATA (T06)', () => {
     expect(await sweepElsewhere()).to.equal('SIGKILL')
     scene.inbox.beforeGoAhead = null
     expect(scene.inbox.messagesSeen).to.equal(0)
-    expect(await countUnconfirmedReminders(scene.ctx)).to.equal(0)
+    expect(await unconfirmedReminders.count(scene.ctx)).to.equal(0)
     expect(await sweepLater()).to.include({ sent: 1 })
     expect(await sweepLater()).to.include({ sent: 0 })
     expect(await scene.stages()).to.deep.equal(['3'])
@@ -70,7 +70,7 @@ describe('a daemon that is killed around SMTP DATA (T06)', () => {
     scene.inbox.beforeAnswer = null
     expect(await sweepLater()).to.include({ sent: 0 })
     expect(await scene.stages()).to.deep.equal(['3'])
-    expect((await listUnconfirmedReminders(scene.ctx)).rows.map((row) => row.reminder_day)).to.deep.equal([3])
+    expect((await unconfirmedReminders.page(scene.ctx)).rows.map((row) => row.reminder_day)).to.deep.equal([3])
   })
 
   it('killed when the server answers, each mail is sent once and is recorded or shown to operators', async () => {
@@ -80,6 +80,6 @@ describe('a daemon that is killed around SMTP DATA (T06)', () => {
     expect(await sweepLater()).to.include({ sent: 0 })
     expect(await scene.stages()).to.deep.equal(['3'])
     const recorded: { id: string }[] = await scene.ctx.db.query(`SELECT id FROM reminders WHERE status = 'sent'`)
-    expect(recorded.length + (await countUnconfirmedReminders(scene.ctx))).to.equal(1)
+    expect(recorded.length + (await unconfirmedReminders.count(scene.ctx))).to.equal(1)
   })
 })

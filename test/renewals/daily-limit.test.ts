@@ -11,7 +11,8 @@ import { readHealthMetrics } from '#doctor/health-metrics.ts'
 import { dailyLimit } from '#mails/daily-limit.ts'
 import { planReminders } from '#mails/plan-reminders.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
-import { listUnconfirmedReminders, settleReminder } from '#mails/unconfirmed-reminders.ts'
+import { unconfirmedReminders } from '#mails/mail-lists.ts'
+import { settleReminder } from '#mails/settle-mail.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
@@ -129,9 +130,9 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
     expect(mails()).to.equal(1)
     expect((await planned()).sort()).to.deep.equal(['daily_limit', 'unconfirmed'])
     scene.ctx.clock.advance('5m')
-    const [unconfirmed] = (await listUnconfirmedReminders(scene.ctx)).rows
+    const [unconfirmed] = (await unconfirmedReminders.page(scene.ctx)).rows
     const reminderId = unconfirmed?.reminder_id ?? 0
-    await perform(scene.ctx, operator('linh'), settleReminder, { outcome: 'not_sent' }, { reminderId })
+    await perform(scene.ctx, operator('linh'), settleReminder, { outcome: 'not_sent' }, { mailId: reminderId })
     await sendDueReminders(scene.ctx)
     expect(mails()).to.equal(2)
     expect(await counted()).to.deep.equal([['2026-03-29', 1]])

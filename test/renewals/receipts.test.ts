@@ -6,7 +6,8 @@ import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { perform } from '#commands/perform.ts'
 import { formatCursor } from '#http/page-of.ts'
 import { checkReceipts } from '#doctor/check-work.ts'
-import { countUnconfirmedReceipts, listUnconfirmedReceipts, settleReceipt } from '#mails/unconfirmed-receipts.ts'
+import { unconfirmedReceipts } from '#mails/mail-lists.ts'
+import { settleReceipt } from '#mails/settle-mail.ts'
 import { hasDueMails } from '#mails/has-due-mails.ts'
 import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { inTransaction } from '#commands/transaction.ts'
@@ -280,10 +281,10 @@ describe('receipts', () => {
       await sweep()
       scene.ctx.clock.advance('1s')
     }
-    expect(await countUnconfirmedReceipts(scene.ctx), 'they may still be on their way').to.equal(0)
+    expect(await unconfirmedReceipts.count(scene.ctx), 'they may still be on their way').to.equal(0)
     scene.ctx.clock.advance('3m')
-    const first = await listUnconfirmedReceipts(scene.ctx, { limit: '2' })
-    const rest = await listUnconfirmedReceipts(scene.ctx, { limit: '2', cursor: formatCursor(first.next) })
+    const first = await unconfirmedReceipts.page(scene.ctx, { limit: '2' })
+    const rest = await unconfirmedReceipts.page(scene.ctx, { limit: '2', cursor: formatCursor(first.next) })
     const ids = [...first.rows, ...rest.rows].map(({ receipt_id: id }) => id)
     expect(ids)
       .to.deep.equal(ids.toSorted((a, b) => b - a))
@@ -295,7 +296,7 @@ describe('receipts', () => {
     )
     scene.inbox.behaviour = 'accept'
     const settle = (receiptId: number, outcome: string) =>
-      perform(scene.ctx, operator('mai'), settleReceipt, { outcome }, { receiptId })
+      perform(scene.ctx, operator('mai'), settleReceipt, { outcome }, { mailId: receiptId })
     await settle(ids[0]!, 'sent')
     await settle(ids[1]!, 'not_sent')
     const again: unknown = await settle(ids[1]!, 'sent').catch((error: unknown) => error)
@@ -305,7 +306,7 @@ describe('receipts', () => {
     expect(scene.inbox.mails.slice(before).map(({ parsed }) => parsed.messageId)).to.deep.equal([
       `<receipt.${ids[1]}@pay.example>`,
     ])
-    expect(await countUnconfirmedReceipts(scene.ctx)).to.equal(1)
+    expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(1)
   })
 
   const counted = async () => {

@@ -11,9 +11,10 @@ import { checkReminders } from '#doctor/check-work.ts'
 import { updatePlan } from '#plans/update-plan.ts'
 import { optOut, setReminders } from '#renewals/opt-out.ts'
 import { planReminders } from '#mails/plan-reminders.ts'
-import { countRefusedReminders, listRefusedReminders, retryRefusedReminders } from '#mails/refused-reminders.ts'
+import { refusedReminders, unconfirmedReminders } from '#mails/mail-lists.ts'
+import { retryRefusedReminders } from '#mails/retry-refused.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
-import { listUnconfirmedReminders, settleReminder } from '#mails/unconfirmed-reminders.ts'
+import { settleReminder } from '#mails/settle-mail.ts'
 import { reminders } from '#mails/store.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { formatCursor } from '#http/page-of.ts'
@@ -56,7 +57,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
   const resume = () =>
     perform(scene.ctx, LINH, setReminders, { reminders: 'on' }, { app: scene.seller.app, externalRef: 'user-1' })
   const settle = (reminderId: number, outcome: 'sent' | 'not_sent') =>
-    perform(scene.ctx, LINH, settleReminder, { outcome }, { reminderId })
+    perform(scene.ctx, LINH, settleReminder, { outcome }, { mailId: reminderId })
 
   describe('when', () => {
     it('a period has its reminders 3 days and 1 day before its end, and its notice after it, each once', async () => {
@@ -396,7 +397,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, refused: 1 })
       scene.inbox.behaviour = 'accept'
       expect(await sweepAt('2026-03-31 09:59:00')).to.deep.equal(NOTHING)
-      const [refused] = (await listRefusedReminders(scene.ctx)).rows
+      const [refused] = (await refusedReminders.page(scene.ctx)).rows
       expect(refused).to.deep.include({ external_ref: 'user-1', reminder_day: 3, to: 'an@example.com' })
       expect(refused!.last_error).to.include('no such mailbox')
       const [planned] = await planReminders(scene.ctx, null, 0)
@@ -417,7 +418,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       await change({ name: 'An Nguyen' })
       expect(await sweep()).to.deep.equal(NOTHING)
       await change({ email: 'an@right.example' })
-      expect((await listRefusedReminders(scene.ctx)).rows).to.deep.equal([])
+      expect((await refusedReminders.page(scene.ctx)).rows).to.deep.equal([])
       expect((await planReminders(scene.ctx, null, 0))[0]).to.include({ will_send: true, reason: null })
       expect((await Promise.all([sweep(), sweep()])).map(({ sent }) => sent).sort()).to.deep.equal([0, 1])
       expect(scene.inbox.mails.map(({ recipients }) => recipients)).to.deep.equal([['an@right.example']])
@@ -482,7 +483,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
         await sweepAt('2026-03-29 18:00:00')
         expect(scene.inbox.messagesSeen).to.equal(1)
         expect(await reminderEvents(scene)).to.deep.equal([])
-        const [unconfirmed, ...more] = (await listUnconfirmedReminders(scene.ctx)).rows
+        const [unconfirmed, ...more] = (await unconfirmedReminders.page(scene.ctx)).rows
         expect(more).to.deep.equal([])
         expect(unconfirmed).to.include({
           app_id: scene.seller.app.id,
@@ -499,9 +500,9 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       scene.inbox.behaviour = 'lose-answer'
       await sweepAt('2026-03-29 10:00:00')
       scene.ctx.clock.advance('1h')
-      const [unconfirmed] = (await listUnconfirmedReminders(scene.ctx)).rows
+      const [unconfirmed] = (await unconfirmedReminders.page(scene.ctx)).rows
       await settle(unconfirmed!.reminder_id, 'sent')
-      expect((await listUnconfirmedReminders(scene.ctx)).rows).to.deep.equal([])
+      expect((await unconfirmedReminders.page(scene.ctx)).rows).to.deep.equal([])
       expect((await reminderEvents(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3])
     })
 
@@ -510,7 +511,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       scene.inbox.behaviour = 'drop-late'
       await sweepAt('2026-03-29 10:00:00')
       scene.ctx.clock.advance('1h')
-      const [unconfirmed] = (await listUnconfirmedReminders(scene.ctx)).rows
+      const [unconfirmed] = (await unconfirmedReminders.page(scene.ctx)).rows
       await settle(unconfirmed!.reminder_id, 'not_sent')
       scene.inbox.behaviour = 'accept'
       await sweep()
@@ -521,10 +522,10 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       for (let n = 1; n <= 3; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
       scene.ctx.clock.set('2026-03-29 10:00:00')
       const claimed = { claimedAt: scene.ctx.clock.now(), handedOverAt: scene.ctx.clock.now() }
-      const pageThrough = async (list: typeof listRefusedReminders | typeof listUnconfirmedReminders) => {
-        const first = await list(scene.ctx, { limit: '2' })
+      const pageThrough = async (list: typeof refusedReminders | typeof unconfirmedReminders) => {
+        const first = await list.page(scene.ctx, { limit: '2' })
         const cursor = formatCursor(first.next) ?? ''
-        const second = await list(scene.ctx, { limit: '2', cursor })
+        const second = await list.page(scene.ctx, { limit: '2', cursor })
         return [...first.rows, ...second.rows].map((row) => row.external_ref).join(' ')
       }
       for (const { id, currentPeriodEnd } of await scene.ctx.db.all(subscriptions, 'ORDER BY id'))
@@ -547,15 +548,15 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
           },
         })
       scene.ctx.clock.advance('5m')
-      expect(await pageThrough(listUnconfirmedReminders)).to.equal('user-3 user-2 user-1')
+      expect(await pageThrough(unconfirmedReminders)).to.equal('user-3 user-2 user-1')
       await scene.ctx.db.query(
         `UPDATE reminders r JOIN subscriptions s ON s.id = r.subscription_id JOIN customers c ON c.id = s.customer_id
          SET r.status = 'refused', r.refused_to = c.email, r.handed_over_at = NULL`,
       )
-      expect(await pageThrough(listRefusedReminders)).to.equal('user-3 user-2 user-1')
-      expect(await countRefusedReminders(scene.ctx)).to.equal(3)
+      expect(await pageThrough(refusedReminders)).to.equal('user-3 user-2 user-1')
+      expect(await refusedReminders.count(scene.ctx)).to.equal(3)
       expect(await retryRefusedReminders(scene.ctx, LINH)).to.equal(3)
-      expect(await countRefusedReminders(scene.ctx)).to.equal(0)
+      expect(await refusedReminders.count(scene.ctx)).to.equal(0)
     })
 
     it('an operator cannot settle a mail that may still be on its way', async () => {
@@ -568,7 +569,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(refused).to.be.instanceOf(AppError).and.to.include({ code: 'invalid_request' })
       scene.ctx.clock.advance('1m')
       await settle(id, 'not_sent')
-      expect((await listUnconfirmedReminders(scene.ctx)).rows).to.deep.equal([])
+      expect((await unconfirmedReminders.page(scene.ctx)).rows).to.deep.equal([])
     })
 
     it('a mail server that is dead for an hour loses nothing and doubles nothing', async () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { childEnvironment } from '#config.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
-import { countUnconfirmedReminders } from '#mails/unconfirmed-reminders.ts'
+import { unconfirmedReminders } from '#mails/mail-lists.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { partsOf, aScene, type Scene } from '../renewals/scene.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
@@ -93,7 +93,7 @@ async function judge(scene: Scene, mails: number, kills: number): Promise<Killed
   const twice = [...arrivals].filter(([, times]) => times > 1)
   if (twice.length > 0) throw new Error(`arrived twice: ${twice.map(([key]) => key).join(', ')}`)
   const rows: { id: string }[] = await scene.ctx.db.query(`SELECT id FROM reminders WHERE status = 'sent'`)
-  const unconfirmed = await countUnconfirmedReminders(scene.ctx)
+  const unconfirmed = await unconfirmedReminders.count(scene.ctx)
   if (rows.length + unconfirmed !== mails) {
     throw new Error(`${mails} mails, ${rows.length} recorded and ${unconfirmed} shown to operators`)
   }
