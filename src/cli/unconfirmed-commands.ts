@@ -1,7 +1,13 @@
 import type { Command } from 'commander'
 import type { Command as CommandValue } from '#commands/command.ts'
 import type { Context } from '#context.ts'
-import type { MailList, RefusedReminder, UnconfirmedReceipt, UnconfirmedReminder } from '#mails/mail-lists.ts'
+import type {
+  MailList,
+  refusedReminders,
+  unconfirmedReceipts,
+  unconfirmedReminders,
+  ViewOf,
+} from '#mails/mail-lists.ts'
 import { counted } from '#shared/counted.ts'
 import { requiredChoice } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stageCell } from './cells.ts'
@@ -34,7 +40,7 @@ interface Unconfirmed<View> extends MailTable<View> {
   readonly settle: () => Promise<CommandValue<{ readonly mailId: number }, void>>
 }
 
-const REMINDERS: Unconfirmed<UnconfirmedReminder> = {
+const REMINDERS: Unconfirmed<ViewOf<typeof unconfirmedReminders>> = {
   noun: 'reminder',
   sent: 'it was sent: the app gets its event',
   notSent: 'it was not: the next sweep sends it if its stage still applies',
@@ -56,7 +62,7 @@ const REMINDERS: Unconfirmed<UnconfirmedReminder> = {
   none: 'none is unconfirmed',
 }
 
-const RECEIPTS: Unconfirmed<UnconfirmedReceipt> = {
+const RECEIPTS: Unconfirmed<ViewOf<typeof unconfirmedReceipts>> = {
   noun: 'receipt',
   sent: 'it was sent',
   notSent: 'it was not: the next sweep sends it',
@@ -76,7 +82,7 @@ const RECEIPTS: Unconfirmed<UnconfirmedReceipt> = {
   none: 'none is unconfirmed',
 }
 
-const REFUSED: MailTable<RefusedReminder> = {
+const REFUSED: MailTable<ViewOf<typeof refusedReminders>> = {
   list: async () => (await import('#mails/mail-lists.ts')).refusedReminders,
   head: ['id', 'app', 'external_ref', 'stage', 'to', 'error'],
   cells: (row) => [

@@ -8,16 +8,15 @@ import { viewCheckout } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { mailNameOf } from '#customers/mail-name.ts'
 import { findCustomer } from '#customers/store.ts'
-import { renderMail } from '#mail/render.ts'
-import { senderOf, type Mail } from '#mail/send.ts'
+import type { Mail } from '#mail/send.ts'
 import { dueOf } from '#payments/balance.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
 import { findPlan } from '#plans/store.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import { getTransaction, type Receipt, type Transaction } from '#transactions/store.ts'
+import { composeMail } from './compose-mail.ts'
 import { Stopped } from './mail-queue.ts'
-import { mailBrand } from './mail-brand.ts'
 import { dayWords } from './words.ts'
 
 /** The mail of a receipt. Throws `Stopped` while a refund is pending, and if there is no customer or the receipt is out of date. */
@@ -38,19 +37,13 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   const plan = transaction.planId === null ? null : await findPlan(ctx.db, app.id, transaction.planId)
   const application = kind === 'received' ? await findApplicationOfTransaction(ctx.db, transactionId) : null
   const { locale } = customer
-  const name = mailNameOf(customer)
   // A client that may choose amounts chooses this, too.
-  const planName = name === '' ? null : transaction.planName
+  const planName = mailNameOf(customer) === '' ? null : transaction.planName
   const reader = readerOf(app, locale)
   const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
-  const from = senderOf(app, ctx.config)
   const { transfer, payUrl } = kind === 'part' ? await wayToPay(ctx, transaction) : NO_WAY
   const values = {
-    ...mailBrand(app),
     kind,
-    is_test: app.isSandbox,
-    app_name: app.name,
-    customer_name: name,
     title: plan?.name ?? planName ?? transaction.planRef,
     amount: money(amount),
     asked: money(transaction.amount),
@@ -65,15 +58,7 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
     date: dayWords(appNow(app, receipt.createdAt), reader),
     reference: transaction.transferCode ?? String(transactionId),
   }
-  return {
-    from,
-    to: { name, address: customer.email },
-    cc: customer.ccEmails,
-    bcc: customer.bccEmails,
-    ...(await renderMail('receipt', locale, values)),
-    messageId: `receipt.${receipt.id}@${from.address.split('@')[1] ?? 'localhost'}`,
-    headers: { 'Auto-Submitted': 'auto-generated' },
-  }
+  return composeMail(ctx.config, app, customer, { template: 'receipt', values, id: `receipt.${receipt.id}` })
 }
 
 /** How the rest of a part can be paid. `transfer` null: not by bank transfer; `payUrl` empty: no page takes it. */

@@ -2,7 +2,6 @@ import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { DAY_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
-import type { ReceiptKind } from '#transactions/store.ts'
 import { confirmedBy } from './mail-state.ts'
 import {
   countSelected,
@@ -25,53 +24,22 @@ export interface MailList<View> {
   count(ctx: Context): Promise<number>
 }
 
-interface MailView {
-  readonly app_id: number
-  readonly external_ref: string
-  readonly last_error: string | null
-}
+/** What a list shows of each mail. */
+export type ViewOf<List> = List extends MailList<infer View> ? View : never
 
-interface ReminderView extends MailView {
-  readonly reminder_id: number
-  readonly reminder_day: 3 | 1 | 0
-  readonly period_end: string
-}
-
-/** A reminder that may have been sent: the connection or the daemon died between the hand-over and the mail server's answer. */
-export interface UnconfirmedReminder extends ReminderView {
-  readonly handed_over_at: string
-}
-
-/** A reminder that is not sent: the mail server said that the address does not exist, and the customer still has that address. */
-export interface RefusedReminder extends ReminderView {
-  readonly to: string
-  readonly refused_at: string
-}
-
-/** A receipt that may have been sent, as an unconfirmed reminder may. */
-export interface UnconfirmedReceipt extends MailView {
-  readonly receipt_id: number
-  readonly transaction_id: number
-  readonly kind: ReceiptKind
-  /** In the smallest unit. */
-  readonly amount: number
-  readonly currency: string
-  /** When the change that it is about was made. */
-  readonly created_at: string
-}
-
-/** The mail server's log shows what became of each; `settleReminder` records it. */
+/**
+ * Reminders that may have been sent: the connection or the daemon died between the hand-over and the mail server's answer. The mail
+ * server's log shows what became of each; `settleReminder` records it.
+ */
 export const unconfirmedReminders = mailList(
   (now) => unconfirmedOfReminders(confirmedBy(now)),
-  (row): UnconfirmedReminder => {
-    return { ...presentReminder(row), handed_over_at: formatTimestamp(row.handedOverAt ?? row.claimedAt) }
-  },
+  (row) => ({ ...presentReminder(row), handed_over_at: formatTimestamp(row.handedOverAt ?? row.claimedAt) }),
 )
 
-/** The mail server's log shows what became of each; `settleReceipt` records it. */
+/** Receipts that may have been sent, as `unconfirmedReminders`. `amount` is in the smallest unit; `created_at` is the time of the change that the receipt reports. */
 export const unconfirmedReceipts = mailList(
   (now) => unconfirmedOfReceipts(confirmedBy(now)),
-  (row): UnconfirmedReceipt => ({
+  (row) => ({
     receipt_id: row.id,
     app_id: row.appId,
     transaction_id: row.transactionId,
@@ -84,8 +52,11 @@ export const unconfirmedReceipts = mailList(
   }),
 )
 
-/** They are sent as soon as the customer has another address. */
-export const refusedReminders = mailList(refusedAt, (row): RefusedReminder => ({
+/**
+ * Reminders that are not sent: the mail server said that the address does not exist, and the customer still has that address. They are
+ * sent as soon as the customer has another one.
+ */
+export const refusedReminders = mailList(refusedAt, (row) => ({
   ...presentReminder(row),
   to: row.refusedTo ?? '',
   refused_at: formatTimestamp(row.claimedAt),
@@ -111,7 +82,7 @@ function mailList<Row extends { readonly id: number }, View>(
   }
 }
 
-function presentReminder(row: ReminderWithOwner): ReminderView {
+function presentReminder(row: ReminderWithOwner) {
   return {
     reminder_id: row.id,
     app_id: row.appId,

@@ -65,9 +65,12 @@ export function reminderQueue(
     const claimed: ClaimedReminder[] = []
     for (const mail of mails) {
       if (isExcluded(mail)) continue
-      const one = await claimOne(ctx, mail)
-      if (one === 'limit_reached') noteLimitReached(ctx, mail, appsAtLimit)
-      else if (one) claimed.push(one)
+      try {
+        claimed.push(...(await claimOne(ctx, mail)))
+      } catch (error) {
+        if (!(error instanceof DailyLimitReached)) throw error
+        noteLimitReached(ctx, mail, appsAtLimit)
+      }
     }
     return claimed
   }
@@ -75,8 +78,12 @@ export function reminderQueue(
   return {
     due: due(),
     async claim(mails) {
-      const claimed = await claimTogether(ctx, mails)
-      return typeof claimed === 'object' ? claimed : claimOneByOne(mails)
+      try {
+        return await inTransaction(ctx, (tx) => claimUntried(tx, mails))
+      } catch (error) {
+        if (!(error instanceof DailyLimitReached) && !isDuplicate(error, REMINDER_KEY)) throw error
+        return claimOneByOne(mails)
+      }
     },
     release: (tx, { claim, wasTried }) =>
       wasTried ? releaseClaim(tx, claim, 'the sweep ended before it tried this mail again') : dropClaim(tx, claim),
@@ -111,62 +118,42 @@ function nameOf({ subscription, stage }: DueReminder): string {
 }
 
 function noteLimitReached(ctx: Context, { app }: DueReminder, appsAtLimit: Set<number>): void {
-  if (appsAtLimit.has(app.id)) return
   appsAtLimit.add(app.id)
   const fields = { appId: app.id, limit: dailyLimit(ctx.config, app) }
   ctx.log.warn(fields, 'the app has reached its daily limit of reminder mails: reminders plan lists those that wait')
 }
 
-/** Claims mails that no sweep has tried, all or none: `tried_before` or `limit_reached` says what kept one of them from being claimed. */
-async function claimTogether(
-  ctx: Context,
-  mails: readonly DueReminder[],
-): Promise<ClaimedReminder[] | 'tried_before' | 'limit_reached'> {
-  try {
-    return await inTransaction(ctx, async (tx) => {
-      const now = await databaseNow(ctx, tx)
-      const day = formatDay(now)
-      const limitOf = ({ app }: DueReminder): number | null => dailyLimit(ctx.config, app)
-      const news = mails.map((due) => ({ ...keyOf(due), countedOn: limitOf(due) === null ? null : day }))
-      const claims = await claimNew(tx, news, now)
-      await countByApp(tx, mails, day)
-      return mails.flatMap((due, index) => {
-        const claim = claims[index]
-        return claim ? [{ due, claim, wasTried: false }] : []
-      })
-    })
-  } catch (error) {
-    if (isDuplicate(error, REMINDER_KEY)) return 'tried_before'
-    return limitReached(error)
-  }
+/** Claims mails that no sweep has tried, all or none: throws a duplicate if one has tried one of them, and `DailyLimitReached`. */
+async function claimUntried(tx: Tx, mails: readonly DueReminder[]): Promise<ClaimedReminder[]> {
+  const now = await databaseNow(tx.ctx, tx)
+  const day = formatDay(now)
+  const isLimited = ({ app }: DueReminder): boolean => dailyLimit(tx.ctx.config, app) !== null
+  const news = mails.map((due) => ({ ...keyOf(due), countedOn: isLimited(due) ? day : null }))
+  const claims = await claimNew(tx, news, now)
+  await countByApp(tx, mails, day)
+  return mails.flatMap((due, index) => {
+    const claim = claims[index]
+    return claim ? [{ due, claim, wasTried: false }] : []
+  })
 }
 
-/** Null if another sweep has the mail, or it has to wait. */
-async function claimOne(ctx: Context, due: DueReminder): Promise<ClaimedReminder | 'limit_reached' | null> {
-  const claimed = await claimTogether(ctx, [due])
-  if (claimed === 'tried_before') return reclaimOne(ctx, due)
-  return claimed === 'limit_reached' ? claimed : (claimed[0] ?? null)
-}
-
-async function reclaimOne(ctx: Context, due: DueReminder): Promise<ClaimedReminder | 'limit_reached' | null> {
+/** None if another sweep has the mail, or it has to wait. Throws `DailyLimitReached`. */
+async function claimOne(ctx: Context, due: DueReminder): Promise<ClaimedReminder[]> {
   const limit = dailyLimit(ctx.config, due.app)
+  const again = await inTransaction(ctx, async (tx) => {
+    const now = await databaseNow(ctx, tx)
+    const claim = await reclaim(tx, keyOf(due), due.customer.email, now)
+    const counted = claim && limit !== null ? await countMail(tx, claim, formatDay(now), limit) : claim
+    if (claim && !counted) throw new DailyLimitReached()
+    return counted ? [{ due, claim: counted, wasTried: true }] : []
+  })
+  if (again.length > 0) return again
   try {
-    return await inTransaction(ctx, async (tx) => {
-      const now = await databaseNow(ctx, tx)
-      const claim = await reclaim(tx, keyOf(due), due.customer.email, now)
-      if (!claim) return null
-      const counted = limit === null ? claim : await countMail(tx, claim, formatDay(now), limit)
-      if (!counted) throw new DailyLimitReached()
-      return { due, claim: counted, wasTried: true }
-    })
+    return await inTransaction(ctx, (tx) => claimUntried(tx, [due]))
   } catch (error) {
-    return limitReached(error)
+    if (isDuplicate(error, REMINDER_KEY)) return []
+    throw error
   }
-}
-
-function limitReached(error: unknown): 'limit_reached' {
-  if (error instanceof DailyLimitReached) return 'limit_reached'
-  throw error
 }
 
 function keyOf({ app, subscription, periodEnd, stage }: DueReminder): ReminderKey {

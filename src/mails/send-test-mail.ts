@@ -1,13 +1,13 @@
 import { readerOf } from '#apps/page-settings.ts'
 import type { Context } from '#context.ts'
-import { renderMail, type MailLocale } from '#mail/render.ts'
-import { openMailer, senderOf } from '#mail/send.ts'
+import type { MailLocale } from '#mail/render.ts'
+import { openMailer } from '#mail/send.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatMoney } from '#shared/money.ts'
 import { DAY_MS, addMs, asAppTime } from '#shared/time.ts'
 import { emailAddress, validate } from '#shared/validate.ts'
-import { mailBrand } from '#mails/mail-brand.ts'
+import { composeMail } from './compose-mail.ts'
 import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
 
 /**
@@ -19,22 +19,21 @@ export async function sendTestMail(ctx: Context, address: string, locale: MailLo
   const mailer = openMailer(ctx.config, ctx.log)
   if (!mailer)
     throw new AppError('invalid_request', 'no mail server is configured: set BILLING_SMTP_URL and BILLING_MAIL_FROM')
-  const from = senderOf({ name: 'Paygate', mailFrom: null }, ctx.config)
   const end = asAppTime(addMs(ctx.clock.now(), 3 * DAY_MS))
-  const reader = readerOf({ pageSettings: null }, locale)
+  const app = { name: 'Paygate', mailFrom: null, pageSettings: null, isSandbox: true }
+  const nobody = { name: '', ccEmails: [], bccEmails: [], endUser: null, emailVerified: null }
+  const reader = readerOf(app, locale)
   const sampleUrl = `${ctx.config.baseUrl}/renew/sample`
-  try {
-    await mailer.send({
-      from,
-      to: { name: '', address: to },
-      cc: [],
-      bcc: [],
-      ...(await renderMail('renewal-reminder', locale, {
-        ...mailBrand({ pageSettings: null }),
+  const mail = await composeMail(
+    ctx.config,
+    app,
+    { ...nobody, email: to, locale },
+    {
+      template: 'renewal-reminder',
+      id: `test.${randomHex(8)}`,
+      values: {
         stage: 3,
-        is_test: true,
         in_trial: false,
-        app_name: 'Paygate',
         customer_name: to,
         plan_name: 'Premium',
         plan_title: planTitle('Premium', locale),
@@ -44,10 +43,11 @@ export async function sendTestMail(ctx: Context, address: string, locale: MailLo
         period_end_day: dayWords(end, reader),
         renew_url: sampleUrl,
         opt_out_url: `${sampleUrl}/opt-out`,
-      })),
-      messageId: `test.${randomHex(8)}@${from.address.split('@')[1] ?? 'localhost'}`,
-      headers: { 'Auto-Submitted': 'auto-generated' },
-    })
+      },
+    },
+  )
+  try {
+    await mailer.send(mail)
   } finally {
     mailer.close()
   }
