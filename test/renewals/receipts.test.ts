@@ -309,6 +309,31 @@ describe('receipts', () => {
     expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(1)
   })
 
+  it('that left late may be settled three minutes after they left, no earlier', async () => {
+    await pay(await open(), 99_000)
+    scene.inbox.behaviour = 'lose-answer'
+    scene.inbox.beforeGoAhead = () => Promise.resolve(void scene.ctx.clock.advance('110s'))
+    await sweep()
+    scene.ctx.clock.advance('2m')
+    expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(0)
+    scene.ctx.clock.advance('1m')
+    expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(1)
+  })
+
+  it('at which the mail server hangs up do not hold up those of other customers', async () => {
+    for (let made = 0; made < 12; made += 1) {
+      await pay(await open(), 99_000)
+      await scene.ctx.db.query('UPDATE customers SET email = ? ORDER BY id DESC LIMIT 1', [`to-${made}@example.com`])
+    }
+    for (const bad of ['to-0@example.com', 'to-1@example.com']) scene.inbox.hangsUpAt.add(bad)
+    await sweep()
+    expect(subjects()).to.have.length(10)
+    scene.inbox.hangsUpAt.clear()
+    scene.ctx.clock.advance('1m')
+    await sweep()
+    expect(subjects()).to.have.length(12)
+  })
+
   const counted = async () => {
     const rows: { day: string; mails: number }[] = await scene.ctx.db.query(
       'SELECT day, mails FROM daily_mails ORDER BY day',
