@@ -26,7 +26,7 @@ export interface KilledMailersFigures {
   readonly unconfirmed: number
 }
 
-const SWEEP_ONCE = join(import.meta.dirname, '../renewals/sweep-once.ts')
+const SWEEP_ONCE = join(import.meta.dirname, '../mails/sweep-once.ts')
 
 /**
  * T06: sweeps are killed around SMTP DATA, each at another moment of another mail, until the last one runs to its end. Throws if a mail

@@ -10,7 +10,7 @@ import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { aCheckout, aCustomer, SERVER, tokenOf } from '../support/factories.ts'
 import { changeApp } from '../support/operators.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
-import { aScene, type Scene } from './scene.ts'
+import { aScene, type Scene } from '../renewals/scene.ts'
 
 const LURE = 'claim at evil.com'
 

@@ -10,7 +10,7 @@ import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { emptyTestDatabase } from '../support/database.ts'
 import { MONTHLY, priceId, SERVER } from '../support/factories.ts'
 import type { InboxBehaviour } from '../mail/smtp-inbox.ts'
-import { aScene, partsOf, type Scene } from './scene.ts'
+import { aScene, partsOf, type Scene } from '../renewals/scene.ts'
 import { stageAt } from './stage-at.ts'
 
 /** Prices whose periods have all stages, some, or none but the notice. */

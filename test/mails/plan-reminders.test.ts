@@ -9,7 +9,7 @@ import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { sendTestMail } from '#mails/send-test-mail.ts'
 import { LIFETIME, MONTHLY, aPlan } from '../support/factories.ts'
 import { rowsReadBy } from '../support/rows-read.ts'
-import { aScene, type Scene } from './scene.ts'
+import { aScene, type Scene } from '../renewals/scene.ts'
 
 describe('reminders plan', () => {
   let scene: Scene

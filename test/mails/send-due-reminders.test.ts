@@ -25,7 +25,7 @@ import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { headerOf } from '../mail/smtp-inbox.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, aCustomer, aPlan, priceId, SERVER } from '../support/factories.ts'
 import { triedAt } from '../support/tried-at.ts'
-import { aScene, tokenIn, type Scene } from './scene.ts'
+import { aScene, tokenIn, type Scene } from '../renewals/scene.ts'
 
 const LINH = operator('linh')
 const NOTHING = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }

@@ -6,7 +6,7 @@ import { schedule, startScheduler, type Scheduler } from '#daemon/scheduler.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { testEnvironment } from '../support/context.ts'
 import { MONTHLY } from '../support/factories.ts'
-import { aScene, type Scene } from './scene.ts'
+import { aScene, type Scene } from '../renewals/scene.ts'
 
 const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }
 

@@ -19,7 +19,7 @@ import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { testEnvironment } from '../support/context.ts'
 import { MONTHLY, aCustomer, aPlan, aSubscription, anApp } from '../support/factories.ts'
 import { startScenario } from '../support/scenario.ts'
-import { aScene, type Scene } from './scene.ts'
+import { aScene, type Scene } from '../renewals/scene.ts'
 
 const SWEEP_ONCE = join(import.meta.dirname, 'sweep-once.ts')
 /** The first instant of stage 3 of a month that begins on 2026-03-01 10:00:00. */

@@ -22,7 +22,7 @@ import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
 import { changeApp } from '../support/operators.ts'
 import { aCheckout, aCustomer, aPlan, LIFETIME, paid, priceId, tokenOf } from '../support/factories.ts'
 import { until } from '../support/until.ts'
-import { aScene, type Scene } from './scene.ts'
+import { aScene, type Scene } from '../renewals/scene.ts'
 
 describe('receipts', () => {
   let scene: Scene

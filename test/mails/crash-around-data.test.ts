@@ -7,7 +7,7 @@ import { childEnvironment } from '#config.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { unconfirmedReminders } from '#mails/mail-lists.ts'
 import { testEnvironment } from '../support/context.ts'
-import { aScene, type Scene } from './scene.ts'
+import { aScene, type Scene } from '../renewals/scene.ts'
 
 const SWEEP_ONCE = join(import.meta.dirname, 'sweep-once.ts')
 
