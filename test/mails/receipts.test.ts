@@ -312,7 +312,10 @@ describe('receipts', () => {
   it('that left late may be settled three minutes after they left, no earlier', async () => {
     await pay(await open(), 99_000)
     scene.inbox.behaviour = 'lose-answer'
-    scene.inbox.beforeGoAhead = () => Promise.resolve(void scene.ctx.clock.advance('110s'))
+    scene.inbox.beforeGoAhead = () => {
+      scene.ctx.clock.advance('110s')
+      return Promise.resolve()
+    }
     await sweep()
     scene.ctx.clock.advance('2m')
     expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(0)
