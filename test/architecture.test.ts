@@ -36,6 +36,7 @@ const LAYERS = [
   'providers',
   'bank-mail',
   'checkout',
+  'mails',
   'renewals',
   'pages',
   'upkeep',
@@ -193,7 +194,7 @@ describe('architecture', () => {
 
   it('a change is a command: outside the runner, only the bookkeeping of queues opens a transaction', () => {
     const queues =
-      /^(commands|webhooks|realtime|providers)\/|^(http\/idempotency|renewals\/(claim-mails|send-due-reminders|send-receipts)|subscriptions\/resync-node|upkeep\/(delete-old-rows|rotate-keys))\.ts$/
+      /^(commands|webhooks|realtime|providers)\/|^(http\/idempotency|mails\/(claim-mails|reminder-queue|send-due-(reminders|receipts))|subscriptions\/resync-node|upkeep\/(delete-old-rows|rotate-keys))\.ts$/
     expect(filesWith(/\binTransaction\(/, queues)).to.deep.equal([])
     expect(filesWith(/\brecordAudit\(/, /^commands\//)).to.deep.equal([])
   })

@@ -187,13 +187,13 @@ const READERS: Readonly<Record<string, Reader>> = {
     return rows.map(({ id, bank, status }) => candidate(id, `${bank ?? 'unknown bank'}, ${status}`))
   }),
   reminders: stored(async (ctx) => {
-    const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
-    const { rows } = await listUnconfirmedReminders(ctx, NEWEST)
+    const { unconfirmedReminders } = await import('#mails/mail-lists.ts')
+    const { rows } = await unconfirmedReminders.page(ctx, NEWEST)
     return rows.map((row) => candidate(row.reminder_id, row.external_ref))
   }),
   receipts: stored(async (ctx) => {
-    const { listUnconfirmedReceipts } = await import('#renewals/unconfirmed-receipts.ts')
-    const { rows } = await listUnconfirmedReceipts(ctx, NEWEST)
+    const { unconfirmedReceipts } = await import('#mails/mail-lists.ts')
+    const { rows } = await unconfirmedReceipts.page(ctx, NEWEST)
     return rows.map((row) => candidate(row.receipt_id, row.external_ref))
   }),
   event_id: stored(async (ctx) => {

@@ -25,7 +25,7 @@ function registerReminderPlan(reminders: Command): void {
     .option('--days <n>', 'how far to look ahead', '14')
     .action(async (named: string | undefined, options: { days: string }, command: Command) => {
       await inSession(command, async ({ ctx, out, app: pick }) => {
-        const { planReminders } = await import('#renewals/plan-reminders.ts')
+        const { planReminders } = await import('#mails/plan-reminders.ts')
         if (!/^\d{1,3}$/.test(options.days)) throw new UsageError('--days must be a number of days')
         const planned = await planReminders(ctx, named === undefined ? null : await pick(named), Number(options.days))
         const shown = planned.map((row) => ({ ...row, sandbox: row.is_test }))
@@ -59,7 +59,7 @@ function registerMailTest(program: Command): void {
     .action(async (address: string | undefined, { locale }: { locale: 'en' | 'vi' }, command: Command) => {
       await inSession(command, async ({ ctx, out }) => {
         const to = await required(address, '<address>', 'Your address:')
-        const { sendTestMail } = await import('#renewals/send-test-mail.ts')
+        const { sendTestMail } = await import('#mails/send-test-mail.ts')
         await sendTestMail(ctx, to, locale)
         const { smtpUrl, home } = ctx.config
         out.result({ address: to, sent: true }, () => {

@@ -1,4 +1,13 @@
 import type { Command } from 'commander'
+import type { Command as CommandValue } from '#commands/command.ts'
+import type { Context } from '#context.ts'
+import type {
+  MailList,
+  refusedReminders,
+  unconfirmedReceipts,
+  unconfirmedReminders,
+  ViewOf,
+} from '#mails/mail-lists.ts'
 import { counted } from '#shared/counted.ts'
 import { requiredChoice } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stageCell } from './cells.ts'
@@ -6,9 +15,86 @@ import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { inSession, performAs, withSandbox, type Session } from './session.ts'
+import type { TableOptions } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 type ListOptions = PageOptions & { readonly limit: string }
+type Shown<View> = View & { readonly sandbox: boolean | null }
+
+/** A list of mails as a table. */
+interface MailTable<View> {
+  readonly list: () => Promise<MailList<View>>
+  readonly head: readonly string[]
+  readonly cells: (row: Shown<View>) => TableOptions['rows'][number]
+  readonly none: string
+}
+
+/** Mails of one kind that may or may not have been sent, and what settles one. */
+interface Unconfirmed<View> extends MailTable<View> {
+  /** What the mail is called, in the field of the answer too: `reminder_id`. */
+  readonly noun: 'reminder' | 'receipt'
+  readonly sent: string
+  readonly notSent: string
+  /** For a menu. */
+  readonly choice: (row: View) => { readonly id: number; readonly name: string }
+  readonly settle: () => Promise<CommandValue<{ readonly mailId: number }, void>>
+}
+
+const REMINDERS: Unconfirmed<ViewOf<typeof unconfirmedReminders>> = {
+  noun: 'reminder',
+  sent: 'it was sent: the app gets its event',
+  notSent: 'it was not: the next sweep sends it if its stage still applies',
+  choice: ({ reminder_id: id, external_ref: ref, handed_over_at: at }) => ({
+    id,
+    name: `${ref}, handed over ${at} UTC`,
+  }),
+  settle: async () => (await import('#mails/settle-mail.ts')).settleReminder,
+  list: async () => (await import('#mails/mail-lists.ts')).unconfirmedReminders,
+  head: ['id', 'app', 'external_ref', 'stage', 'handed over (UTC)', 'error'],
+  cells: (row) => [
+    row.reminder_id,
+    appCell(row),
+    row.external_ref,
+    stageCell(row.reminder_day),
+    minuteCell(row.handed_over_at),
+    row.last_error,
+  ],
+  none: 'none is unconfirmed',
+}
+
+const RECEIPTS: Unconfirmed<ViewOf<typeof unconfirmedReceipts>> = {
+  noun: 'receipt',
+  sent: 'it was sent',
+  notSent: 'it was not: the next sweep sends it',
+  choice: ({ receipt_id: id, external_ref: ref, created_at: at }) => ({ id, name: `${ref}, of ${at} UTC` }),
+  settle: async () => (await import('#mails/settle-mail.ts')).settleReceipt,
+  list: async () => (await import('#mails/mail-lists.ts')).unconfirmedReceipts,
+  head: ['id', 'app', 'transaction', 'external_ref', 'of', 'at (UTC)', 'error'],
+  cells: (row) => [
+    row.receipt_id,
+    appCell(row),
+    row.transaction_id,
+    row.external_ref,
+    `${moneyCell(row.amount, row.currency)} ${row.kind}`,
+    minuteCell(row.created_at),
+    row.last_error,
+  ],
+  none: 'none is unconfirmed',
+}
+
+const REFUSED: MailTable<ViewOf<typeof refusedReminders>> = {
+  list: async () => (await import('#mails/mail-lists.ts')).refusedReminders,
+  head: ['id', 'app', 'external_ref', 'stage', 'to', 'error'],
+  cells: (row) => [
+    row.reminder_id,
+    appCell(row),
+    row.external_ref,
+    stageCell(row.reminder_day),
+    row.to,
+    row.last_error,
+  ],
+  none: 'no address is refused',
+}
 
 /**
  * `reminders unconfirmed` and `settle`, and the same of receipts: mails that may or may not have been sent. `reminders refused`: mails to
@@ -17,116 +103,38 @@ type ListOptions = PageOptions & { readonly limit: string }
 export function registerUnconfirmedCommands(program: Command): void {
   const reminders = program.commands.find((command) => command.name() === 'reminders')
   if (!reminders) throw new Error('the reminders group is declared first')
-  registerUnconfirmedReminders(reminders)
-  registerSettle(reminders, {
-    noun: 'reminder',
-    sent: 'it was sent: the app gets its event',
-    notSent: 'it was not: the next sweep sends it if its stage still applies',
-    listed: async ({ ctx }) => {
-      const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
-      const { rows } = await listUnconfirmedReminders(ctx, NEWEST)
-      return rows.map(({ reminder_id: id, external_ref: ref, handed_over_at: at }) => ({
-        id,
-        name: `${ref}, handed over ${at} UTC`,
-      }))
-    },
-    record: async (session, id, outcome) => {
-      const { settleReminder } = await import('#renewals/unconfirmed-reminders.ts')
-      await performAs(session, settleReminder, { outcome }, { reminderId: id })
-    },
-  })
+  registerUnconfirmed(reminders, REMINDERS)
+  registerSettle(reminders, REMINDERS)
   registerRefused(reminders)
   const receipts = program.command('receipts').description('mails about money that was received or refunded')
-  registerUnconfirmedReceipts(receipts)
-  registerSettle(receipts, {
-    noun: 'receipt',
-    sent: 'it was sent',
-    notSent: 'it was not: the next sweep sends it',
-    listed: async ({ ctx }) => {
-      const { listUnconfirmedReceipts } = await import('#renewals/unconfirmed-receipts.ts')
-      const { rows } = await listUnconfirmedReceipts(ctx, NEWEST)
-      return rows.map(({ receipt_id: id, external_ref: ref, created_at: at }) => ({ id, name: `${ref}, of ${at} UTC` }))
-    },
-    record: async (session, id, outcome) => {
-      const { settleReceipt } = await import('#renewals/unconfirmed-receipts.ts')
-      await performAs(session, settleReceipt, { outcome }, { receiptId: id })
-    },
-  })
+  registerUnconfirmed(receipts, RECEIPTS)
+  registerSettle(receipts, RECEIPTS)
 }
 
-/** For a menu. */
-const NEWEST = { limit: '100' }
+async function showMails<View extends { readonly app_id: number }>(
+  { ctx, out }: Session,
+  limit: number,
+  options: PageOptions,
+  { list, head, cells, none }: MailTable<View>,
+): Promise<void> {
+  const mails = await list()
+  const rows = await gatherRows(out, limit, options, (page) => mails.page(ctx, page))
+  const found = await withSandbox(ctx, rows)
+  out.result(found, () => out.table({ head, rows: found.map(cells), none }))
+}
 
-function registerUnconfirmedReminders(reminders: Command): void {
-  const list = reminders
+function registerUnconfirmed<View extends { readonly app_id: number }>(group: Command, mails: Unconfirmed<View>): void {
+  const list = group
     .command('unconfirmed')
     .description(
-      'reminders that were handed over without an answer: the mail server’s log shows whether they were sent',
+      `${group.name()} that were handed over without an answer: the mail server’s log shows whether they were sent`,
     )
     .action(async (options: ListOptions, command: Command) => {
       const limit = readLimit(options.limit)
-      await inSession(command, async ({ ctx, out }) => {
-        const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
-        const rows = await gatherRows(out, limit, options, (page) => listUnconfirmedReminders(ctx, page))
-        const found = await withSandbox(ctx, rows)
-        out.result(found, () => {
-          out.table({
-            head: ['id', 'app', 'external_ref', 'stage', 'handed over (UTC)', 'error'],
-            rows: found.map((row) => [
-              row.reminder_id,
-              appCell(row),
-              row.external_ref,
-              stageCell(row.reminder_day),
-              minuteCell(row.handed_over_at),
-              row.last_error,
-            ]),
-            none: 'none is unconfirmed',
-          })
-        })
-      })
+      await inSession(command, (session) => showMails(session, limit, options, mails))
     })
   withPages(list, '1000')
-  withExamples(list, 'reminders unconfirmed', 'reminders unconfirmed --json')
-}
-
-function registerUnconfirmedReceipts(receipts: Command): void {
-  const list = receipts
-    .command('unconfirmed')
-    .description('receipts that were handed over without an answer: the mail server’s log shows whether they were sent')
-    .action(async (options: ListOptions, command: Command) => {
-      const limit = readLimit(options.limit)
-      await inSession(command, async ({ ctx, out }) => {
-        const { listUnconfirmedReceipts } = await import('#renewals/unconfirmed-receipts.ts')
-        const rows = await gatherRows(out, limit, options, (page) => listUnconfirmedReceipts(ctx, page))
-        const found = await withSandbox(ctx, rows)
-        out.result(found, () => {
-          out.table({
-            head: ['id', 'app', 'transaction', 'external_ref', 'of', 'at (UTC)', 'error'],
-            rows: found.map((row) => [
-              row.receipt_id,
-              appCell(row),
-              row.transaction_id,
-              row.external_ref,
-              `${moneyCell(row.amount, row.currency)} ${row.kind}`,
-              minuteCell(row.created_at),
-              row.last_error,
-            ]),
-            none: 'none is unconfirmed',
-          })
-        })
-      })
-    })
-  withPages(list, '1000')
-  withExamples(list, 'receipts unconfirmed', 'receipts unconfirmed --json')
-}
-
-interface Settling {
-  /** What the mail is called, in the field of the answer too: `reminder_id`. */
-  readonly noun: 'reminder' | 'receipt'
-  readonly sent: string
-  readonly notSent: string
-  readonly listed: (session: Session) => Promise<{ readonly id: number; readonly name: string }[]>
-  readonly record: (session: Session, id: number, outcome: 'sent' | 'not_sent') => Promise<void>
+  withExamples(list, `${group.name()} unconfirmed`, `${group.name()} unconfirmed --json`)
 }
 
 interface SettleOptions {
@@ -134,28 +142,32 @@ interface SettleOptions {
   readonly notSent?: boolean
 }
 
-function registerSettle(group: Command, { noun, sent, notSent, listed, record }: Settling): void {
+function registerSettle<View>(group: Command, mails: Unconfirmed<View>): void {
+  const { noun } = mails
   const settle = group
     .command('settle [id]')
     .description(`record whether an unconfirmed ${noun} was sent`)
-    .option('--sent', sent)
-    .option('--not-sent', notSent)
+    .option('--sent', mails.sent)
+    .option('--not-sent', mails.notSent)
     .action(async (given: string | undefined, options: SettleOptions, command: Command) => {
       await inChange(command, async (session) => {
         if (options.sent === options.notSent) throw new UsageError('give either --sent or --not-sent')
         const { parseNumericId } = await import('#shared/ids.ts')
-        const picked = await requiredChoice(given, '<id>', 'Which mail?', async () =>
-          (await listed(session)).map(({ id, name }) => ({ value: String(id), name: `${id}: ${name}` })),
-        )
-        const id = parseNumericId(picked)
-        if (id === null) throw new UsageError(`<id> must be the number that ${group.name()} unconfirmed shows`)
+        const picked = await requiredChoice(given, '<id>', 'Which mail?', () => choicesOf(session.ctx, mails))
+        const mailId = parseNumericId(picked)
+        if (mailId === null) throw new UsageError(`<id> must be the number that ${group.name()} unconfirmed shows`)
         const outcome = options.sent === true ? 'sent' : 'not_sent'
-        await record(session, id, outcome)
-        session.out.result({ [`${noun}_id`]: id, outcome }, () => session.out.line(`${noun} ${id}: ${outcome}`))
+        await performAs(session, await mails.settle(), { outcome }, { mailId })
+        session.out.result({ [`${noun}_id`]: mailId, outcome }, () => session.out.line(`${noun} ${mailId}: ${outcome}`))
       })
     })
   withDryRun(settle)
   withExamples(settle, `${group.name()} settle 12 --sent`, `${group.name()} settle 12 --not-sent`)
+}
+
+async function choicesOf<View>(ctx: Context, { list, choice }: Unconfirmed<View>) {
+  const { rows } = await (await list()).page(ctx, { limit: '100' })
+  return rows.map(choice).map(({ id, name }) => ({ value: String(id), name: `${id}: ${name}` }))
 }
 
 function registerRefused(reminders: Command): void {
@@ -165,29 +177,12 @@ function registerRefused(reminders: Command): void {
     .option('--retry', 'let the next sweep try all of them again, after the mail server was fixed')
     .action(async (options: ListOptions & { retry?: boolean }, command: Command) => {
       const limit = readLimit(options.limit)
-      await inChange(command, async ({ ctx, out, caller }) => {
-        const { listRefusedReminders, retryRefusedReminders } = await import('#renewals/refused-reminders.ts')
-        if (options.retry) {
-          const retried = await retryRefusedReminders(ctx, caller)
-          out.result({ retried }, () => out.line(`the next sweep retries ${counted(retried, 'mail')}`))
-          return
-        }
-        const rows = await gatherRows(out, limit, options, (page) => listRefusedReminders(ctx, page))
-        const found = await withSandbox(ctx, rows)
-        out.result(found, () => {
-          out.table({
-            head: ['id', 'app', 'external_ref', 'stage', 'to', 'error'],
-            rows: found.map((row) => [
-              row.reminder_id,
-              appCell(row),
-              row.external_ref,
-              stageCell(row.reminder_day),
-              row.to,
-              row.last_error,
-            ]),
-            none: 'no address is refused',
-          })
-        })
+      await inChange(command, async (session) => {
+        const { ctx, out, caller } = session
+        if (!options.retry) return showMails(session, limit, options, REFUSED)
+        const { retryRefusedReminders } = await import('#mails/retry-refused.ts')
+        const retried = await retryRefusedReminders(ctx, caller)
+        out.result({ retried }, () => out.line(`the next sweep retries ${counted(retried, 'mail')}`))
       })
     })
   withPages(refused, '1000')

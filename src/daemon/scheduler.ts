@@ -8,8 +8,7 @@ import { insertJobRun, type JobOutcome } from '#db/store.ts'
 import type { PoolUse } from '#http/entry-queue.ts'
 import { hasDueLookUps } from '#providers/engine/reconcile-payments.ts'
 import { hasRunOut } from '#renewals/expire-due.ts'
-import { hasDueReceipts } from '#renewals/has-due-receipts.ts'
-import { hasDueReminders } from '#renewals/has-due-reminders.ts'
+import { hasDueMails } from '#mails/has-due-mails.ts'
 import { hasAbandonedWrites } from '#subscriptions/finish-pending-writes.ts'
 import { describeError } from '#shared/log.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
@@ -45,7 +44,7 @@ export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readon
       name: 'send-reminders',
       memoryMb: 512,
       longestSweepMs: 30 * MINUTE_MS,
-      sweep: { everyMs, hasWork: async (ctx) => (await hasDueReceipts(ctx)) || hasDueReminders(ctx), isHourly: false },
+      sweep: { everyMs, hasWork: hasDueMails, isHourly: false },
     },
     // Removes old rows every hour.
     {

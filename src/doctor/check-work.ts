@@ -3,10 +3,8 @@ import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { listLastJobRuns, type JobRun } from '#db/store.ts'
 import { countAbandoned, countFailedWrites, listAppsWithUnwritten } from '#realtime/store.ts'
-import { countHeldBack } from '#renewals/plan-reminders.ts'
-import { countRefusedReminders, listRefusedReminders } from '#renewals/refused-reminders.ts'
-import { countUnconfirmedReceipts, listUnconfirmedReceipts } from '#renewals/unconfirmed-receipts.ts'
-import { countUnconfirmedReminders, listUnconfirmedReminders } from '#renewals/unconfirmed-reminders.ts'
+import { countHeldBack } from '#mails/plan-reminders.ts'
+import { refusedReminders, unconfirmedReceipts, unconfirmedReminders } from '#mails/mail-lists.ts'
 import { counted } from '#shared/counted.ts'
 import { MINUTE_MS, SECOND_MS, addMs, formatUtc } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
@@ -135,27 +133,27 @@ async function heldBackFindings(ctx: Context): Promise<CheckResult[]> {
 }
 
 async function refusedResults(ctx: Context): Promise<CheckResult[]> {
-  const [newest] = (await listRefusedReminders(ctx, { limit: '1' })).rows
+  const [newest] = (await refusedReminders.page(ctx, { limit: '1' })).rows
   if (!newest) return []
-  const detail = `${counted(await countRefusedReminders(ctx), 'mail')} to addresses that the mail server permanently refuses, the newest to ${newest.external_ref}`
+  const detail = `${counted(await refusedReminders.count(ctx), 'mail')} to addresses that the mail server permanently refuses, the newest to ${newest.external_ref}`
   const fix =
     'run billing-cli reminders refused; ask the app for the right address, or fix the mail server and add --retry'
   return [warning('reminders', detail, fix)]
 }
 
 async function unconfirmedResults(ctx: Context): Promise<CheckResult[]> {
-  const [newest] = (await listUnconfirmedReminders(ctx, { limit: '1' })).rows
+  const [newest] = (await unconfirmedReminders.page(ctx, { limit: '1' })).rows
   if (!newest) return []
-  const detail = `${counted(await countUnconfirmedReminders(ctx), 'mail')} may or may not have been sent, the newest reminder ${newest.reminder_id} to ${newest.external_ref}`
+  const detail = `${counted(await unconfirmedReminders.count(ctx), 'mail')} may or may not have been sent, the newest reminder ${newest.reminder_id} to ${newest.external_ref}`
   const fix = 'check the mail server’s log, then billing-cli reminders settle <id> --sent or --not-sent'
   return [warning('reminders', detail, fix)]
 }
 
 /** Receipts that may or may not have been sent. */
 export async function checkReceipts(ctx: Context): Promise<CheckResult[]> {
-  const [newest] = (await listUnconfirmedReceipts(ctx, { limit: '1' })).rows
+  const [newest] = (await unconfirmedReceipts.page(ctx, { limit: '1' })).rows
   if (!newest) return [passed('receipts', 'none unconfirmed')]
-  const detail = `${counted(await countUnconfirmedReceipts(ctx), 'receipt')} may or may not have been sent, the newest receipt ${newest.receipt_id} of transaction ${newest.transaction_id}`
+  const detail = `${counted(await unconfirmedReceipts.count(ctx), 'receipt')} may or may not have been sent, the newest receipt ${newest.receipt_id} of transaction ${newest.transaction_id}`
   const fix = 'check the mail server’s log, then billing-cli receipts settle <id> --sent or --not-sent'
   return [warning('receipts', detail, fix)]
 }

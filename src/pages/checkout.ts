@@ -18,7 +18,7 @@ import {
   type PageLocale,
 } from '#http/html.ts'
 import { providerOf } from '#providers/providers.ts'
-import { intervalWords } from '#renewals/words.ts'
+import { intervalWords } from '#mails/words.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
 import { formatMoney } from '#shared/money.ts'
 import { validate } from '#shared/validate.ts'

@@ -1,4 +1,4 @@
-import { dayWords, isoDay } from '#renewals/words.ts'
+import { dayWords, isoDay } from '#mails/words.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import type { Reader } from '#apps/page-settings.ts'
 import type { AppTime } from '#shared/time.ts'

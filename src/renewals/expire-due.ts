@@ -9,9 +9,10 @@ import type { AppTime } from '#shared/time.ts'
 import { expiredData, viewSubscription } from '#subscriptions/present.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
-import { listSweeps, type Sweep } from './find-due.ts'
-import { listRunOut, storeExpired, type Keyset, type RunOut } from './store.ts'
-import type { SweepOptions } from './send-due-reminders.ts'
+import { listSweeps, type Sweep } from '#mails/find-due.ts'
+import type { Keyset } from '#mails/store.ts'
+import type { SweepOptions } from '#mails/send-mails.ts'
+import { listRunOut, storeExpired, type RunOut } from './store.ts'
 
 const BATCH_SIZE = 50
 const EXPIRY = job('expire')

@@ -15,7 +15,7 @@ import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { openTransaction } from '#transactions/open-transaction.ts'
 import { getRenewable } from './get-renewable.ts'
-import { renewalLink } from './renewal-link.ts'
+import { renewalLink } from '#mails/renewal-link.ts'
 import { findPayable, priceOf, viewRenewal, type RenewalView } from './view-renewal.ts'
 
 /**

@@ -14,7 +14,7 @@ import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import { findApplicationOfEnd, type PaymentApplication, type Subscription } from '#subscriptions/store.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { admitToRenewable, getRenewable, type RenewableSubscription } from './get-renewable.ts'
-import { STAGES, hasStage, stageWindow } from './stages.ts'
+import { STAGES, hasStage, stageWindow } from '#mails/stages.ts'
 
 /** What the renewal page shows. */
 export interface RenewalView {

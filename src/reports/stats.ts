@@ -1,7 +1,7 @@
 import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { sumUnallocated } from '#payments/store.ts'
-import { GRACE_DAYS } from '#renewals/stages.ts'
+import { GRACE_DAYS } from '#mails/stages.ts'
 import type { RealTime } from '#shared/time.ts'
 import {
   countEndedPeriods,

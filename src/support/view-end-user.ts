@@ -9,11 +9,10 @@ import { findCustomer } from '#customers/store.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { presentCustomer } from '#customers/present.ts'
 import { findPrice, type Price } from '#plans/store.ts'
-import { renewalLink } from '#renewals/renewal-link.ts'
-import { isUnconfirmed } from '#renewals/unconfirmed-reminders.ts'
-import { listRemindersOf } from '#renewals/store.ts'
+import { renewalLink } from '#mails/renewal-link.ts'
+import { mailState } from '#mails/mail-state.ts'
+import { listRemindersOf } from '#mails/store.ts'
 import { dueOf } from '#payments/balance.ts'
-import { receiptState } from '#renewals/unconfirmed-receipts.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull, type AppTime, type RealTime } from '#shared/time.ts'
 import { presentSubscription, viewSubscription } from '#subscriptions/present.ts'
@@ -103,7 +102,7 @@ async function mailsOf(ctx: Context, { id }: Subscription, now: RealTime): Promi
     reminder_id: reminder.id,
     reminder_day: reminder.stage,
     period_end: formatTimestamp(reminder.periodEnd),
-    status: isUnconfirmed(reminder, now) ? 'unconfirmed' : reminder.status,
+    status: mailState(reminder, now),
     at: formatTimestamp(reminder.sentAt ?? reminder.handedOverAt ?? reminder.claimedAt),
     error: reminder.lastError,
   }))
@@ -118,7 +117,7 @@ async function receiptsOf(ctx: Context, transactions: readonly Transaction[], no
     kind: receipt.kind,
     amount: receipt.amount,
     currency: currencies.get(receipt.transactionId) ?? '',
-    status: receiptState(receipt, now),
+    status: mailState(receipt, now),
     at: formatTimestamp(receipt.sentAt ?? receipt.createdAt),
     error: receipt.lastError,
   }))

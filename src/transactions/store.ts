@@ -151,57 +151,11 @@ export async function insertReceipt(tx: Tx, row: Omit<Receipt, 'id'>): Promise<v
   await insertedNew('receipts_transaction_kind_total', tx.insert(receipts, row))
 }
 
-export async function listDueReceipts(db: Queries, now: RealTime, limit: number): Promise<Receipt[]> {
-  return db.all(receipts, `WHERE status = 'due' AND next_try_at <= ? ORDER BY next_try_at, id LIMIT ?`, [now, limit])
-}
-
-/** Changes a receipt that is still as it was read; false if another sweep has it. */
-export async function updateReceipt(
-  tx: Tx,
-  { id: receiptId, status, nextTryAt }: Receipt,
-  changes: Partial<Pick<Receipt, 'status' | 'failures' | 'nextTryAt' | 'lastError' | 'sentAt'>>,
-): Promise<boolean> {
-  return (await tx.update(receipts, { id: receiptId, status, nextTryAt }, changes)) === 1
-}
-
 /** The receipts of some transactions, newest first. */
 export async function listReceiptsOf(db: Queries, transactionIds: readonly number[]): Promise<Receipt[]> {
   return transactionIds.length === 0
     ? []
     : db.all(receipts, 'WHERE transaction_id IN (?) ORDER BY id DESC', [transactionIds])
-}
-
-export async function findReceipt(db: Queries, receiptId: number): Promise<Receipt | null> {
-  return db.one(receipts, 'WHERE id = ?', [receiptId])
-}
-
-const WITH_TRANSACTION = receipts.joined('r', {
-  externalRef: exact('t.external_ref', 191),
-  currency: exact('t.currency', 3),
-})
-/** A receipt with what operators know its transaction by. */
-export type ReceiptOfTransaction = Receipt & Pick<Transaction, 'externalRef' | 'currency'>
-
-/** Receipts that were handed over, and whose sweep's lease ended at `before` or earlier without an answer; newest first. */
-export async function listUnconfirmedReceipts(
-  db: Queries,
-  before: RealTime,
-  page: { readonly below: Position | null; readonly limit: number },
-): Promise<ReceiptOfTransaction[]> {
-  const unconfirmed = where(
-    [`r.status = 'handed_over' AND r.next_try_at <= ?`, before],
-    below(page.below, 'r.next_try_at'),
-  )
-  return db.all(
-    WITH_TRANSACTION,
-    `JOIN transactions t ON t.id = r.transaction_id ${unconfirmed.sql} ORDER BY r.next_try_at DESC, r.id DESC LIMIT ?`,
-    [...unconfirmed.params, page.limit],
-  )
-}
-
-/** How many `listUnconfirmedReceipts` lists in all. */
-export async function countUnconfirmedReceipts(db: Queries, before: RealTime): Promise<number> {
-  return db.count(receipts, `WHERE status = 'handed_over' AND next_try_at <= ?`, [before])
 }
 
 /** Removes up to `limit` receipts that were sent or dropped before `before`; returns how many. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { mailBrand } from '#renewals/mail-brand.ts'
+import { mailBrand } from '#mails/compose-mail.ts'
 import { renderMail } from '#mail/render.ts'
 import { textOf } from '../pages/read-page.ts'
 import { LOCALES, REMINDER, SAMPLES } from './samples.ts'

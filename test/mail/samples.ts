@@ -1,5 +1,5 @@
 import type { MailLocale, MailTemplate, MailValues } from '#mail/render.ts'
-import { mailBrand } from '#renewals/mail-brand.ts'
+import { mailBrand } from '#mails/compose-mail.ts'
 
 /** A mail of each kind in each language, with values of the length that real ones have. */
 export interface SampleMail {

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { childEnvironment } from '#config.ts'
-import { sendDueReminders } from '#renewals/send-due-reminders.ts'
-import { countUnconfirmedReminders } from '#renewals/unconfirmed-reminders.ts'
+import { sendDueReminders } from '#mails/send-due-reminders.ts'
+import { unconfirmedReminders } from '#mails/mail-lists.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { partsOf, aScene, type Scene } from '../renewals/scene.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
@@ -26,7 +26,7 @@ export interface KilledMailersFigures {
   readonly unconfirmed: number
 }
 
-const SWEEP_ONCE = join(import.meta.dirname, '../renewals/sweep-once.ts')
+const SWEEP_ONCE = join(import.meta.dirname, '../mails/sweep-once.ts')
 
 /**
  * T06: sweeps are killed around SMTP DATA, each at another moment of another mail, until the last one runs to its end. Throws if a mail
@@ -93,7 +93,7 @@ async function judge(scene: Scene, mails: number, kills: number): Promise<Killed
   const twice = [...arrivals].filter(([, times]) => times > 1)
   if (twice.length > 0) throw new Error(`arrived twice: ${twice.map(([key]) => key).join(', ')}`)
   const rows: { id: string }[] = await scene.ctx.db.query(`SELECT id FROM reminders WHERE status = 'sent'`)
-  const unconfirmed = await countUnconfirmedReminders(scene.ctx)
+  const unconfirmed = await unconfirmedReminders.count(scene.ctx)
   if (rows.length + unconfirmed !== mails) {
     throw new Error(`${mails} mails, ${rows.length} recorded and ${unconfirmed} shown to operators`)
   }

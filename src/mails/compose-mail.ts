@@ -1,0 +1,58 @@
+import { accentOnDark } from '#apps/accent.ts'
+import type { App } from '#apps/store.ts'
+import type { Config } from '#config.ts'
+import { mailNameOf } from '#customers/mail-name.ts'
+import type { Customer } from '#customers/store.ts'
+import { renderMail, type MailTemplate, type MailValues } from '#mail/render.ts'
+import { senderOf, type Mail } from '#mail/send.ts'
+
+/** The default colours, as in `templates/pages/style.css`. */
+const USUAL = { accent: '#1b5fc1', onDark: { accent: '#86b4ff', onAccent: '#0a1931' } } as const
+
+type Seller = Pick<App, 'name' | 'mailFrom' | 'pageSettings' | 'isSandbox'>
+type Receiver = Pick<Customer, 'name' | 'email' | 'locale' | 'ccEmails' | 'bccEmails' | 'endUser' | 'emailVerified'>
+
+/** A mail of a seller to a customer: under the app's name, in its colours, in the customer's language. */
+export async function composeMail(
+  config: Config,
+  app: Seller,
+  customer: Receiver,
+  content: {
+    readonly template: MailTemplate
+    readonly values: MailValues
+    /** What the message id is made of: the same for the same mail, so that a receiver recognizes a copy. */
+    readonly id: string
+    readonly headers?: Mail['headers']
+  },
+): Promise<Mail> {
+  const from = senderOf(app, config)
+  const name = mailNameOf(customer)
+  const { template, id, headers } = content
+  const common = { ...mailBrand(app), is_test: app.isSandbox, app_name: app.name, customer_name: name }
+  return {
+    from,
+    to: { name, address: customer.email },
+    cc: customer.ccEmails,
+    bcc: customer.bccEmails,
+    ...(await renderMail(template, customer.locale, { ...common, ...content.values })),
+    messageId: `${id}@${from.address.split('@')[1] ?? 'localhost'}`,
+    // Keeps out-of-office programs from replying.
+    headers: { ...headers, 'Auto-Submitted': 'auto-generated' },
+  }
+}
+
+/** The values of the seller's colours and links in its mails. A link that is not set is empty. */
+export function mailBrand({ pageSettings }: Pick<App, 'pageSettings'>): MailValues {
+  const { accent, support = '', terms_url: terms = '', privacy_url: privacy = '' } = pageSettings ?? {}
+  const isAddress = support !== '' && !support.includes('://')
+  const onDark = accent === undefined ? USUAL.onDark : accentOnDark(accent)
+  return {
+    accent: accent ?? USUAL.accent,
+    accent_dark: onDark.accent,
+    on_accent_dark: onDark.onAccent,
+    support: isAddress ? `mailto:${support}` : support,
+    support_shown: support,
+    terms,
+    privacy,
+  }
+}

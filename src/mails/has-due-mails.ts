@@ -1,0 +1,17 @@
+import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
+import { findAppsAtLimit } from './daily-limit.ts'
+import { findDue, listSweeps } from './find-due.ts'
+import { listDeadClaims, listDueReceipts } from './store.ts'
+
+/** Whether a mail is due now, or a sweep that died has left a claim. In a file of its own, because the daemon's main thread loads nothing that sends mails. */
+export async function hasDueMails(ctx: Context): Promise<boolean> {
+  const now = await databaseNow(ctx, ctx.db)
+  if ((await listDeadClaims(ctx.db, now, 1)).length > 0) return true
+  if ((await listDueReceipts(ctx.db, now, null, 1)).length > 0) return true
+  const appsAtLimit = await findAppsAtLimit(ctx)
+  for (const sweep of await listSweeps(ctx)) {
+    if (!(await findDue(ctx, sweep, appsAtLimit).next()).done) return true
+  }
+  return false
+}

@@ -1,0 +1,160 @@
+import { appNow } from '#apps/app-time.ts'
+import { getApp, listApps, type App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { listCustomersByIds, type Customer } from '#customers/store.ts'
+import { DAY_MS, addMs, formatTimestamp, type AppTime } from '#shared/time.ts'
+import type { Subscription } from '#subscriptions/store.ts'
+import { dailyLimit, findAppsAtLimit } from '#mails/daily-limit.ts'
+import { GRACE_DAYS, STAGES, hasStage, stageWindow, type Stage } from './stages.ts'
+import { listEndingSubscriptions, listRemindersOfPeriods, type Keyset, type Reminder } from './store.ts'
+
+/** Why a mail will not go out, or not today. */
+export type NoMailReason =
+  | 'already_sent'
+  | 'unconfirmed'
+  | 'address_refused'
+  | 'opted_out'
+  | 'no_customer'
+  | 'app_disabled'
+  | 'period_too_short'
+  /** It is due, and the app has reached its daily limit: sent when the next UTC day begins, if its stage still applies. */
+  | 'daily_limit'
+
+/** One mail that becomes due by the horizon if nobody pays before. Times are the app's own. */
+export interface PlannedReminder {
+  readonly app_id: number
+  readonly is_test: boolean
+  readonly external_ref: string
+  readonly reminder_day: Stage
+  readonly period_end: string
+  /** When its window opens, or opened. */
+  readonly due_at: string
+  readonly to: string | null
+  readonly locale: 'en' | 'vi' | null
+  readonly will_send: boolean
+  readonly reason: NoMailReason | null
+  /** The error of the last attempt, if it failed. */
+  readonly last_error: string | null
+}
+
+const PAGE_SIZE = 500
+
+/**
+ * Who gets which mail when in the next `days` days, and who gets none and why (`reminders plan`), for one app or all of
+ * them, each by its own clock. Lifetime subscriptions get no mails.
+ */
+export async function planReminders(ctx: Context, app: App | null, days: number): Promise<PlannedReminder[]> {
+  const appsAtLimit = await findAppsAtLimit(ctx)
+  const planned: PlannedReminder[] = []
+  for (const each of app ? [app] : await listApps(ctx.db)) {
+    planned.push(...(await planApp(ctx, each, days, appsAtLimit.has(each.id))))
+  }
+  return planned
+}
+
+/** How many due mails of each app wait because it has reached its daily limit. */
+export async function countHeldBack(ctx: Context): Promise<{ app: App; mails: number; limit: number | null }[]> {
+  const counts = []
+  for (const appId of await findAppsAtLimit(ctx)) {
+    const app = await getApp(ctx.db, appId)
+    const mails = (await planApp(ctx, app, 0, true)).filter(({ reason }) => reason === 'daily_limit').length
+    if (mails > 0) counts.push({ app, mails, limit: dailyLimit(ctx.config, app) })
+  }
+  return counts
+}
+
+async function planApp(ctx: Context, app: App, days: number, isSpent: boolean): Promise<PlannedReminder[]> {
+  const now = appNow(app, ctx.clock.now())
+  const horizon = addMs(now, days * DAY_MS)
+  const planned: PlannedReminder[] = []
+  let after: Keyset | null = null
+  for (;;) {
+    const page: Subscription[] = await listEndingSubscriptions(ctx.db, app.id, {
+      from: addMs(now, -GRACE_DAYS * DAY_MS),
+      until: addMs(horizon, Math.max(...STAGES) * DAY_MS),
+      after,
+      limit: PAGE_SIZE,
+    })
+    planned.push(...(await planPage(ctx, app, page, { now, horizon, isSpent })))
+    const last = page.at(-1)
+    if (!last?.currentPeriodEnd || page.length < PAGE_SIZE) break
+    after = { periodEnd: last.currentPeriodEnd, id: last.id }
+  }
+  return planned.sort((a, b) => (a.due_at < b.due_at ? -1 : Number(a.due_at > b.due_at)))
+}
+
+async function planPage(
+  ctx: Context,
+  app: App,
+  page: readonly Subscription[],
+  { now, horizon, isSpent }: { readonly now: AppTime; readonly horizon: AppTime; readonly isSpent: boolean },
+): Promise<PlannedReminder[]> {
+  const customers = await listCustomersByIds(
+    ctx.db,
+    page.flatMap(({ customerId }) => customerId ?? []),
+  )
+  const tried = new Map<string, Reminder>()
+  for (const row of await listRemindersOfPeriods(ctx.db, page)) {
+    tried.set(keyOf(row.subscriptionId, row.periodEnd, row.stage), row)
+  }
+  return page.flatMap((subscription) => {
+    const { currentPeriodEnd: periodEnd, customerId } = subscription
+    if (!periodEnd) return []
+    const customer = customerId === null ? null : (customers.get(customerId) ?? null)
+    return STAGES.filter((stage) => {
+      const { from, until } = stageWindow(stage, periodEnd)
+      return from <= horizon && now < until
+    }).map((stage) => {
+      const known = tried.get(keyOf(subscription.id, periodEnd, stage)) ?? null
+      const isHeldBack = isSpent && stageWindow(stage, periodEnd).from <= now
+      return present(app, subscription, periodEnd, stage, customer, known, isHeldBack)
+    })
+  })
+}
+
+function keyOf(subscriptionId: number, periodEnd: AppTime, stage: Stage): string {
+  return `${subscriptionId} ${periodEnd.getTime()} ${stage}`
+}
+
+function present(
+  app: App,
+  subscription: Subscription,
+  periodEnd: AppTime,
+  stage: Stage,
+  customer: Customer | null,
+  known: Reminder | null,
+  isHeldBack: boolean,
+): PlannedReminder {
+  const reason =
+    reasonAgainst(app, subscription, periodEnd, stage, customer, known) ?? (isHeldBack ? 'daily_limit' : null)
+  return {
+    app_id: app.id,
+    is_test: app.isSandbox,
+    external_ref: subscription.externalRef,
+    reminder_day: stage,
+    period_end: formatTimestamp(periodEnd),
+    due_at: formatTimestamp(stageWindow(stage, periodEnd).from),
+    to: customer?.email ?? null,
+    locale: customer?.locale ?? null,
+    will_send: reason === null,
+    reason,
+    last_error: known?.lastError ?? null,
+  }
+}
+
+function reasonAgainst(
+  app: App,
+  subscription: Subscription,
+  periodEnd: AppTime,
+  stage: Stage,
+  customer: Customer | null,
+  known: Reminder | null,
+): NoMailReason | null {
+  if (known?.status === 'sent') return 'already_sent'
+  if (known?.handedOverAt) return 'unconfirmed'
+  if (!hasStage(stage, subscription.periodStart, periodEnd)) return 'period_too_short'
+  if (app.disabledAt) return 'app_disabled'
+  if (subscription.remindersStoppedAt) return 'opted_out'
+  if (!customer) return 'no_customer'
+  return known?.status === 'refused' && known.refusedTo === customer.email ? 'address_refused' : null
+}

@@ -1,0 +1,48 @@
+import type { Context } from '#context.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
+import { shuffled } from '#shared/shuffled.ts'
+import { DAY_MS, addMs } from '#shared/time.ts'
+import { findAppsAtLimit } from './daily-limit.ts'
+import { findDue, listSweeps } from './find-due.ts'
+import type { Outcome } from './mail-queue.ts'
+import { reminderQueue, type ReminderRun } from './reminder-queue.ts'
+import { sendMails, withMailSweep, type SweepOptions } from './send-mails.ts'
+import { dropClaim, hasFailed, listDeadClaims } from './store.ts'
+
+/** Outcomes of the mails that a sweep claimed. */
+export type SweepSummary = Record<Outcome, number>
+
+/** Claims of dead sweeps that one sweep deletes. */
+const MAX_DEAD_CLAIMS = 1000
+/** Longer than any stage's window: what failed earlier is no longer due. */
+const FAILED_BACK_MS = 8 * DAY_MS
+
+/**
+ * Sends every mail whose stage applies now (specification 6; contract 4, Reminders); those that failed before come last. Mails beyond an
+ * app's daily limit are not claimed: a sweep of the next day sends them, if their stage still applies.
+ */
+export async function sendDueReminders(ctx: Context, options: SweepOptions = {}): Promise<SweepSummary> {
+  const summary: SweepSummary = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
+  const run: ReminderRun = { summary, failed: new Set() }
+  const hasMailer = await withMailSweep(ctx, options, async (mailSweep) => {
+    await dropDeadClaims(ctx)
+    const sweeps = await listSweeps(ctx, options.appId)
+    const anyFailed = await hasFailed(ctx.db, addMs(await databaseNow(ctx, ctx.db), -FAILED_BACK_MS))
+    const passes = sweeps.map((sweep) => ({ sweep, tries: 'new' as const }))
+    const again = anyFailed ? shuffled(sweeps).map((sweep) => ({ sweep, tries: 'with retries' as const })) : []
+    for (const { sweep, tries } of [...passes, ...again]) {
+      const appsAtLimit = await findAppsAtLimit(ctx)
+      await sendMails(ctx, mailSweep, reminderQueue(ctx, run, findDue(ctx, sweep, appsAtLimit, tries), appsAtLimit))
+    }
+  })
+  if (!hasMailer) ctx.log.warn('no reminders are sent: BILLING_SMTP_URL is not set')
+  if (Object.values(summary).some((count) => count > 0)) ctx.log.info({ ...summary }, 'reminders swept')
+  return summary
+}
+
+/** Sweeps skip apps at their daily limit, so that the claim of a dead sweep would use up a mail of the day. */
+async function dropDeadClaims(ctx: Context): Promise<void> {
+  const dead = await listDeadClaims(ctx.db, await databaseNow(ctx, ctx.db), MAX_DEAD_CLAIMS)
+  for (const claim of dead) await inTransaction(ctx, (tx) => dropClaim(tx, claim))
+}

@@ -1,0 +1,136 @@
+import { perform } from '#commands/perform.ts'
+import { payer, operator } from '#commands/caller.ts'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { setAppDisabled } from '#apps/update-app.ts'
+import { optOut } from '#renewals/opt-out.ts'
+import { planReminders } from '#mails/plan-reminders.ts'
+import { sendDueReminders } from '#mails/send-due-reminders.ts'
+import { sendTestMail } from '#mails/send-test-mail.ts'
+import { LIFETIME, MONTHLY, aPlan } from '../support/factories.ts'
+import { rowsReadBy } from '../support/rows-read.ts'
+import { aScene, type Scene } from '../renewals/scene.ts'
+import { sequence } from '../support/sequence.ts'
+
+describe('reminders plan', () => {
+  let scene: Scene
+  beforeEach(async () => {
+    // A monthly period from 2026-03-01 10:00:00 to 2026-04-01 10:00:00.
+    scene = await aScene()
+  })
+  afterEach(() => scene.stop())
+
+  const plan = async (days: number) => {
+    const rows = await planReminders(scene.ctx, await scene.app(), days)
+    return rows.map(({ external_ref, reminder_day, due_at, reason }) => [external_ref, reminder_day, due_at, reason])
+  }
+
+  it('lists who gets which mail when, in the order of time, up to the horizon', async () => {
+    await scene.subscribe()
+    scene.ctx.clock.set('2026-03-20 10:00:00')
+    expect(await plan(8)).to.deep.equal([])
+    expect(await plan(10)).to.deep.equal([['user-1', 3, '2026-03-29 10:00:00', null]])
+    expect(await plan(14)).to.deep.equal([
+      ['user-1', 3, '2026-03-29 10:00:00', null],
+      ['user-1', 1, '2026-03-31 10:00:00', null],
+      ['user-1', 0, '2026-04-01 10:00:00', null],
+    ])
+    const [first] = await planReminders(scene.ctx, null, 14)
+    expect(first).to.include({
+      app_id: scene.seller.app.id,
+      is_test: true,
+      to: 'an@example.com',
+      locale: 'en',
+      period_end: '2026-04-01 10:00:00',
+      will_send: true,
+      last_error: null,
+    })
+  })
+
+  it('costs what is due in the asked window, however long the history of its subscriptions and of others is', async () => {
+    const subscribers = 30
+    for (let n = 1; n <= subscribers; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+    scene.ctx.clock.set('2026-03-29 10:00:00')
+    await sendDueReminders(scene.ctx)
+    const app = await scene.app()
+    const planNow = () => rowsReadBy(scene.ctx, (ctx) => planReminders(ctx, app, 0))
+    const [planned, read] = await planNow()
+    expect(planned.map(({ reason }) => reason)).to.deep.equal(Array(subscribers).fill('already_sent'))
+    expect(read).to.be.lessThan(subscribers * 10)
+    await scene.ctx.db.query(
+      `INSERT INTO reminders (app_id, subscription_id, period_end, stage, status, claimed_at, failures)
+       SELECT app_id, id, DATE_SUB(current_period_end, INTERVAL seq MONTH), stage, 'sent', current_period_end, 0
+       FROM subscriptions, ${sequence(1, 60)}, (SELECT 0 AS stage UNION ALL SELECT 1 UNION ALL SELECT 3) stages`,
+    )
+    // 3,000 others, half of which ended before the window and half of which end after it.
+    await scene.ctx.db.query(
+      `INSERT INTO subscriptions (app_id, end_user_id, external_ref, plan_id, price_id, customer_id, status, period_start,
+         current_period_end, in_trial, revision, renewal_token, created_at, updated_at)
+       SELECT app_id, 1000000 + seq, CONCAT('other-', seq), plan_id, price_id, customer_id, status, period_start,
+         DATE_ADD(current_period_end, INTERVAL IF(seq % 2 = 0, -30, 30) DAY), 0, 1, CONCAT('other-', seq),
+         created_at, updated_at
+       FROM (SELECT * FROM subscriptions LIMIT 1) s, ${sequence(1, 3000)}`,
+    )
+    const [again, readAgain] = await planNow()
+    expect(again).to.deep.equal(planned)
+    expect(readAgain).to.be.at.most(read)
+  })
+
+  it('lists who gets none and why', async () => {
+    const short = await aPlan(scene.ctx, scene.seller, { prices: [{ ...MONTHLY, interval_unit: 'day' }] })
+    const lifetime = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
+    await scene.subscribe({ externalRef: 'nobody', customer: null })
+    const { renewalToken } = await scene.subscribe({ externalRef: 'opted-out' })
+    await perform(scene.ctx, payer, optOut, undefined, { renewalToken })
+    await scene.subscribe({ externalRef: 'life', plan: lifetime })
+    scene.ctx.clock.set('2026-03-31 12:00:00')
+    await scene.subscribe({ externalRef: 'short', plan: short })
+    const rows = await plan(0)
+    expect(rows).to.have.deep.members([
+      ['nobody', 1, '2026-03-31 10:00:00', 'no_customer'],
+      ['opted-out', 1, '2026-03-31 10:00:00', 'opted_out'],
+      ['short', 1, '2026-03-31 12:00:00', null],
+    ])
+    expect(await plan(1)).to.deep.include(['short', 0, '2026-04-01 12:00:00', null])
+    scene.ctx.clock.set('2026-03-31 12:00:01')
+    expect((await plan(0)).filter(([ref]) => ref === 'short')).to.have.lengthOf(1)
+  })
+
+  it('shows what was sent, what failed and what is unconfirmed', async () => {
+    await scene.subscribe()
+    scene.ctx.clock.set('2026-03-29 10:00:00')
+    scene.inbox.behaviour = 'refuse-data'
+    await sendDueReminders(scene.ctx)
+    const [failed] = await planReminders(scene.ctx, await scene.app(), 0)
+    expect(failed).to.include({ will_send: true, reason: null })
+    expect(failed?.last_error).to.contain('try again later')
+    scene.inbox.behaviour = 'accept'
+    scene.ctx.clock.advance('1m')
+    await sendDueReminders(scene.ctx)
+    expect(await plan(0)).to.deep.equal([['user-1', 3, '2026-03-29 10:00:00', 'already_sent']])
+    scene.ctx.clock.set('2026-03-31 10:00:00')
+    scene.inbox.behaviour = 'lose-answer'
+    await sendDueReminders(scene.ctx)
+    expect(await plan(0)).to.deep.equal([['user-1', 1, '2026-03-31 10:00:00', 'unconfirmed']])
+  })
+
+  it('shows that customers of a disabled app get none', async () => {
+    await scene.subscribe()
+    scene.ctx.clock.set('2026-03-29 10:00:00')
+    await perform(scene.ctx, operator('tester'), setAppDisabled, undefined, {
+      app: await scene.app(),
+      isDisabled: true,
+    })
+    expect(await plan(0)).to.deep.equal([['user-1', 3, '2026-03-29 10:00:00', 'app_disabled']])
+  })
+})
+
+describe('mail test', () => {
+  it('sends an operator a reminder with the TEST mark by the configured mail server', async () => {
+    const scene = await aScene()
+    await sendTestMail(scene.ctx, 'operator@example.com', 'vi')
+    await scene.stop()
+    expect(scene.inbox.mails[0]?.recipients).to.deep.equal(['operator@example.com'])
+    expect(scene.inbox.mails[0]?.parsed.subject).to.contain('[TEST]')
+  })
+})

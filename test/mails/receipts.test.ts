@@ -1,0 +1,417 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { openBankPage } from '#checkout/open-bank-page.ts'
+import { operator } from '#commands/caller.ts'
+import { resolveTransaction } from '#decisions/resolve-transaction.ts'
+import { perform } from '#commands/perform.ts'
+import { formatCursor } from '#http/page-of.ts'
+import { checkReceipts } from '#doctor/check-work.ts'
+import { unconfirmedReceipts } from '#mails/mail-lists.ts'
+import { settleReceipt } from '#mails/settle-mail.ts'
+import { hasDueMails } from '#mails/has-due-mails.ts'
+import { sendDueReceipts } from '#mails/send-due-receipts.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { updateAppRow } from '#apps/store.ts'
+import { DAY_MS } from '#shared/time.ts'
+import { AppError } from '#shared/errors.ts'
+import { formatId } from '#shared/ids.ts'
+import { listRefundsOfTransaction } from '#payments/store.ts'
+import { recordRefundAnswer } from '#transactions/refund-money.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
+import { changeApp } from '../support/operators.ts'
+import { aCheckout, aCustomer, aPlan, LIFETIME, paid, priceId, tokenOf } from '../support/factories.ts'
+import { until } from '../support/until.ts'
+import { aScene, type Scene } from '../renewals/scene.ts'
+
+describe('receipts', () => {
+  let scene: Scene
+  let references: number
+
+  beforeEach(async () => {
+    scene = await aScene()
+    references = 0
+    await changeApp(scene.ctx, 'tester', scene.seller.app, { receipts: true })
+  })
+  afterEach(() => scene.stop())
+
+  const openSession = async (locale = 'en', plan = scene.plan) => {
+    const customer = await aCustomer(scene.ctx, scene.seller, { locale })
+    const seller = { ...scene.seller, app: await scene.app() }
+    return aCheckout(scene.ctx, seller, {
+      price_id: priceId(plan),
+      customer_id: formatId('cus', customer.id),
+      external_ref: `user-${customer.id}`,
+    })
+  }
+  const open = async (locale?: string): Promise<number> => (await openSession(locale)).transaction_id!
+  const pay = (transactionId: number, amount: number) =>
+    confirmPayment(scene.ctx, {
+      provider: 'bank_transfer',
+      eventId: null,
+      reference: `FT-${transactionId}-${(references += 1)}`,
+      transactionId,
+      amount,
+      currency: 'VND',
+      paidAt: scene.ctx.clock.now(),
+    })
+  const refund = (transactionId: number, amount?: number) =>
+    resolveTransaction(scene.ctx, operator('mai'), {
+      transactionId,
+      action: 'refund',
+      note: 'asked',
+      reference: `BACK-${(references += 1)}`,
+      ...(amount === undefined ? {} : { amount }),
+    })
+  const subjects = () => scene.inbox.mails.map(({ parsed }) => parsed.subject)
+  const sweep = () => sendDueReceipts(scene.ctx)
+
+  it('say what was received, what it bought and until when, once', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 99_000)
+    expect(await hasDueMails(scene.ctx)).to.equal(true)
+    await sweep()
+    await sweep()
+    expect(subjects()).to.deep.equal(['[TEST] Payment received: Premium'])
+    const { text, html } = scene.inbox.mails[0]!.parsed
+    for (const part of [text, html]) expect(part).to.contain('₫99,000').and.to.contain('1 April 2026')
+    expect(text).to.contain(`Reference: ${transactionId}`)
+    expect(await hasDueMails(scene.ctx)).to.equal(false)
+  })
+
+  it('report each part with what is missing, in the customer’s language, and then the whole payment', async () => {
+    const transactionId = await open('vi')
+    await pay(transactionId, 60_000)
+    await sweep()
+    await pay(transactionId, 39_000)
+    await sweep()
+    expect(subjects().map((subject) => subject?.replace(/\s/g, ' '))).to.deep.equal([
+      '[TEST] Đã nhận một phần thanh toán: còn thiếu 39.000 ₫',
+      '[TEST] Đã nhận thanh toán: Premium',
+    ])
+  })
+
+  it('say where the rest of a part goes that came by bank transfer', async () => {
+    await takeTransfers(scene.ctx, scene.seller.app)
+    const { transaction } = await openBankPage(scene.ctx, tokenOf(await openSession()))
+    await pay(transaction.id, 60_000)
+    await sweep()
+    const { text, html } = scene.inbox.mails[0]!.parsed
+    for (const part of ['₫39,000', transaction.transferCode!, ACCOUNT.number, ACCOUNT.holder, 'Vietcombank'])
+      for (const body of [text, html]) expect(body).to.contain(part)
+  })
+
+  const linksTo = (path: string) => new RegExp(`href="http[^"]*/checkout/[0-9a-f]{64}${path}"`)
+
+  for (const [locale, label] of [
+    ['en', 'Pay ₫39,000'],
+    ['vi', 'Thanh toán 39.000\u00a0₫'],
+  ] as const)
+    it(`have a button that asks for the rest of a part, on the bank page, also after the link expired: ${locale}`, async () => {
+      await takeTransfers(scene.ctx, scene.seller.app)
+      const session = await openSession(locale)
+      const { transaction } = await openBankPage(scene.ctx, tokenOf(session))
+      await pay(transaction.id, 60_000)
+      scene.ctx.clock.advance('2d')
+      await sweep()
+      const { text, html } = scene.inbox.mails[0]!.parsed
+      expect(html).to.match(linksTo('/bank'))
+      expect(String(html).replace(/\s+/g, ' ')).to.match(new RegExp(`>\\s*${label.replace(/\s/g, '\\s')}\\s*</a>`))
+      expect(text).to.contain(`${session.checkout_url}/bank`)
+    })
+
+  it('lead to the open checkout where a part came by another way, and nowhere once it expired', async () => {
+    await pay(await open(), 60_000)
+    await sweep()
+    expect(scene.inbox.mails[0]!.parsed.html).to.match(linksTo(''))
+    await pay(await open(), 60_000)
+    scene.ctx.clock.advance('2d')
+    await sweep()
+    expect(scene.inbox.mails[1]!.parsed.html).not.to.match(linksTo('.*'))
+  })
+
+  it('ask for no more money where the payment would not be applied any more', async () => {
+    await takeTransfers(scene.ctx, scene.seller.app)
+    const session = await openSession()
+    const { transaction } = await openBankPage(scene.ctx, tokenOf(session))
+    await pay(transaction.id, 60_000)
+    const gold = await aPlan(scene.ctx, scene.seller, { code: 'gold', prices: [LIFETIME] })
+    const other = { price_id: priceId(gold), external_ref: transaction.externalRef }
+    await paid(scene.ctx, { ...scene.seller, app: await scene.app() }, other)
+    await sweep()
+    const { text, html } = scene.inbox.mails.find(({ parsed }) => parsed.subject?.includes('Part of'))!.parsed
+    expect(html).not.to.match(linksTo('.*'))
+    for (const body of [text, html]) expect(body).not.to.contain(ACCOUNT.number)
+  })
+
+  it('say that a lifetime subscription never expires', async () => {
+    const plan = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
+    await pay((await openSession('en', plan)).transaction_id!, LIFETIME.amount)
+    await sweep()
+    const { text, html } = scene.inbox.mails[0]!.parsed
+    for (const body of [text, html]) expect(body).to.contain('Never expires')
+  })
+
+  it('say nothing of a part that was followed by the rest before the mail left', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 60_000)
+    await pay(transactionId, 39_000)
+    await sweep()
+    expect(subjects()).to.deep.equal(['[TEST] Payment received: Premium'])
+  })
+
+  it('report each refund', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 99_000)
+    await refund(transactionId, 40_000)
+    await refund(transactionId)
+    await sweep()
+    expect(subjects()).to.have.members([
+      '[TEST] Payment received: Premium',
+      '[TEST] Refunded: ₫40,000 for Premium',
+      '[TEST] Refunded: ₫59,000 for Premium',
+    ])
+  })
+
+  it('report one decision to refund once, also where several payments are refunded', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 60_000)
+    await pay(transactionId, 39_000)
+    await refund(transactionId)
+    await sweep()
+    expect(subjects().filter((subject) => subject?.includes('Refunded'))).to.deep.equal([
+      '[TEST] Refunded: ₫99,000 for Premium',
+    ])
+  })
+
+  it('report of a refund what went back: not what the provider refused, which is reported once it is refunded', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 60_000)
+    await pay(transactionId, 39_000)
+    await refund(transactionId)
+    const refunds = await listRefundsOfTransaction(scene.ctx.db, transactionId)
+    const refused = refunds.find(({ amount }) => amount === 39_000)!
+    await inTransaction(scene.ctx, (tx) => tx.run("UPDATE refunds SET status = 'pending' WHERE id = ?", [refused.id]))
+    await sweep()
+    expect(subjects(), 'while a part is pending').to.deep.equal(['[TEST] Payment received: Premium'])
+    await inTransaction(scene.ctx, (tx) =>
+      recordRefundAnswer(tx, refused.id, { status: 'failed', reference: refused.reference, failure: 'closed' }),
+    )
+    scene.ctx.clock.advance('11m')
+    await sweep()
+    expect(subjects().at(-1)).to.equal('[TEST] Refunded: ₫60,000 for Premium')
+    await pay(transactionId, 39_000)
+    await refund(transactionId)
+    await sweep()
+    expect(subjects().slice(2), 'as much as was refunded in all before').to.deep.equal([
+      '[TEST] Refunded: ₫39,000 for Premium',
+    ])
+  })
+
+  it('are not sent by default, nor after they were turned off', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 60_000)
+    await changeApp(scene.ctx, 'tester', await scene.app(), { receipts: false })
+    await pay(transactionId, 39_000)
+    await sweep()
+    expect(subjects()).to.deep.equal([])
+    expect(await hasDueMails(scene.ctx)).to.equal(false)
+  })
+
+  it('are created once if a payment is reported twice', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 99_000)
+    references -= 1
+    await pay(transactionId, 99_000)
+    await sweep()
+    expect(subjects()).to.have.length(1)
+  })
+
+  it('are sent once if several sweeps run at once', async () => {
+    for (let made = 0; made < 5; made += 1) await pay(await open(), 99_000)
+    await Promise.all([sweep(), sweep(), sweep()])
+    expect(subjects()).to.have.length(5)
+  })
+
+  it('of a sweep that died before the hand-over are sent by a later sweep, those of one that died after it are not', async () => {
+    for (let made = 0; made < 2; made += 1) await pay(await open(), 99_000)
+    const rows: { id: number }[] = await scene.ctx.db.query('SELECT id FROM receipts ORDER BY id')
+    const later = '2026-03-01 10:02:00'
+    await scene.ctx.db.query('UPDATE receipts SET next_try_at = ? WHERE id = ?', [later, rows[0]!.id])
+    await scene.ctx.db.query("UPDATE receipts SET status = 'handed_over' WHERE id = ?", [rows[1]!.id])
+    await sweep()
+    expect(subjects()).to.have.length(0)
+    scene.ctx.clock.set('2026-03-01 10:02:01')
+    await sweep()
+    expect(scene.inbox.mails.map(({ parsed }) => parsed.messageId)).to.deep.equal([
+      `<receipt.${rows[0]!.id}@pay.example>`,
+    ])
+  })
+
+  it('are dated by the app’s own clock', async () => {
+    await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { clockOffsetMs: 60 * DAY_MS }))
+    await pay(await open(), 99_000)
+    await sweep()
+    expect(scene.inbox.mails[0]?.parsed.text).to.contain('Date: 30 April 2026').and.to.contain('30 May 2026')
+  })
+
+  it('are sent over several connections at once', async () => {
+    for (let made = 0; made < 5; made += 1) await pay(await open(), 99_000)
+    scene.inbox.beforeAnswer = () => until(() => scene.inbox.messagesSeen === 5)
+    await sweep()
+    expect(subjects()).to.have.length(5)
+  })
+
+  it('go out though another one cannot be written, which is tried again later', async () => {
+    await pay(await open(), 99_000)
+    await scene.ctx.db.query("UPDATE customers SET locale = 'xx' ORDER BY id DESC LIMIT 1")
+    await pay(await open(), 99_000)
+    await sweep()
+    expect(subjects()).to.have.length(1)
+    await scene.ctx.db.query("UPDATE customers SET locale = 'en'")
+    scene.ctx.clock.advance('1h')
+    await sweep()
+    expect(subjects()).to.have.length(2)
+  })
+
+  it('that may or may not have been sent are listed page by page, counted by doctor, and settled by an operator', async () => {
+    scene.inbox.behaviour = 'lose-answer'
+    for (let made = 0; made < 3; made += 1) {
+      await pay(await open(), 99_000)
+      await sweep()
+      scene.ctx.clock.advance('1s')
+    }
+    expect(await unconfirmedReceipts.count(scene.ctx), 'they may still be on their way').to.equal(0)
+    scene.ctx.clock.advance('3m')
+    const first = await unconfirmedReceipts.page(scene.ctx, { limit: '2' })
+    const rest = await unconfirmedReceipts.page(scene.ctx, { limit: '2', cursor: formatCursor(first.next) })
+    const ids = [...first.rows, ...rest.rows].map(({ receipt_id: id }) => id)
+    expect(ids)
+      .to.deep.equal(ids.toSorted((a, b) => b - a))
+      .and.to.have.length(3)
+    expect(first.rows[0]).to.include({ kind: 'received', amount: 99_000, currency: 'VND' })
+    const [found] = await checkReceipts(scene.ctx)
+    expect(found!.detail).to.equal(
+      `3 receipts may or may not have been sent, the newest receipt ${ids[0]} of transaction ${first.rows[0]!.transaction_id}`,
+    )
+    scene.inbox.behaviour = 'accept'
+    const settle = (receiptId: number, outcome: string) =>
+      perform(scene.ctx, operator('mai'), settleReceipt, { outcome }, { mailId: receiptId })
+    await settle(ids[0]!, 'sent')
+    await settle(ids[1]!, 'not_sent')
+    const again: unknown = await settle(ids[1]!, 'sent').catch((error: unknown) => error)
+    expect(again).to.be.instanceOf(AppError).and.to.include({ code: 'invalid_request' })
+    const before = scene.inbox.mails.length
+    await sweep()
+    expect(scene.inbox.mails.slice(before).map(({ parsed }) => parsed.messageId)).to.deep.equal([
+      `<receipt.${ids[1]}@pay.example>`,
+    ])
+    expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(1)
+  })
+
+  it('that left late may be settled three minutes after they left, no earlier', async () => {
+    await pay(await open(), 99_000)
+    scene.inbox.behaviour = 'lose-answer'
+    scene.inbox.beforeGoAhead = () => {
+      scene.ctx.clock.advance('110s')
+      return Promise.resolve()
+    }
+    await sweep()
+    scene.ctx.clock.advance('2m')
+    expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(0)
+    scene.ctx.clock.advance('1m')
+    expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(1)
+  })
+
+  it('at which the mail server hangs up do not hold up those of other customers', async () => {
+    for (let made = 0; made < 12; made += 1) {
+      await pay(await open(), 99_000)
+      await scene.ctx.db.query('UPDATE customers SET email = ? ORDER BY id DESC LIMIT 1', [`to-${made}@example.com`])
+    }
+    for (const bad of ['to-0@example.com', 'to-1@example.com']) scene.inbox.hangsUpAt.add(bad)
+    await sweep()
+    expect(subjects()).to.have.length(10)
+    scene.inbox.hangsUpAt.clear()
+    scene.ctx.clock.advance('1m')
+    await sweep()
+    expect(subjects()).to.have.length(12)
+  })
+
+  const counted = async () => {
+    const rows: { day: string; mails: number }[] = await scene.ctx.db.query(
+      'SELECT day, mails FROM daily_mails ORDER BY day',
+    )
+    return rows.map(({ day, mails }) => [day, mails])
+  }
+  const count = (mails: number) =>
+    scene.ctx.db.query('INSERT INTO daily_mails (app_id, day, mails) VALUES (?, ?, ?)', [
+      scene.seller.app.id,
+      '2026-03-01',
+      mails,
+    ])
+
+  it('of a sandbox app count towards its daily limit of 200 mails, and are dropped beyond it', async () => {
+    await count(198)
+    for (let made = 0; made < 7; made += 1) await pay(await open(), 99_000)
+    await sweep()
+    expect(subjects()).to.have.length(2)
+    expect(await counted()).to.deep.equal([['2026-03-01', 200]])
+    const rows: { status: string; error: string | null }[] = await scene.ctx.db.query(
+      'SELECT status, last_error AS error FROM receipts',
+    )
+    expect(rows.filter(({ status }) => status === 'sent')).to.have.length(2)
+    expect(rows.filter(({ status }) => status === 'dropped').map(({ error }) => error)).to.deep.equal(
+      Array(5).fill('the sandbox app has reached its daily limit of mails'),
+    )
+    await pay(await open(), 99_000)
+    const seen = scene.inbox.messagesSeen
+    await sweep()
+    expect(scene.inbox.messagesSeen, 'a sweep that begins at the limit calls no mail server').to.equal(seen)
+    scene.ctx.clock.set('2026-03-02 00:00:00')
+    await sweep()
+    expect(subjects(), 'a dropped receipt is not sent the next day').to.have.length(2)
+    await pay(await open(), 99_000)
+    await sweep()
+    expect(subjects()).to.have.length(3)
+    expect(await counted()).to.deep.include(['2026-03-02', 1])
+  })
+
+  it('of a sandbox app that did not leave are not counted, those that may have left are', async () => {
+    await pay(await open(), 99_000)
+    for (const behaviour of ['refuse-data', 'drop-early', 'refuse-recipient'] as const) {
+      scene.inbox.behaviour = behaviour
+      await sweep()
+      expect(
+        (await counted()).filter(([, mails]) => mails !== 0),
+        behaviour,
+      ).to.deep.equal([])
+      scene.ctx.clock.advance('1h')
+    }
+    await pay(await open(), 99_000)
+    scene.inbox.behaviour = 'lose-answer'
+    await sweep()
+    expect(await counted()).to.deep.equal([['2026-03-01', 1]])
+  })
+
+  it('of a live app have no daily limit: each is about money that came or went back', async () => {
+    await count(199)
+    await scene.ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    for (let made = 0; made < 3; made += 1) await pay(await open(), 99_000)
+    await sweep()
+    expect(subjects()).to.have.length(3)
+    expect(await counted()).to.deep.equal([['2026-03-01', 199]])
+  })
+
+  it('that the mail server refuses temporarily are tried again later', async () => {
+    await pay(await open(), 99_000)
+    scene.inbox.behaviour = 'refuse-recipient'
+    scene.inbox.refusal = [450, 'try again']
+    await sweep()
+    scene.inbox.behaviour = 'accept'
+    await sweep()
+    expect(subjects()).to.have.length(0)
+    scene.ctx.clock.set('2026-03-01 11:30:00')
+    await sweep()
+    expect(subjects()).to.have.length(1)
+  })
+})

@@ -1,0 +1,621 @@
+import type { SubscriptionRenewalReminderSentEvent } from '../../client/src/types.ts'
+import { operator, payer } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { setAppDisabled } from '#apps/update-app.ts'
+import { updateAppRow } from '#apps/store.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { updateCustomer } from '#customers/update-customer.ts'
+import { listAuditEntries } from '#commands/store.ts'
+import { checkReminders } from '#doctor/check-work.ts'
+import { updatePlan } from '#plans/update-plan.ts'
+import { optOut, setReminders } from '#renewals/opt-out.ts'
+import { planReminders } from '#mails/plan-reminders.ts'
+import { refusedReminders, unconfirmedReminders } from '#mails/mail-lists.ts'
+import { retryRefusedReminders } from '#mails/retry-refused.ts'
+import { sendDueReminders } from '#mails/send-due-reminders.ts'
+import { settleReminder } from '#mails/settle-mail.ts'
+import { reminders } from '#mails/store.ts'
+import { subscriptions } from '#subscriptions/store.ts'
+import { formatCursor } from '#http/page-of.ts'
+import { AppError } from '#shared/errors.ts'
+import { formatId } from '#shared/ids.ts'
+import { attachCustomer } from '#subscriptions/attach-customer.ts'
+import { switchPlan } from '#subscriptions/switch-plan.ts'
+import { headerOf } from '../mail/smtp-inbox.ts'
+import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, aCustomer, aPlan, priceId, SERVER } from '../support/factories.ts'
+import { triedAt } from '../support/tried-at.ts'
+import { aScene, tokenIn, type Scene } from '../renewals/scene.ts'
+
+const LINH = operator('linh')
+const NOTHING = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
+const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }
+const TWO_DAYS = { ...MONTHLY, interval_unit: 'day', interval_count: 2 }
+
+async function reminderEvents(scene: Scene): Promise<SubscriptionRenewalReminderSentEvent[]> {
+  const rows: { body: Buffer }[] = await scene.ctx.db.query(
+    `SELECT body FROM events WHERE event_type = 'subscription.renewal_reminder_sent' ORDER BY id`,
+  )
+  return rows.map(({ body }) => JSON.parse(body.toString('utf8')) as SubscriptionRenewalReminderSentEvent)
+}
+
+describe('reminder e-mails', () => {
+  let scene: Scene
+
+  beforeEach(async () => {
+    // A monthly period from 2026-03-01 10:00:00 to 2026-04-01 10:00:00.
+    scene = await aScene()
+  })
+  afterEach(() => scene.stop())
+
+  const sweep = () => sendDueReminders(scene.ctx)
+  const sweepAt = async (timestamp: string) => {
+    scene.ctx.clock.set(timestamp)
+    return sweep()
+  }
+
+  const resume = () =>
+    perform(scene.ctx, LINH, setReminders, { reminders: 'on' }, { app: scene.seller.app, externalRef: 'user-1' })
+  const settle = (reminderId: number, outcome: 'sent' | 'not_sent') =>
+    perform(scene.ctx, LINH, settleReminder, { outcome }, { mailId: reminderId })
+
+  describe('when', () => {
+    it('a period has its reminders 3 days and 1 day before its end, and its notice after it, each once', async () => {
+      await scene.subscribe()
+      const times: [string, string[]][] = [
+        ['2026-03-29 09:59:59', []],
+        ['2026-03-29 10:00:00', ['3']],
+        ['2026-03-30 12:00:00', ['3']],
+        ['2026-03-31 09:59:59', ['3']],
+        ['2026-03-31 10:00:00', ['3', '1']],
+        ['2026-04-01 09:59:59', ['3', '1']],
+        ['2026-04-01 10:00:00', ['3', '1', '0']],
+        ['2026-04-08 09:59:59', ['3', '1', '0']],
+        ['2026-05-01 10:00:00', ['3', '1', '0']],
+      ]
+      for (const [time, stages] of times) {
+        await sweepAt(time)
+        expect(await scene.stages(), time).to.deep.equal(stages)
+      }
+    })
+
+    it('after a renewal the next period has its own', async () => {
+      await scene.subscribe()
+      await sweepAt('2026-03-29 10:00:00')
+      await scene.subscribe()
+      await sweepAt('2026-04-01 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['3'])
+      await sweepAt('2026-04-28 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['3', '3'])
+    })
+
+    it('a period shorter than 3 days has no 3-day reminder', async () => {
+      const plan = await aPlan(scene.ctx, scene.seller, { prices: [TWO_DAYS] })
+      await scene.subscribe({ plan })
+      await sweep()
+      expect(await scene.stages()).to.deep.equal([])
+      await sweepAt('2026-03-02 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['1'])
+    })
+
+    it('a daily period has its 1-day reminder at its start', async () => {
+      const plan = await aPlan(scene.ctx, scene.seller, { prices: [DAILY] })
+      await scene.subscribe({ plan })
+      await sweep()
+      expect(await scene.stages()).to.deep.equal(['1'])
+    })
+
+    it('a daemon that was down sends only the stage that holds now', async () => {
+      await scene.subscribe()
+      await sweepAt('2026-04-01 09:00:00')
+      expect(await scene.stages()).to.deep.equal(['1'])
+      await sweepAt('2026-04-05 09:00:00')
+      expect(await scene.stages()).to.deep.equal(['1', '0'])
+    })
+
+    it('a daemon that was down until the grace window had passed sends nothing', async () => {
+      await scene.subscribe()
+      await sweepAt('2026-04-08 10:00:00')
+      expect(await scene.stages()).to.deep.equal([])
+    })
+
+    it('a trial that ends behaves the same', async () => {
+      const plan = await aPlan(scene.ctx, scene.seller, { name: 'Gold', prices: [{ ...MONTHLY, trial: FREE_TRIAL }] })
+      await scene.subscribe({ plan })
+      await sweepAt('2026-03-05 10:00:00')
+      await sweepAt('2026-03-08 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['3', '0'])
+      expect(scene.inbox.mails.map(({ parsed }) => parsed.subject)).to.deep.equal([
+        '[TEST] Your Gold trial ends on 8 March 2026',
+        '[TEST] Your Gold trial has ended',
+      ])
+    })
+
+    it('a sandbox app’s mails go by its own clock', async () => {
+      await scene.subscribe()
+      await inTransaction(scene.ctx, (tx) =>
+        updateAppRow(tx, scene.seller.app.id, { clockOffsetMs: 30 * 24 * 3600 * 1000 }),
+      )
+      await sweep()
+      expect(await scene.stages()).to.deep.equal(['1'])
+    })
+  })
+
+  describe('to whom', () => {
+    it('without a customer there is no mail; one attached inside the window gets it', async () => {
+      await scene.subscribe({ customer: null })
+      await sweepAt('2026-03-29 10:00:00')
+      expect(scene.inbox.mails).to.have.lengthOf(0)
+      const { id } = await aCustomer(scene.ctx, scene.seller, { email: 'late@example.com' })
+      await perform(
+        scene.ctx,
+        SERVER,
+        attachCustomer,
+        { customer_id: formatId('cus', id) },
+        { app: scene.seller.app, externalRef: 'user-1', endUser: null },
+      )
+      await sweep()
+      expect(scene.inbox.mails[0]?.recipients).to.deep.equal(['late@example.com'])
+    })
+
+    it('lifetime subscriptions get none', async () => {
+      const plan = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
+      await scene.subscribe({ plan })
+      await sweepAt('2036-03-01 10:00:00')
+      expect(scene.inbox.mails).to.have.lengthOf(0)
+    })
+
+    it('customers of a disabled app get none, and get them again when it is enabled', async () => {
+      await scene.subscribe()
+      await perform(scene.ctx, operator('tester'), setAppDisabled, undefined, {
+        app: scene.seller.app,
+        isDisabled: true,
+      })
+      await sweepAt('2026-03-29 10:00:00')
+      expect(scene.inbox.mails).to.have.lengthOf(0)
+      await perform(scene.ctx, operator('tester'), setAppDisabled, undefined, {
+        app: await scene.app(),
+        isDisabled: false,
+      })
+      await sweep()
+      expect(await scene.stages()).to.deep.equal(['3'])
+    })
+
+    it('one who opted out gets none, for this subscription alone, until an operator resumes them', async () => {
+      const { renewalToken } = await scene.subscribe()
+      await scene.subscribe({ externalRef: 'user-2' })
+      await perform(scene.ctx, payer, optOut, undefined, { renewalToken })
+      await sweepAt('2026-03-29 10:00:00')
+      expect([await scene.stages(), await scene.stages('user-2')]).to.deep.equal([[], ['3']])
+      expect(await resume()).to.equal(true)
+      await sweep()
+      expect(await scene.stages()).to.deep.equal(['3'])
+    })
+
+    it('one who opts out or pays while the mail is on its way to the server gets none', async () => {
+      const { renewalToken } = await scene.subscribe()
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      scene.inbox.beforeGoAhead = () => perform(scene.ctx, payer, optOut, undefined, { renewalToken })
+      expect(await sweep()).to.include({ sent: 0, dropped: 1 })
+      await resume()
+      scene.inbox.beforeGoAhead = async () => {
+        await scene.subscribe()
+      }
+      expect(await sweep()).to.include({ sent: 0, dropped: 1 })
+      scene.inbox.beforeGoAhead = null
+      expect(await sweep()).to.deep.equal(NOTHING)
+      expect(scene.inbox.messagesSeen).to.equal(0)
+    })
+
+    it('archived plans and prices go on reminding', async () => {
+      await scene.subscribe()
+      await perform(
+        scene.ctx,
+        SERVER,
+        updatePlan,
+        { status: 'archived' },
+        { app: scene.seller.app, planId: scene.plan.id },
+      )
+      await sweepAt('2026-03-29 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['3'])
+    })
+  })
+
+  describe('what', () => {
+    it('the mail goes to the customer, Cc and Bcc, in the customer’s language, under the app’s name', async () => {
+      const customer = await aCustomer(scene.ctx, scene.seller, {
+        name: 'Nguyễn Văn An',
+        locale: 'vi',
+        cc_emails: ['boss@example.com'],
+        bcc_emails: ['archive@example.com'],
+      })
+      const { renewalToken } = await scene.subscribe({ customer })
+      await sweepAt('2026-03-29 10:00:00')
+      const mail = scene.inbox.mails[0] ?? expect.fail('no mail')
+      expect(mail.recipients).to.have.members(['an@example.com', 'boss@example.com', 'archive@example.com'])
+      expect(mail.raw).not.to.contain('archive@example.com')
+      expect(mail.parsed.from).to.include({ name: 'Reader', address: 'billing@pay.example' })
+      expect(mail.parsed.to?.[0]).to.include({ name: 'Nguyễn Văn An', address: 'an@example.com' })
+      expect(mail.parsed.cc?.map(({ address }) => address)).to.deep.equal(['boss@example.com'])
+      expect(mail.parsed.subject).to.equal('[TEST] Gói Premium của bạn sẽ hết hạn ngày 1/4/2026')
+      const link = `${scene.ctx.config.baseUrl}/renew/${renewalToken}`
+      for (const part of [mail.parsed.text, mail.parsed.html]) {
+        expect(part).to.contain('99.000').and.to.contain('17:00 ngày 1/4/2026 (GMT+7)')
+        expect(part).to.contain(link).and.to.contain(`${link}/opt-out`)
+        expect(part).to.contain('TEST')
+      }
+    })
+
+    it('the mail can be opted out of with one click (RFC 8058)', async () => {
+      const { renewalToken } = await scene.subscribe()
+      await sweepAt('2026-03-29 10:00:00')
+      const mail = scene.inbox.mails[0] ?? expect.fail('no mail')
+      expect(tokenIn(mail)).to.equal(renewalToken)
+      expect(headerOf(mail, 'List-Unsubscribe')).to.equal(`<${scene.ctx.config.baseUrl}/renew/${renewalToken}/opt-out>`)
+      expect(headerOf(mail, 'List-Unsubscribe-Post')).to.equal('List-Unsubscribe=One-Click')
+    })
+
+    it('an app with a sender of its own sends under it', async () => {
+      await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { mailFrom: 'hi@reader.example' }))
+      await scene.subscribe()
+      await sweepAt('2026-03-29 10:00:00')
+      expect(scene.inbox.mails[0]?.from).to.equal('hi@reader.example')
+      expect(scene.inbox.mails[0]?.parsed.from).to.include({ name: 'Reader', address: 'hi@reader.example' })
+    })
+
+    it('a live app’s mail has no TEST mark', async () => {
+      await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { isSandbox: false }))
+      await scene.ctx.db.query('UPDATE apps SET is_sandbox = 1')
+      await scene.subscribe()
+      await scene.ctx.db.query('UPDATE apps SET is_sandbox = 0')
+      await sweepAt('2026-03-29 10:00:00')
+      expect(scene.inbox.mails[0]?.raw).not.to.contain('TEST')
+    })
+
+    it('after a plan switch the mail names the new plan and its regular amount', async () => {
+      await scene.subscribe()
+      const gold = await aPlan(scene.ctx, scene.seller, { name: 'Gold', prices: [{ ...YEARLY, trial: FREE_TRIAL }] })
+      await perform(
+        scene.ctx,
+        SERVER,
+        switchPlan,
+        { price_id: priceId(gold) },
+        { app: scene.seller.app, externalRef: 'user-1' },
+      )
+      await sweepAt('2026-03-29 10:00:00')
+      const { parsed } = scene.inbox.mails[0] ?? expect.fail('no mail')
+      expect(parsed.subject).to.equal('[TEST] Your Gold subscription ends on 1 April 2026')
+      expect(parsed.text).to.contain('Amount: ₫990,000').and.to.contain('Next period: 1 year')
+    })
+
+    it('without an SMTP server in development each mail is a file, and the log names its path', async () => {
+      await scene.subscribe()
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      const config = { ...scene.ctx.config, smtpUrl: null, mailFrom: null }
+      expect(await sendDueReminders({ ...scene.ctx, config })).to.include({ sent: 1 })
+      expect(scene.ctx.logged.join('')).to.match(/"path":"[^"]+\/mail\/reminder\.[^"]+\.eml"/)
+      expect(scene.ctx.logged.join('')).not.to.contain((await scene.subscription()).renewalToken)
+    })
+  })
+
+  describe('webhook subscription.renewal_reminder_sent', () => {
+    it('goes out once per stage and period, with exactly its fields and never the link', async () => {
+      const { id, planId, priceId: price, customerId } = await scene.subscribe()
+      await sweepAt('2026-03-29 10:30:00')
+      await sweep()
+      const [event, ...more] = await reminderEvents(scene)
+      expect(more).to.deep.equal([])
+      expect(event).to.deep.equal({
+        event_type: 'subscription.renewal_reminder_sent',
+        app_id: scene.seller.app.id,
+        created_at: '2026-03-29T10:30:00+00:00',
+        data: {
+          external_ref: 'user-1',
+          paygate_customer_id: `cus_${customerId}`,
+          merchant_customer_id: null,
+          plan_id: `plan_${planId}`,
+          price_id: `price_${price}`,
+          plan_ref: scene.plan.code,
+          reminder_day: 3,
+          period_end: '2026-04-01 10:00:00',
+          in_trial: false,
+          sent_at: '2026-03-29T10:30:00+00:00',
+        },
+      })
+      await sweepAt('2026-04-02 10:30:00')
+      expect((await reminderEvents(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3, 0])
+      expect(id).to.be.a('number')
+    })
+
+    it('is not sent before the mail server has accepted the mail', async () => {
+      await scene.subscribe()
+      scene.inbox.behaviour = 'refuse-data'
+      await sweepAt('2026-03-29 10:00:00')
+      expect(await reminderEvents(scene)).to.deep.equal([])
+    })
+  })
+
+  describe('once', () => {
+    it('four daemons that sweep at the same moment send each mail once', async () => {
+      for (let n = 1; n <= 20; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      const summaries = await Promise.all([sweep(), sweep(), sweep(), sweep()])
+      expect(summaries.reduce((sum, { sent }) => sum + sent, 0)).to.equal(20)
+      expect(new Set(scene.inbox.messageIds).size).to.equal(20)
+      expect(scene.inbox.mails).to.have.lengthOf(20)
+    })
+
+    for (const [behaviour, pause] of [
+      ['refuse-data', '1m'],
+      ['drop-early', '0s'],
+    ] as const) {
+      it(`a mail that the server did not accept ("${behaviour}") is sent by a later sweep, once`, async () => {
+        await scene.subscribe()
+        scene.inbox.behaviour = behaviour
+        expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, failed: 1 })
+        scene.inbox.behaviour = 'accept'
+        scene.ctx.clock.advance(pause)
+        expect(await sweep()).to.include({ sent: 1, failed: 0 })
+        expect(await sweep()).to.include({ sent: 0 })
+        expect(await scene.stages()).to.deep.equal(['3'])
+      })
+    }
+
+    it('a mail that the server refuses waits longer each time, up to an hour', async () => {
+      await scene.subscribe()
+      scene.inbox.behaviour = 'refuse-data'
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      const tries = [0, 1, 3, 7, 15, 31, 63, 123, 183]
+      expect(await triedAt(scene.ctx.clock, tries, 1, async () => (await sweep()).failed === 1)).to.deep.equal(tries)
+    })
+
+    it('a mail that the server refused is not sent once its window has passed', async () => {
+      await scene.subscribe()
+      scene.inbox.behaviour = 'refuse-data'
+      await sweepAt('2026-03-31 09:59:00')
+      scene.inbox.behaviour = 'accept'
+      await sweepAt('2026-03-31 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['1'])
+    })
+
+    it('one refused address does not hold up the mails of other customers', async () => {
+      for (const ref of ['user-1', 'user-2', 'user-3']) await scene.subscribe({ externalRef: ref })
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      let seen = 0
+      scene.inbox.beforeGoAhead = () => {
+        seen += 1
+        return seen === 1
+          ? Promise.reject(Object.assign(new Error('no such mailbox'), { responseCode: 550 }))
+          : Promise.resolve()
+      }
+      expect(await sweep()).to.deep.equal({ ...NOTHING, sent: 2, refused: 1 })
+    })
+
+    it('an address that does not exist is tried once per stage, and is listed for operators', async () => {
+      await scene.subscribe()
+      scene.inbox.behaviour = 'refuse-recipient'
+      expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, refused: 1 })
+      scene.inbox.behaviour = 'accept'
+      expect(await sweepAt('2026-03-31 09:59:00')).to.deep.equal(NOTHING)
+      const [refused] = (await refusedReminders.page(scene.ctx)).rows
+      expect(refused).to.deep.include({ external_ref: 'user-1', reminder_day: 3, to: 'an@example.com' })
+      expect(refused!.last_error).to.include('no such mailbox')
+      const [planned] = await planReminders(scene.ctx, null, 0)
+      expect(planned).to.include({ will_send: false, reason: 'address_refused' })
+      const [result] = await checkReminders(scene.ctx)
+      expect(result!.detail).to.include('1 mail to addresses that the mail server permanently refuses')
+      expect(await sweepAt('2026-03-31 10:00:00')).to.include({ sent: 1 })
+    })
+
+    it('a mail to an address that does not exist goes to the customer’s next one, within its stage', async () => {
+      await scene.subscribe()
+      scene.inbox.behaviour = 'refuse-recipient'
+      await sweepAt('2026-03-29 10:00:00')
+      scene.inbox.behaviour = 'accept'
+      const { customerId } = await scene.subscription()
+      const change = (input: object) =>
+        perform(scene.ctx, SERVER, updateCustomer, input, { app: scene.seller.app, customerId: customerId! })
+      await change({ name: 'An Nguyen' })
+      expect(await sweep()).to.deep.equal(NOTHING)
+      await change({ email: 'an@right.example' })
+      expect((await refusedReminders.page(scene.ctx)).rows).to.deep.equal([])
+      expect((await planReminders(scene.ctx, null, 0))[0]).to.include({ will_send: true, reason: null })
+      expect((await Promise.all([sweep(), sweep()])).map(({ sent }) => sent).sort()).to.deep.equal([0, 1])
+      expect(scene.inbox.mails.map(({ recipients }) => recipients)).to.deep.equal([['an@right.example']])
+    })
+
+    it('a mail to an address that does not exist goes to another customer who is attached', async () => {
+      await scene.subscribe()
+      scene.inbox.behaviour = 'refuse-recipient'
+      await sweepAt('2026-03-29 10:00:00')
+      scene.inbox.behaviour = 'accept'
+      const bo = await aCustomer(scene.ctx, scene.seller, { email: 'bo@example.com' })
+      await perform(
+        scene.ctx,
+        SERVER,
+        attachCustomer,
+        { customer_id: `cus_${bo.id}` },
+        { app: scene.seller.app, externalRef: 'user-1', endUser: null },
+      )
+      expect(await sweep()).to.include({ sent: 1 })
+    })
+
+    it('a mail to an address that does not exist is tried again when an operator says so, in the audit log', async () => {
+      await scene.subscribe()
+      scene.inbox.behaviour = 'refuse-recipient'
+      await sweepAt('2026-03-29 10:00:00')
+      scene.inbox.behaviour = 'accept'
+      expect(await retryRefusedReminders(scene.ctx, LINH)).to.equal(1)
+      expect((await listAuditEntries(scene.ctx.db, { limit: 1 }))[0]).to.include({
+        actor: 'linh',
+        action: 'reminder.retry',
+      })
+      expect(await sweep()).to.include({ sent: 1 })
+      expect(await retryRefusedReminders(scene.ctx, LINH)).to.equal(0)
+    })
+
+    for (const [code, text, outcome] of [
+      [550, '5.1.1 no such user', 'refused'],
+      [553, 'mailbox name not allowed', 'refused'],
+      [550, '5.2.1 mailbox disabled', 'refused'],
+      [554, '5.7.1 relay access denied', 'failed'],
+      [550, '5.7.26 unauthenticated mail is prohibited', 'failed'],
+      [552, '5.2.2 mailbox full', 'failed'],
+      [550, '5.1.8 sender domain not found', 'failed'],
+      [554, 'go away', 'failed'],
+      [450, '4.2.1 greylisted', 'failed'],
+    ] as const) {
+      it(`a recipient that is answered "${code} ${text}" is ${outcome}`, async () => {
+        await scene.subscribe()
+        Object.assign(scene.inbox, { behaviour: 'refuse-recipient', refusal: [code, text] })
+        expect(await sweepAt('2026-03-29 10:00:00')).to.deep.equal({ ...NOTHING, [outcome]: 1 })
+        scene.ctx.clock.advance('1m')
+        expect(await sweep()).to.deep.equal(outcome === 'failed' ? { ...NOTHING, failed: 1 } : NOTHING)
+      })
+    }
+
+    for (const behaviour of ['drop-late', 'lose-answer'] as const) {
+      it(`a mail that the server may have accepted ("${behaviour}") is never sent again, and is listed for operators`, async () => {
+        await scene.subscribe()
+        scene.inbox.behaviour = behaviour
+        expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, unconfirmed: 1 })
+        scene.inbox.behaviour = 'accept'
+        await sweepAt('2026-03-29 18:00:00')
+        expect(scene.inbox.messagesSeen).to.equal(1)
+        expect(await reminderEvents(scene)).to.deep.equal([])
+        const [unconfirmed, ...more] = (await unconfirmedReminders.page(scene.ctx)).rows
+        expect(more).to.deep.equal([])
+        expect(unconfirmed).to.include({
+          app_id: scene.seller.app.id,
+          external_ref: 'user-1',
+          reminder_day: 3,
+          period_end: '2026-04-01 10:00:00',
+          handed_over_at: '2026-03-29 10:00:00',
+        })
+      })
+    }
+
+    it('an operator can record that an unconfirmed mail left, and its event goes out', async () => {
+      await scene.subscribe()
+      scene.inbox.behaviour = 'lose-answer'
+      await sweepAt('2026-03-29 10:00:00')
+      scene.ctx.clock.advance('1h')
+      const [unconfirmed] = (await unconfirmedReminders.page(scene.ctx)).rows
+      await settle(unconfirmed!.reminder_id, 'sent')
+      expect((await unconfirmedReminders.page(scene.ctx)).rows).to.deep.equal([])
+      expect((await reminderEvents(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3])
+    })
+
+    it('an operator can record that an unconfirmed mail did not leave, and it is sent', async () => {
+      await scene.subscribe()
+      scene.inbox.behaviour = 'drop-late'
+      await sweepAt('2026-03-29 10:00:00')
+      scene.ctx.clock.advance('1h')
+      const [unconfirmed] = (await unconfirmedReminders.page(scene.ctx)).rows
+      await settle(unconfirmed!.reminder_id, 'not_sent')
+      scene.inbox.behaviour = 'accept'
+      await sweep()
+      expect(await scene.stages()).to.deep.equal(['3'])
+    })
+
+    it('are listed page by page, unconfirmed or refused, and all refused ones are tried again', async () => {
+      for (let n = 1; n <= 3; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      const claimed = { claimedAt: scene.ctx.clock.now(), handedOverAt: scene.ctx.clock.now() }
+      const pageThrough = async (list: typeof refusedReminders | typeof unconfirmedReminders) => {
+        const first = await list.page(scene.ctx, { limit: '2' })
+        const cursor = formatCursor(first.next) ?? ''
+        const second = await list.page(scene.ctx, { limit: '2', cursor })
+        return [...first.rows, ...second.rows].map((row) => row.external_ref).join(' ')
+      }
+      for (const { id, currentPeriodEnd } of await scene.ctx.db.all(subscriptions, 'ORDER BY id'))
+        await scene.ctx.db.insert(reminders, {
+          ...{
+            appId: scene.seller.app.id,
+            subscriptionId: id,
+            periodEnd: currentPeriodEnd!,
+            stage: 3,
+            status: 'claimed',
+          },
+          ...{
+            ...claimed,
+            sentAt: null,
+            retryAt: null,
+            failures: 0,
+            lastError: null,
+            refusedTo: null,
+            countedOn: null,
+          },
+        })
+      scene.ctx.clock.advance('5m')
+      expect(await pageThrough(unconfirmedReminders)).to.equal('user-3 user-2 user-1')
+      await scene.ctx.db.query(
+        `UPDATE reminders r JOIN subscriptions s ON s.id = r.subscription_id JOIN customers c ON c.id = s.customer_id
+         SET r.status = 'refused', r.refused_to = c.email, r.handed_over_at = NULL`,
+      )
+      expect(await pageThrough(refusedReminders)).to.equal('user-3 user-2 user-1')
+      expect(await refusedReminders.count(scene.ctx)).to.equal(3)
+      expect(await retryRefusedReminders(scene.ctx, LINH)).to.equal(3)
+      expect(await refusedReminders.count(scene.ctx)).to.equal(0)
+    })
+
+    it('an operator cannot settle a mail that may still be on its way', async () => {
+      await scene.subscribe()
+      scene.inbox.behaviour = 'lose-answer'
+      await sweepAt('2026-03-29 10:00:00')
+      const { id } = (await scene.ctx.db.one(reminders, 'ORDER BY id'))!
+      scene.ctx.clock.advance('2m')
+      const refused: unknown = await settle(id, 'not_sent').catch((error: unknown) => error)
+      expect(refused).to.be.instanceOf(AppError).and.to.include({ code: 'invalid_request' })
+      scene.ctx.clock.advance('1m')
+      await settle(id, 'not_sent')
+      expect((await unconfirmedReminders.page(scene.ctx)).rows).to.deep.equal([])
+    })
+
+    it('a mail server that is dead for an hour loses nothing and doubles nothing', async () => {
+      for (let n = 1; n <= 12; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+      await scene.inbox.stop()
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      for (let minute = 0; minute < 60; minute += 5) {
+        expect(await sweep()).to.include({ sent: 0, unconfirmed: 0 })
+        scene.ctx.clock.advance('5m')
+      }
+      await scene.inbox.start()
+      expect(await sweep()).to.include({ sent: 12, failed: 0 })
+      expect(await sweep()).to.include({ sent: 0 })
+      expect(new Set(scene.inbox.messageIds).size).to.equal(12)
+      expect(scene.inbox.mails).to.have.lengthOf(12)
+    })
+
+    it('mails at which the server hangs up do not hold up those of other customers', async () => {
+      const subscribeAt = async (email: string) =>
+        scene.subscribe({ externalRef: email, customer: await aCustomer(scene.ctx, scene.seller, { email }) })
+      for (let n = 0; n < 6; n += 1) {
+        scene.inbox.hangsUpAt.add(`bad-${n}@example.com`)
+        await subscribeAt(`bad-${n}@example.com`)
+      }
+      for (let n = 0; n < 10; n += 1) await subscribeAt(`good-${n}@example.com`)
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      await sweep()
+      await sweep()
+      expect(scene.inbox.mails).to.have.lengthOf(10)
+      scene.inbox.hangsUpAt.clear()
+      expect(await sweep()).to.deep.equal({ ...NOTHING, sent: 6 })
+    })
+
+    it('a sweep that is stopped finishes the mails under way and starts no other', async () => {
+      for (let n = 1; n <= 20; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      const stopping = new AbortController()
+      scene.inbox.beforeAnswer = () => {
+        stopping.abort()
+        return Promise.resolve()
+      }
+      const { sent } = await sendDueReminders(scene.ctx, { signal: stopping.signal })
+      expect(sent).to.equal(scene.inbox.mails.length).and.to.be.within(1, 5)
+      scene.inbox.beforeAnswer = null
+      expect((await sweep()).sent).to.equal(20 - sent)
+    })
+  })
+})

@@ -1,0 +1,13 @@
+import { loadConfig } from '#config.ts'
+import { openContext } from '#open-context.ts'
+import { sendDueReminders } from '#mails/send-due-reminders.ts'
+import { TestClock } from '../support/context.ts'
+
+// A process of its own, so that a test can kill it in the middle: `node sweep-once.ts '2026-03-29 10:00:00'`.
+const { ctx, close } = await openContext({
+  config: loadConfig(),
+  thread: 'sweep-once',
+  clock: new TestClock(process.argv[2]),
+})
+await sendDueReminders(ctx)
+await close()
