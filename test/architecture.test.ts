@@ -1,4 +1,4 @@
-import { globSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
@@ -95,12 +95,18 @@ describe('architecture', () => {
     expect(wrong).to.deep.equal([])
   })
 
-  it('the map in src/README.md lists these folders in this order, and names only source files that are there', () => {
+  it('the map in src/README.md shows these folders in this order, and names only source files that are there', () => {
     const map = read('README.md')
-    const rows = [...map.matchAll(/^\| (`.+?`) \|/gm)].flatMap(([, names = '']) => namesIn(names))
-    expect(rows.map((name) => name.replace(/\.ts$/, ''))).to.deep.equal(LAYERS)
+    const lines = /^```\n([\s\S]*?)^```$/m.exec(map)?.[1]?.split('\n') ?? []
+    expect(lines.length, 'lines of the tree, which fits on a screen').to.be.within(LAYERS.length, 50)
+    const tree = pathsOf(lines)
+    const folders = tree.filter((path) => /^src\/[^/]+\/?$/.test(path))
+    expect(folders.map((path) => path.replace(/^src\/|\/$|\.ts$/g, ''))).to.deep.equal(LAYERS)
+    expect(tree).to.include('src/providers/providers.ts')
+    expect(tree.filter((path) => !existsSync(path))).to.deep.equal([])
     const there = [...globSync('{src,jobs,migrations,test,bench}/**/*'), ...globSync('*')].map((path) => `/${path}`)
-    const named = namesIn(map).filter((name) => /^[\w/.-]+(\.ts|\/[\w-]+)$/.test(name))
+    const phrases = lines.flatMap((line) => line.match(/[\w/-]+\.ts\b/g) ?? [])
+    const named = [...phrases, ...namesIn(map)].filter((name) => /^[\w/.-]+(\.ts|\/[\w-]+)$/.test(name))
     expect(named).to.include('providers/providers.ts')
     expect(named.filter((name) => !there.some((path) => path.endsWith(`/${name}`)))).to.deep.equal([])
   })
@@ -281,6 +287,17 @@ describe('architecture', () => {
     expect(wrong).to.deep.equal([])
   })
 
+  it('what payment methods are made of does not import what runs them, but for the time of the first look-up', () => {
+    const kit = sources.filter((path) => /^providers\/[^/]+\.ts$/.test(path))
+    expect(kit.length).to.be.above(10)
+    const running = kit.flatMap((path) =>
+      importsOf(path)
+        .filter((specifier) => /^(\.|#providers)\/engine\//.test(specifier))
+        .map((specifier) => `${path} imports ${specifier}`),
+    )
+    expect(running).to.deep.equal(['providers/open-session.ts imports ./engine/schedule.ts'])
+  })
+
   it('the hooks of a test file stand inside its describe: outside they would run for every test of the suite', () => {
     const files = globSync('**/*.test.ts', { cwd: 'test' })
     expect(files.length).to.be.above(100)
@@ -312,6 +329,18 @@ describe('architecture', () => {
     for (const job of jobs) expect(schedule, job).to.include(job.replace(/\.ts$/, ''))
   })
 })
+
+/** The paths of an indented tree; a folder ends with a slash, and a phrase follows each name. */
+function pathsOf(lines: readonly string[]): string[] {
+  const parents: string[] = []
+  return lines.flatMap((line) => {
+    const [, indent = '', name] = /^( *)(\S+)/.exec(line) ?? []
+    if (name === undefined) return []
+    parents.splice(indent.length / 2)
+    parents.push(name)
+    return [parents.join('')]
+  })
+}
 
 /** What stands between backticks. */
 function namesIn(markdown: string): string[] {

@@ -1,3 +1,19 @@
+/**
+ * The terms of this folder.
+ *
+ * - A **method** is what a payer chooses and an app enables, such as `card`.
+ * - A **provider** is who takes the money of a method. Its `code` is stored with sessions, payments and events. Each method has one
+ *   provider, and `Provider` describes both.
+ * - An **account version** is one set of an app's credentials at a provider. New credentials make a new version. What was opened under
+ *   an earlier version continues with it.
+ * - A **session** is one try to pay a transaction at a provider, such as a payment link, under one account version.
+ * - The **intent** is the session's row in status `opening`. It is committed before the provider is called, so that a call whose answer
+ *   is lost can be repeated.
+ * - A **plug** is the folder of one method. It says how to open, poll and close a session, and how to read a notification.
+ * - The **kit** is the files beside this one. Plugs are made of them.
+ * - The **engine** (`engine`) runs all plugs: it receives notifications, polls sessions, closes those that ask for too much, and sends
+ *   refunds. No plug imports it.
+ */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { PayableApp } from '#apps/store.ts'
 import type { Config } from '#config.ts'
@@ -108,7 +124,7 @@ export interface Sessions {
 
 /**
  * One payment method: a folder here and a line in `providers.ts`. Nothing else names it (`test/architecture.test.ts`). What a provider
- * lacks, such as credentials or refunds, is absent.
+ * lacks, such as credentials or refunds, is absent. The terms stand at the top of this file.
  */
 export interface Provider<Method extends string = string> extends Partial<Sessions> {
   /** The name by which payers choose it and apps enable it. */

@@ -45,7 +45,7 @@ describe('events that an app asks for', () => {
     const { prices } = await scenario.plan('pro', LIFETIME)
     const open = [await scenario.checkout({ price_id: prices[0] }), await scenario.checkout({ price_id: prices[0] })]
     for (const checkout of open) await scenario.pay(checkout)
-    return open[1].transaction_id as number
+    return open[1]!.transaction_id!
   }
   const end = async (externalRef: string) =>
     perform(

@@ -1,9 +1,9 @@
 import Router from '@koa/router'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
-import { notificationBody } from './notification-content.ts'
-import { listProviders } from './providers.ts'
-import { closeOpenSessions } from './engine/reconcile-payments.ts'
+import { notificationBody } from '#providers/notification-content.ts'
+import { listProviders } from '#providers/providers.ts'
+import { closeOpenSessions } from './reconcile-payments.ts'
 
 /**
  * The endpoints that payment providers call (R210). Answers 400 to what cannot be verified, 200 with the `status`
