@@ -27,7 +27,8 @@ export async function underLease<T>(
   const renewal = setInterval(() => void takeLease(keeper, token).catch(() => false), RENEW_MS)
   try {
     return await work(async () => {
-      if (!(await takeLease(keeper, token))) throw new Error('another process took over the migration: run billing-cli migrate again')
+      if (!(await takeLease(keeper, token)))
+        throw new Error('another process took over the migration: run billing-cli migrate again')
     })
   } finally {
     clearInterval(renewal)

@@ -19,7 +19,7 @@ const MAX_DEAD_CLAIMS = 1000
 const FAILED_BACK_MS = 8 * DAY_MS
 
 /**
- * Sends every mail whose stage applies now (specification 6; contract 4, Reminders); those that failed before come last. Mails beyond an
+ * Sends every mail whose stage applies now (R170); those that failed before come last. Mails beyond an
  * app's daily limit are not claimed: a sweep of the next day sends them, if their stage still applies.
  */
 export async function sendDueReminders(ctx: Context, options: SweepOptions = {}): Promise<SweepSummary> {
