@@ -1,6 +1,7 @@
+import { isSentTo } from '#apps/more-events.ts'
 import type { App } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
-import { createCheckoutSession } from '#checkout/create-session.ts'
+import { createCheckoutSession, type CreatedSession } from '#checkout/create-session.ts'
 import type { Caller } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
@@ -8,11 +9,14 @@ import { createCustomer } from '#customers/create-customer.ts'
 import { createPlan } from '#plans/create-plan.ts'
 import { listPlansOf } from '#plans/list-plans.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
+import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { sandboxProvider } from '#providers/providers.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
+import { endSubscription } from '#subscriptions/end-subscription.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
 import type { EventType } from '#webhooks/events.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { listEventsOfEndUser } from '#webhooks/store.ts'
@@ -56,6 +60,8 @@ export async function triggerEvent(
     const { event_id } = await sendTestEvent(ctx, caller, app)
     return { external_ref: null, events: [{ id: event_id, event_type: type }] }
   }
+  if (!isSentTo(app, type))
+    throw new AppError('invalid_request', `the app does not ask for it: app update ${app.id} --more-events ${type}`)
   const externalRef = `trigger-${randomHex(4)}`
   await act(ctx, caller, app, { type, externalRef, email })
   const written = await listEventsOfEndUser(ctx.db, app.id, externalRef, MAX_EVENTS)
@@ -71,10 +77,24 @@ interface Trigger extends TriggerOptions {
 }
 
 async function act(ctx: Context, caller: Caller, app: App, { type, externalRef, email }: Trigger): Promise<void> {
+  const purchase = { external_ref: externalRef, mode: 'payment', plan_ref: PLAN.code, amount: 10_000, currency: 'VND' }
   const buy = (choice: object): Promise<void> => payCheckout(ctx, caller, app, { external_ref: externalRef, ...choice })
   switch (type) {
     case 'transaction.completed':
-      return buy({ mode: 'payment', plan_ref: PLAN.code, amount: 10_000, currency: 'VND' })
+      return buy(purchase)
+    case 'transaction.flagged':
+      await payHalf(ctx, caller, app, purchase)
+      return
+    case 'transaction.refunded': {
+      const transactionId = await payHalf(ctx, caller, app, purchase)
+      const terms = { transactionId, action: 'refund', note: 'triggered', reference: randomHex(4) } as const
+      await resolveTransaction(ctx, caller, terms)
+      return
+    }
+    case 'subscription.expired':
+      await buy({ mode: 'subscription', price_id: await priceOf(ctx, caller, app, 'month') })
+      await perform(ctx, caller, endSubscription, { note: 'triggered' }, { app, externalRef })
+      return
     case 'subscription.updated':
       return buy({ mode: 'subscription', price_id: await priceOf(ctx, caller, app, 'month') })
     case 'subscription.renewed': {
@@ -97,16 +117,30 @@ async function act(ctx: Context, caller: Caller, app: App, { type, externalRef, 
   }
 }
 
+async function openCheckout(ctx: Context, caller: Caller, app: App, choice: object): Promise<CreatedSession> {
+  const urls = { success_url: ctx.config.baseUrl, cancel_url: ctx.config.baseUrl }
+  return perform(ctx, caller, createCheckoutSession, { ...urls, ...choice }, { app, endUser: null })
+}
+
+/** Half of the price is underpaid, and flagged. Returns the transaction. */
+async function payHalf(ctx: Context, caller: Caller, app: App, purchase: { readonly amount: number }): Promise<number> {
+  const { transaction_id: transactionId } = await openCheckout(ctx, caller, app, purchase)
+  if (transactionId === null) throw new Error('a one-time payment has no transaction')
+  await confirmPayment(ctx, {
+    provider: sandboxProvider().code,
+    eventId: null,
+    reference: `trigger ${transactionId}`,
+    transactionId,
+    amount: purchase.amount / 2,
+    currency: 'VND',
+    paidAt: ctx.clock.now(),
+  })
+  return transactionId
+}
+
 async function payCheckout(ctx: Context, caller: Caller, app: App, choice: object): Promise<void> {
   const { method } = sandboxProvider()
-  const urls = { success_url: ctx.config.baseUrl, cancel_url: ctx.config.baseUrl }
-  const session = await perform(
-    ctx,
-    caller,
-    createCheckoutSession,
-    { ...urls, ...choice, payment_method: method },
-    { app, endUser: null },
-  )
+  const session = await openCheckout(ctx, caller, app, { ...choice, payment_method: method })
   await chooseMethod(ctx, session.checkout_url.slice(session.checkout_url.lastIndexOf('/') + 1), method)
 }
 

@@ -90,6 +90,18 @@ describe('the command line: tools for developers', () => {
     expect(await types('webhook.test')).to.deep.equal(['webhook.test'])
   })
 
+  it('trigger produces the further events of an app that asks for them, and says how where it does not', async () => {
+    const refused = await cli.run(['trigger', id, 'transaction.flagged', '--json'])
+    expect(refused.code).to.equal(1)
+    expect(refused.stderr).to.include(`app update ${id} --more-events transaction.flagged`)
+    await cli.json(['app', 'update', id, '--more-events', 'all'])
+    const types = async (type: string): Promise<string[]> =>
+      (await cli.json(['trigger', id, type])).events.map((event: any) => event.event_type)
+    expect(await types('transaction.flagged')).to.deep.equal(['transaction.flagged'])
+    expect(await types('transaction.refunded')).to.include('transaction.refunded')
+    expect(await types('subscription.expired')).to.include('subscription.expired')
+  })
+
   it('trigger sends a real reminder to the address that it is given', async () => {
     const inbox = await SmtpInbox.open()
     try {

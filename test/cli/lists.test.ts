@@ -38,7 +38,7 @@ describe('lists of the command line', () => {
   it('show a transaction with its date, method, formatted amount and coloured status, at 80 columns too', async () => {
     const lines = await screenOf(['transaction', 'list'])
     const shown = lines.map(({ text }) => text).join('\n')
-    expect(lines[0]!.text).to.match(/^id +opened \(UTC\) +app/)
+    expect(lines[0]!.text).to.match(/^ *id +opened \(UTC\) +app/)
     expect(shown).to.match(/^ *\d+ +\d{4}-\d\d-\d\d \d\d:\d\d /m)
     for (const part of ['₫99,000', '[LIVE]', '[TEST]']) expect(shown).to.include(part)
     expect(coloursOf(lines, 'completed')).to.include(GREEN)

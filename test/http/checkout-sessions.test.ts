@@ -122,7 +122,7 @@ describe('POST /api/v1/checkout-sessions', () => {
       ['plan_ref', { ...subscription(), plan_ref: 'book' }],
       ['price_id', { ...payment(), price_id: priceId(plan) }],
       ['skip_trial', { ...payment(), skip_trial: true }],
-      ['metadata', { ...payment(), metadata: {} }],
+      ['extra', { ...payment(), extra: {} }],
       ['mode', { ...payment(), mode: 'setup' }],
     ]
     for (const [field, body] of others) expectFieldError(await seller.post(PATH, body), field)

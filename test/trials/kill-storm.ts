@@ -1,4 +1,3 @@
-import type { PayableCheckout } from '../support/scenario.ts'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type Connection } from 'mysql2/promise'
 import { operator } from '#commands/caller.ts'
@@ -16,7 +15,7 @@ import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { FREE_TRIAL, MONTHLY, YEARLY } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
-import { startScenario, type Scenario } from '../support/scenario.ts'
+import { startScenario, type PayableCheckout, type Scenario } from '../support/scenario.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
 export interface KillStormOptions {

@@ -150,7 +150,7 @@ describe('commands of operators for deliveries', () => {
   it('refuse an event that is being sent', async () => {
     const id = await emit()
     await claimAll()
-    expect((await refusalOf(retry(id))).message).to.include('at this moment')
+    expect((await refusalOf(retry(id))).message).to.include('is being delivered')
     ctx.clock.advance('5s')
     expect((await retry(id)).lease).to.equal(0)
   })

@@ -38,14 +38,14 @@ describe('events that an app asks for', () => {
     const checkout = await scenario.checkout({ mode: 'payment', plan_ref: 'book', amount: 5000, currency: 'VND' })
     await scenario.reportTransfer(checkout)
     await scenario.newEvents()
-    return checkout.transaction_id as number
+    return checkout.transaction_id
   }
   /** Two lifetime payments, of which the second cannot be applied. */
   const flagged = async () => {
     const { prices } = await scenario.plan('pro', LIFETIME)
     const open = [await scenario.checkout({ price_id: prices[0] }), await scenario.checkout({ price_id: prices[0] })]
     for (const checkout of open) await scenario.pay(checkout)
-    return open[1]!.transaction_id!
+    return open[1]!.transaction_id
   }
   const end = async (externalRef: string) =>
     perform(
