@@ -7,9 +7,3 @@ export type MoreEvent = (typeof MORE_EVENTS)[number]
 export const moreEvents = z
   .array(z.enum(MORE_EVENTS, `must be all, none or of ${MORE_EVENTS.join(', ')}`))
   .transform((asked) => MORE_EVENTS.filter((type) => asked.includes(type)))
-
-/** Whether events of this type are written for the app. */
-export function isSentTo(app: { readonly moreEvents: readonly MoreEvent[] | null }, type: string): boolean {
-  const more = MORE_EVENTS.find((one) => one === type)
-  return more === undefined || (app.moreEvents ?? []).includes(more)
-}

@@ -1,10 +1,9 @@
 import { appNow } from '#apps/app-time.ts'
-import { isSentTo } from '#apps/more-events.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { emitEvent } from '#webhooks/emit-event.ts'
+import { emitEvent, isSentTo } from '#webhooks/emit-event.ts'
 import type { Transaction } from './store.ts'
 
 /** Reports refunds of a transaction that have just succeeded, each by an event of its own, to an app that asked for it. A step. */

@@ -1,5 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
-import { isSentTo } from '#apps/more-events.ts'
+import { MORE_EVENTS, type MoreEvent } from '#apps/more-events.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, type AppTime } from '#shared/time.ts'
@@ -71,4 +71,10 @@ export function envelopeContent<Type extends EventType>(
 ): Buffer {
   const content = { event_type: type, app_id: app.id, data, created_at: formatIsoOffset(createdAt) }
   return Buffer.from(JSON.stringify(content))
+}
+
+/** Whether events of this type are written for the app. */
+export function isSentTo(app: { readonly moreEvents: readonly MoreEvent[] | null }, type: string): boolean {
+  const more = MORE_EVENTS.find((one) => one === type)
+  return more === undefined || (app.moreEvents ?? []).includes(more)
 }
