@@ -21,6 +21,13 @@ const RETRYABLE_CODE = new Set([
   'ERR_STREAM_WRITE_AFTER_END',
   'ERR_STREAM_DESTROYED',
   'ECONNREFUSED',
+  'ECONNABORTED',
+  // The server accepts no connection, so that those that wait fill its socket.
+  'EAGAIN',
+  // No way to its host, or no answer about its name, at this time.
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EAI_AGAIN',
   'ENOENT',
   'ETIMEDOUT',
 ])

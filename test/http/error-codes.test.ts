@@ -21,6 +21,9 @@ describe('an error while a request is answered', () => {
     ),
     Object.assign(new Error('WSREP has not yet prepared node for application use'), { errno: 1047 }),
     new UnknownCommit(new Error('Query execution was interrupted')),
+    ...['EAGAIN', 'EHOSTUNREACH', 'EAI_AGAIN'].map((code) =>
+      Object.assign(new Error(`connect ${code}`), { code, errno: -11, fatal: true }),
+    ),
   ]
 
   it('is service_unavailable with Retry-After if the database is in conflict, read-only, offline, full, too slow, without a majority, or a statement was killed', () => {
