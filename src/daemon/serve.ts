@@ -21,7 +21,7 @@ const REQUEST_TIMEOUT_MS = 30_000
 const CHECK_TIMEOUTS_MS = 1000
 
 /** With the 2 s for which a call may wait for a connection, a call is answered within 12 s while the database does not answer. */
-const STATEMENT_SECONDS = 8
+const STATEMENT_SECONDS = 7
 /** Connections that wait to be accepted. Beyond that a client's system tries again only after seconds. */
 const BACKLOG = 4096
 
