@@ -13,7 +13,7 @@ export type Outcome =
   /** Stopped before it left: there is no reason for it any more, or not yet. */
   | 'dropped'
 
-/** Stops a mail before it leaves, thrown by `compose` or `handOver`: for ever, or until the time in which its reason may come. */
+/** Stops a mail before it leaves, thrown by `compose` or `handOver`: permanently, or until the time in which its reason may come. */
 export class Stopped extends Error {
   override readonly name = 'Stopped'
   readonly until: 'for ever' | 'later'

@@ -40,7 +40,7 @@ const subscriptionRules: TableRules = {
 
 /** Lines of payments and trials, which give the interval that is sold. */
 const SOLD = `x.kind IN ('started', 'extended', 'restarted')`
-/** The price that was paid for, which need not be the one that the subscription has afterwards. */
+/** The price that was paid for, which may differ from the price that the subscription has afterwards. */
 const SOLD_PRICE = 'COALESCE((SELECT t.price_id FROM transactions t WHERE t.id = x.transaction_id), x.price_id)'
 /** Another payment had renewed the period already that the line's payment was opened to renew: the app is sent the update alone. */
 const RENEWED_BEFORE = `EXISTS (SELECT 1 FROM transactions t
