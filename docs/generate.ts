@@ -4,6 +4,7 @@ import { openApiOf } from '#reference/openapi.ts'
 import { referenceOf } from '#reference/markdown.ts'
 import { API_ROUTES } from '#daemon/app.ts'
 import { createProgram } from '#cli/program.ts'
+import { formatPermissions } from '#cli/permissions.ts'
 import { describeCommands, formatReference } from '#cli/reference.ts'
 import { clientTypes } from './client-types.ts'
 
@@ -24,6 +25,7 @@ const QUOTED = ['read', 'checkout', 'payment', 'webhooks', 'reminders', 'ready',
 export const GENERATED: readonly GeneratedPart[] = [
   { name: 'api', file: 'docs/api.md', render: () => Promise.resolve(referenceOf(openApiOf(API_ROUTES))) },
   { name: 'cli', file: 'docs/cli.md', render: async () => formatReference(describeCommands(await createProgram())) },
+  { name: 'roles', file: 'docs/operators.md', render: () => formatPermissions() },
   {
     name: 'types of the client',
     file: 'client/src/types.ts',

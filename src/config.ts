@@ -5,6 +5,7 @@ import { addressesOf } from '#shared/database-url.ts'
 import { isLoopbackHost } from '#shared/loopback.ts'
 import { messageOf } from '#shared/errors.ts'
 import { parseKeyring } from '#shared/crypto.ts'
+import { parseAmounts } from '#shared/money.ts'
 
 /** The settings, checked: README lists the variable behind each (R280). */
 export interface Config {
@@ -48,6 +49,8 @@ export interface Config {
   readonly metricsToken: string | null
   /** `host:port` of a database emulator; development only. */
   readonly firebaseDatabaseEmulatorHost: string | null
+  /** What the refunds of one transaction may come to before a second operator is asked, by currency, in smallest units. */
+  readonly refundLimit: ReadonlyMap<string, number>
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -154,6 +157,15 @@ const Settings = z.object({
     )
     .default('info'),
   BILLING_METRICS_TOKEN: text,
+  BILLING_REFUND_LIMIT: z
+    .string()
+    .optional()
+    .transform((value, context) => {
+      const limits = parseAmounts(value ?? '')
+      if (limits) return limits
+      context.addIssue('must be amounts with their currencies, such as 5000000:VND,200:USD')
+      return z.NEVER
+    }),
   FIREBASE_DATABASE_EMULATOR_HOST: text,
   FIREBASE_AUTH_EMULATOR_HOST: text,
 })
@@ -315,6 +327,7 @@ function toConfig(settings: Settings): Config {
     logLevel: settings.BILLING_LOG_LEVEL,
     metricsToken: settings.BILLING_METRICS_TOKEN,
     firebaseDatabaseEmulatorHost: env === 'development' ? settings.FIREBASE_DATABASE_EMULATOR_HOST : null,
+    refundLimit: settings.BILLING_REFUND_LIMIT,
   }
 }
 
@@ -359,6 +372,11 @@ export function operatorName(
 ): string {
   const { SUDO_USER: caller = '' } = environment
   return uid === 0 && ACCOUNT_NAME.test(caller) ? `${caller} (sudo)` : loginName
+}
+
+/** The command line that an operator's ssh asked for; null where it asked for a session. */
+export function sshCommand(environment: Environment = process.env): string | null {
+  return environment['SSH_ORIGINAL_COMMAND'] || null
 }
 
 /** A secret that a command of the CLI reads from its environment, so that none is an argument. */

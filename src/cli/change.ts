@@ -5,6 +5,7 @@ import type { Output } from './output.ts'
 import { printable } from './printable.ts'
 import { inSession, type Session } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
+import { ACCOUNT } from './who.ts'
 import { wrapLines } from './wrap.ts'
 
 /** Declares `--dry-run` on a command whose action runs in `inChange`. */
@@ -14,7 +15,7 @@ export function withDryRun(command: Command): Command {
 
 /** Runs a command that changes something: with `--dry-run` it is rehearsed. */
 export async function inChange(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
-  await inSession(command, (session) => changeIn(session, command.opts(), work))
+  await inSession(command, ACCOUNT, (session) => changeIn(session, command.opts(), work))
 }
 
 /**

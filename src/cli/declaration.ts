@@ -3,6 +3,7 @@ import { changeIn, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import type { Output } from './output.ts'
 import { inSession, outputOf, type Session } from './session.ts'
+import type { Who } from './who.ts'
 
 /** The arguments as typed, in the order of their names; on a terminal a command asks for those that are missing. */
 export type Arguments = readonly (string | undefined)[]
@@ -43,9 +44,14 @@ export interface Declaration {
 export type Commands = Readonly<Record<string, Declaration>>
 
 /** Declares commands that begin with `words`, which have the descriptions of the groups and of commands of one word. */
-export function addCommands(program: Command, words: Readonly<Record<string, string>>, commands: Commands): void {
+export function addCommands(
+  program: Command,
+  words: Readonly<Record<string, string>>,
+  commands: Commands,
+  who: Who,
+): void {
   for (const [name, description] of Object.entries(words)) program.command(name).description(description)
-  for (const [line, declared] of Object.entries(commands)) addCommand(placeOf(program, line), declared)
+  for (const [line, declared] of Object.entries(commands)) addCommand(placeOf(program, line), declared, who)
 }
 
 /** The command of a line such as `app create` or `find [text]`; the one of its first word is there. */
@@ -58,12 +64,12 @@ function placeOf(program: Command, line: string): Command {
   return top
 }
 
-function addCommand(command: Command, declared: Declaration): void {
+function addCommand(command: Command, declared: Declaration, who: Who): void {
   if (declared.description !== undefined) command.description(declared.description)
   for (const option of declared.options ?? []) command.addOption(optionOf(option))
   if (declared.change) withDryRun(command)
   withExamples(command, ...declared.examples)
-  command.action(() => perform(command, declared))
+  command.action(() => perform(command, declared, who))
 }
 
 function optionOf(option: OptionLine | Option): Option {
@@ -74,14 +80,15 @@ function optionOf(option: OptionLine | Option): Option {
   return isParser ? made.argParser(parseOrInitial as never) : made
 }
 
-async function perform(command: Command, declared: Declaration): Promise<void> {
+async function perform(command: Command, declared: Declaration, who: Who): Promise<void> {
   const args = command.processedArgs as Arguments
   const options = command.opts()
   declared.refuse?.(args, options)
   if (declared.print) await declared.print(outputOf(command), args, options)
-  else
-    await inSession(command, async (session) => {
-      await declared.run?.(session, args, options)
-      if (declared.change) await changeIn(session, options, async (target) => declared.change?.(target, args, options))
-    })
+  else await inSession(command, who, (session) => work(session, declared, args, options))
+}
+
+async function work(session: Session, declared: Declaration, args: Arguments, options: object): Promise<void> {
+  await declared.run?.(session, args, options)
+  if (declared.change) await changeIn(session, options, async (target) => declared.change?.(target, args, options))
 }

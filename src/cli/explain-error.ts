@@ -1,3 +1,5 @@
+import { AppError, type ErrorCode } from '#shared/errors.ts'
+
 /** The command that lists the ids of a kind, for an id that was not found. */
 const WHERE_TO_LOOK: Readonly<Record<string, string>> = {
   app: 'app list',
@@ -11,6 +13,8 @@ const WHERE_TO_LOOK: Readonly<Record<string, string>> = {
   receipt: 'receipts unconfirmed',
   'bank account': 'bank-account list',
   'bank mail': 'bank-mail list',
+  operator: 'operator list',
+  approval: 'approval list',
 }
 /** The option of a field, where their names differ. */
 const TYPED_AS: Readonly<Record<string, string>> = {
@@ -22,10 +26,27 @@ const TYPED_AS: Readonly<Record<string, string>> = {
 /** Fields of the same name. */
 const SAME_NAME =
   /^(client_amounts|return_origins|time_zone|logo|accent|support|terms_url|privacy_url|statement_name|cursor)$/
+/** What the operator typed or declined, and settings that are wrong. */
+const USAGE: ReadonlySet<string> = new Set([
+  'UsageError',
+  'CommanderError',
+  'ExitPromptError',
+  'DeclinedError',
+  'ConfigError',
+])
 const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
 const LOST = /^(PROTOCOL_CONNECTION_LOST|ER_SERVER_SHUTDOWN|ER_CONNECTION_KILLED)$/
 const DENIED = /^ER_(ACCESS_DENIED|DBACCESS_DENIED|BAD_DB)/
 const OLD_SCHEMA = /^ER_(NO_SUCH_TABLE|BAD_FIELD_ERROR)$/
+
+/** The API's code of an error, for scripts: wrong usage is an invalid request. */
+export function codeOf(thrown: unknown): ErrorCode {
+  if (thrown instanceof AppError) return thrown.code
+  if (!(thrown instanceof Error)) return 'internal_error'
+  if (USAGE.has(thrown.name)) return 'invalid_request'
+  if (thrown.name === 'MailError') return 'provider_error'
+  return ofDatabase(thrown) === null ? 'internal_error' : 'service_unavailable'
+}
 
 interface Coded {
   readonly code?: string

@@ -83,3 +83,8 @@ export function printError(message: string): void {
   clearProgress()
   console.error(errorText(`error: ${message}`))
 }
+
+/** The same for scripts: one JSON value on standard error. */
+export function printJsonError(error: { readonly code: string; readonly message: string }): void {
+  console.error(printableLines(JSON.stringify({ error })))
+}

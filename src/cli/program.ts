@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command } from 'commander'
+import { authorizeOptions } from './authorize.ts'
 import { addCommands, type Commands } from './declaration.ts'
 import { errorText } from './error-text.ts'
 import { terminalWidth } from './terminal-width.ts'
+import { ACCOUNT, type Who } from './who.ts'
 
 type Register = (program: Command) => void
 
@@ -127,6 +129,19 @@ const GROUPS: readonly Group[] = [
     { doctor: 'check the whole service; exit 1 if a check fails; each failure is shown with its fix' },
     () => import('./doctor-commands.ts'),
   ],
+  [
+    'Service',
+    {
+      operator: 'people who work through SSH with a key and a role',
+      as: "what sshd runs for an operator's key; ends as the command that the operator asked for",
+    },
+    () => import('./operator-commands.ts'),
+  ],
+  [
+    'Payments',
+    { approval: 'refunds above BILLING_REFUND_LIMIT, which wait for a second operator' },
+    () => import('./approval-commands.ts'),
+  ],
   ['Service', { service: 'Paygate as a service of systemd' }, () => import('./systemd-commands.ts')],
   [
     'Service',
@@ -145,13 +160,17 @@ const GROUPS: readonly Group[] = [
  * The command tree. With `word`, the first of a command line, only that word's group is loaded and the others are only named, which keeps
  * `--help` fast. A command imports what it needs when it runs.
  */
-export async function createProgram(word?: string): Promise<Command> {
+export async function createProgram(word?: string, who: Who = ACCOUNT): Promise<Command> {
   const program = new Command('billing-cli')
     .description('Runs Paygate: apps, plans, payments that need review, and the service itself.')
     .option('--json', 'print one JSON value instead of tables')
     .showHelpAfterError('(add --help for how to use it)')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
+      // With --json the error is printed as JSON, by whoever runs the program.
+      writeErr: (text) => {
+        if (!isJson(program)) process.stderr.write(text)
+      },
       outputError: (message, write) => write(errorText(withoutWords(message))),
       getOutHelpWidth: terminalWidth,
       getErrHelpWidth: terminalWidth,
@@ -160,16 +179,22 @@ export async function createProgram(word?: string): Promise<Command> {
   if (word === '') program.version(productVersion(), '--version', 'print the version')
   for (const [section, words, load] of GROUPS) {
     program.commandsGroup(`${section}:`)
-    if (word === undefined || word in words) addGroup(program, words, await load())
+    if (word === undefined || word in words) addGroup(program, words, await load(), who)
     else for (const [name, description] of Object.entries(words)) program.command(name).description(description)
   }
   program.helpCommand('help [command]', 'explain a command')
+  program.hook('preAction', (_program, command) => authorizeOptions(command, who))
   throwInsteadOfExit(program)
   return program
 }
 
-function addGroup(program: Command, words: Group[1], loaded: Awaited<ReturnType<Group[2]>>): void {
-  if ('commands' in loaded) addCommands(program, words, loaded.commands)
+/** Whether the command line that was parsed has `--json`. */
+export function isJson(program: Command): boolean {
+  return program.opts<{ json?: boolean }>().json === true
+}
+
+function addGroup(program: Command, words: Group[1], loaded: Awaited<ReturnType<Group[2]>>, who: Who): void {
+  if ('commands' in loaded) addCommands(program, words, loaded.commands, who)
   else loaded(program)
 }
 
@@ -194,7 +219,7 @@ export function leadingWord(words: readonly string[]): string {
 }
 
 /** Superfluous words may hold a secret that was meant for a prompt. */
-function withoutWords(message: string): string {
+export function withoutWords(message: string): string {
   return message.replace(/(too many arguments .* but got \d+): .*/s, '$1.\n')
 }
 

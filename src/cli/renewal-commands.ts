@@ -5,6 +5,7 @@ import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { banner, inSession } from './session.ts'
 import { UsageError } from './usage-error.ts'
+import { ACCOUNT } from './who.ts'
 
 /** `reminders …`, `realtime …` and `mail …`: the daemon's background work, shown or run now. */
 export function registerRenewalCommands(program: Command): void {
@@ -24,7 +25,7 @@ function registerReminderPlan(reminders: Command): void {
     .description('who gets which mail when, and who gets none and why')
     .option('--days <n>', 'how far to look ahead', '14')
     .action(async (named: string | undefined, options: { days: string }, command: Command) => {
-      await inSession(command, async ({ ctx, out, app: pick }) => {
+      await inSession(command, ACCOUNT, async ({ ctx, out, app: pick }) => {
         const { planReminders } = await import('#mails/plan-reminders.ts')
         if (!/^\d{1,3}$/.test(options.days)) throw new UsageError('--days must be a number of days')
         const planned = await planReminders(ctx, named === undefined ? null : await pick(named), Number(options.days))
@@ -57,7 +58,7 @@ function registerMailTest(program: Command): void {
     .description('send a sample reminder with the TEST mark to your own address')
     .option('--locale <locale>', 'en or vi', oneOf('en', 'vi'), 'en')
     .action(async (address: string | undefined, { locale }: { locale: 'en' | 'vi' }, command: Command) => {
-      await inSession(command, async ({ ctx, out }) => {
+      await inSession(command, ACCOUNT, async ({ ctx, out }) => {
         const to = await required(address, '<address>', 'Your address:')
         const { sendTestMail } = await import('#mails/send-test-mail.ts')
         await sendTestMail(ctx, to, locale)
@@ -89,7 +90,7 @@ function registerRealtime(program: Command): void {
     .option('--dry-run', 'only show what differs')
     .option('--after <n>', 'continue a run that was interrupted')
     .action(async (named: string | undefined, ref: string | undefined, options: ResyncOptions, command: Command) => {
-      await inSession(command, async ({ ctx, out, caller, app: pick }) => {
+      await inSession(command, ACCOUNT, async ({ ctx, out, caller, app: pick }) => {
         const { resyncNodes } = await import('#subscriptions/resync-node.ts')
         if (options.after !== undefined && !/^\d{1,15}$/.test(options.after))
           throw new UsageError('--after must be a number')

@@ -1,15 +1,32 @@
-import { CommanderError } from 'commander'
-import { createProgram, leadingWord, spellHelp } from './program.ts'
+import { CommanderError, type Command } from 'commander'
+import { authorizeWords } from './authorize.ts'
+import { createProgram, isJson, leadingWord, spellHelp, withoutWords } from './program.ts'
+import { ACCOUNT, isRemote, type Who } from './who.ts'
 
 /** Runs a command line; what went wrong is printed, and the exit code is set (R260): 0 done, 1 refused or failed, 2 wrong usage. */
-export async function runCli(words: readonly string[]): Promise<void> {
-  if (words[0] === 'complete') return complete(words.slice(1))
+export async function runCli(words: readonly string[], who: Who = ACCOUNT): Promise<void> {
+  if (words[0] === 'complete' && !isRemote(who)) return complete(words.slice(1))
+  const program = await createProgram(leadingWord(words), who)
   try {
-    const program = await createProgram(leadingWord(words))
-    await program.parseAsync(spellHelp(program, words), { from: 'user' })
+    authorizeWords(program, words, who)
+    const operator = operatorOf(words)
+    if (operator === null) await program.parseAsync(spellHelp(program, words), { from: 'user' })
+    else await runAs(operator)
   } catch (thrown) {
-    process.exitCode = await exitCodeOf(thrown)
+    process.exitCode = await exitCodeOf(thrown, program, words)
   }
+}
+
+/** The operator of the line `as NAME`, which ends as another line; null for any other. */
+function operatorOf(words: readonly string[]): string | null {
+  const [first, name] = words.filter((word) => word !== '--json')
+  return first === 'as' && name !== undefined && !name.startsWith('-') ? name : null
+}
+
+async function runAs(name: string): Promise<void> {
+  const { lineOf, whoIs } = await import('./ssh-line.ts')
+  const who = await whoIs(name)
+  await runCli(lineOf(who), who)
 }
 
 /** What the completion scripts ask; not in the list of commands. Whatever goes wrong, nothing is offered, and the shell's line stays whole. */
@@ -23,10 +40,27 @@ async function complete(words: readonly string[]): Promise<void> {
   }
 }
 
-async function exitCodeOf(thrown: unknown): Promise<number> {
-  // commander has said itself what is wrong.
-  if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
-  const [{ explainError }, { printError }] = await Promise.all([import('./explain-error.ts'), import('./output.ts')])
-  printError(explainError(thrown))
-  return thrown instanceof Error && thrown.name === 'UsageError' ? 2 : 1
+async function exitCodeOf(thrown: unknown, program: Command, words: readonly string[]): Promise<number> {
+  const isUsage = thrown instanceof CommanderError || (thrown instanceof Error && thrown.name === 'UsageError')
+  if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0
+  const asJson = isJson(program) || words.includes('--json')
+  // commander has said itself what is wrong, to people.
+  if (!(thrown instanceof CommanderError) || asJson) await report(thrown, asJson)
+  return isUsage ? 2 : 1
+}
+
+async function report(thrown: unknown, asJson: boolean): Promise<void> {
+  const [{ codeOf, explainError }, { printError, printJsonError }] = await Promise.all([
+    import('./explain-error.ts'),
+    import('./output.ts'),
+  ])
+  const message = thrown instanceof CommanderError ? sentenceOf(thrown) : explainError(thrown)
+  if (asJson) printJsonError({ code: codeOf(thrown), message })
+  else printError(message)
+}
+
+function sentenceOf({ message }: CommanderError): string {
+  return withoutWords(message)
+    .replace(/^error: /, '')
+    .trim()
 }

@@ -9,6 +9,7 @@ import { neededArguments } from './examples.ts'
 import { openOutput, type Output } from './output.ts'
 import { printable } from './printable.ts'
 import { UsageError } from './usage-error.ts'
+import type { Who } from './who.ts'
 
 /** What the action of a command works with. */
 export interface Session {
@@ -16,12 +17,13 @@ export interface Session {
   readonly out: Output
   /** The operator who runs the command, as the audit log names them: `linh`, or `linh (sudo)`. */
   readonly caller: Caller
+  readonly who: Who
   /** The app that `<app>` names; on a terminal one is picked from a menu if it is missing. */
   readonly app: (named: string | undefined) => Promise<App>
 }
 
 /** Runs a command on the database, whether or not the daemon is up, and closes what it opened. */
-export async function inSession(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
+export async function inSession(command: Command, who: Who, work: (session: Session) => Promise<void>): Promise<void> {
   const out = outputOf(command)
   refuseMissing(command)
   const { loadConfig, operatorName } = await import('#config.ts')
@@ -30,8 +32,8 @@ export async function inSession(command: Command, work: (session: Session) => Pr
   const config = { ...loadConfig(), logLevel: 'silent' as const }
   const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 4 })
   try {
-    const caller = operator(operatorName(userInfo().username))
-    await work({ ctx, out, caller, app: (named) => pickApp(ctx, named) })
+    const caller = operator(who.name ?? operatorName(userInfo().username))
+    await work({ ctx, out, caller, who, app: (named) => pickApp(ctx, named) })
   } finally {
     await close()
   }

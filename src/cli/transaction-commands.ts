@@ -1,6 +1,7 @@
 import type { Resolution } from '#decisions/resolution.ts'
 import { counted } from '#shared/counted.ts'
 import { englishMoney } from '#shared/money.ts'
+import { mayDo } from '#operators/role.ts'
 import type { ShownTransaction } from '#transactions/store.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { isTerminal, required, requiredChoice, type Choice } from './ask.ts'
@@ -11,6 +12,7 @@ import { listOfApps, type OfApps } from './list.ts'
 import { moneyOptions, readMoneyFilter, type MoneyFilterOptions } from './money-filter.ts'
 import { numberOf } from './number-of.ts'
 import { oneOf } from './one-of.ts'
+import { neededRole } from './permissions.ts'
 import type { Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -152,7 +154,7 @@ async function printResolved({ ctx, out }: Session, action: Resolution, resolved
 
 /** The action; on a terminal it is picked from the possible ones if it is missing. */
 async function pickAction(
-  { ctx }: Session,
+  { ctx, who }: Session,
   transactionId: number,
   given: Resolution | undefined,
   amount: number | undefined,
@@ -160,7 +162,8 @@ async function pickAction(
   return requiredChoice(given, '--action', 'Choose an action', async () => {
     const { possibleResolutions } = await import('#decisions/resolve-transaction.ts')
     const possible = await possibleResolutions(ctx, transactionId, amount)
-    return ACTIONS.filter(({ value }) => possible.includes(value))
+    const isAllowed = (action: Resolution): boolean => mayDo(who.role, neededRole('transaction resolve', { action }))
+    return ACTIONS.filter(({ value }) => possible.includes(value) && isAllowed(value))
   })
 }
 

@@ -17,6 +17,7 @@ import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { inSession, performAs, withSandbox, type Session } from './session.ts'
 import type { TableOptions } from './table.ts'
 import { UsageError } from './usage-error.ts'
+import { ACCOUNT } from './who.ts'
 
 type ListOptions = PageOptions & { readonly limit: string }
 type Shown<View> = View & { readonly sandbox: boolean | null }
@@ -131,7 +132,7 @@ function registerUnconfirmed<View extends { readonly app_id: number }>(group: Co
     )
     .action(async (options: ListOptions, command: Command) => {
       const limit = readLimit(options.limit)
-      await inSession(command, (session) => showMails(session, limit, options, mails))
+      await inSession(command, ACCOUNT, (session) => showMails(session, limit, options, mails))
     })
   withPages(list, '1000')
   withExamples(list, `${group.name()} unconfirmed`, `${group.name()} unconfirmed --json`)

@@ -1,13 +1,17 @@
 import { z } from 'zod'
+import { refuseAboveLimit, type Grant, type WantedRefund } from '#approvals/refund-limit.ts'
+import { orStoreApproval } from '#approvals/request-approval.ts'
 import { endReviewsOfPayment } from '#bank-mail/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
+import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { presentPayment } from '#payments/present.ts'
-import { lockPayment, updatePayment, type Refund } from '#payments/store.ts'
+import { listRefundsOfPayment, lockPayment, updatePayment, type Payment, type Refund } from '#payments/store.ts'
 import { isRefundedByProvider, sendRefunds } from '#providers/engine/refunds.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
+import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { decisionOf } from '#transactions/decision-of.ts'
 import { orderRefundOfPayment } from '#transactions/refund-money.ts'
@@ -21,13 +25,25 @@ const RefundPaymentInput = z.strictObject({
   /** Why; kept in the audit log. */
   note: text(500),
 })
+type RefundPaymentInput = z.infer<typeof RefundPaymentInput>
 
 /**
  * Refunds money that is booked for no transaction: through the provider, or recorded with the reference of a manual transfer. Throws
- * `not_found`, `invalid_request` if nothing is left, and `provider_error` as `resolveTransaction` does.
+ * `not_found`, `invalid_request` if nothing is left, and `provider_error` and `forbidden` as `resolveTransaction` does. With `grant` it is
+ * made by an approval.
  */
-export async function refundPayment(ctx: Context, caller: Caller, input: unknown): Promise<Refund> {
-  const ordered = await perform(ctx, caller, orderRefund, input, null)
+export async function refundPayment(
+  ctx: Context,
+  caller: Caller,
+  input: unknown,
+  grant: Grant | null = null,
+): Promise<Refund> {
+  const ordered = await orStoreApproval(
+    ctx,
+    caller,
+    () => perform(ctx, caller, orderRefund, input, { grant }),
+    (wanted) => [`${englishMoney(wanted.amount, wanted.currency)} of payment ${wanted.paymentId ?? ''} goes back`],
+  )
   if (ordered.status !== 'pending' || ctx.rehearsal) return ordered
   const [sent] = await sendRefunds(ctx, [ordered], false)
   return sent ?? ordered
@@ -36,7 +52,7 @@ export async function refundPayment(ctx: Context, caller: Caller, input: unknown
 const orderRefund = command({
   name: 'payment.refund',
   input: RefundPaymentInput,
-  async run(tx, input): Promise<Refund> {
+  async run(tx, input, { grant }: { readonly grant: Grant | null }): Promise<Refund> {
     const { payment_id: paymentId, note, reference = null } = input
     const payment = await lockPayment(tx, paymentId)
     if (!payment) throw notFound(`payment ${paymentId}`)
@@ -51,6 +67,7 @@ const orderRefund = command({
       )
     if (payment.amount === null) await updatePayment(tx, paymentId, { amount: known, amountLeft: known })
     const amount = input.amount ?? left
+    await refuseAboveLimit(tx, tx.caller, await wantedRefund(tx, payment, input, amount), grant)
     const order = { amount, isSent: isRefundedByProvider, reference, decision: decisionOf(tx, note) }
     const refund = await orderRefundOfPayment(tx, { ...payment, amount: known, amountLeft: left }, order)
     if (amount === left) await endReviewsOfPayment(tx, paymentId)
@@ -58,9 +75,34 @@ const orderRefund = command({
       appId: payment.appId,
       subject: `payment ${paymentId}`,
       before: presentPayment(payment),
-      after: { amount_refunded: amount, status: refund.status, ...(reference === null ? {} : { reference }) },
+      after: {
+        amount_refunded: amount,
+        status: refund.status,
+        ...(reference === null ? {} : { reference }),
+        ...grantOf(grant),
+      },
       reason: note,
     })
     return refund
   },
 })
+
+async function wantedRefund(
+  tx: Tx,
+  payment: Payment,
+  { reference, note, amount: given }: RefundPaymentInput,
+  amount: number,
+): Promise<WantedRefund> {
+  const { id: paymentId, appId, currency, amountLeft, closedAt } = payment
+  const earlier = (await listRefundsOfPayment(tx, paymentId)).filter(({ status }) => status !== 'failed')
+  const refundedBefore = earlier.reduce((sum, refund) => sum + refund.amount, 0)
+  return {
+    terms: { of: 'payment', id: paymentId, amount: given ?? null, reference: reference ?? null, note },
+    seen: JSON.stringify([payment.amount, amountLeft, closedAt, refundedBefore]),
+    ...{ appId, transactionId: null, paymentId, amount, refundedBefore, currency },
+  }
+}
+
+function grantOf(grant: Grant | null): object {
+  return grant === null ? {} : { approval: grant.approvalId }
+}

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { refuseAboveLimit, type Grant, type WantedRefund } from '#approvals/refund-limit.ts'
+import { orStoreApproval } from '#approvals/request-approval.ts'
 import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
 import type { Context, Rehearsal } from '#context.ts'
@@ -6,7 +8,7 @@ import type { Caller } from '#commands/caller.ts'
 import { command, type CommandTx } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { dismissed, keptOf } from '#payments/balance.ts'
+import { balanceOf, dismissed, keptOf } from '#payments/balance.ts'
 import { listRefundsOfTransaction, type Refund } from '#payments/store.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { bankPageProvider, providerOfCode } from '#providers/providers.ts'
@@ -40,6 +42,8 @@ export interface ResolveInput {
   readonly amount?: number
   /** The bank's reference of a refund made manually. */
   readonly reference?: string
+  /** Of a refund above the limit: the approval by which it is made. */
+  readonly grant?: Grant
 }
 
 /** What a resolution would do, shown before it is confirmed. */
@@ -69,31 +73,36 @@ export async function previewResolution(
   caller: Caller,
   input: Omit<ResolveInput, 'note'>,
 ): Promise<ResolutionPreview> {
+  const { effects, waits } = await rehearse(ctx, caller, input)
+  const shown = waits === null ? effects : [...effects, waits]
+  return { transaction: await getShownTransaction(ctx.db, input.transactionId), effects: shown }
+}
+
+async function rehearse(ctx: Context, caller: Caller, input: Omit<ResolveInput, 'note'>): Promise<Resolved> {
   const rehearsal: Rehearsal = { changes: [], events: [] }
-  const { effects } = await perform(
-    { ...ctx, rehearsal },
-    caller,
-    resolve,
-    typedOf({ ...input, note: 'a preview' }),
-    input,
-  )
-  return { transaction: await getShownTransaction(ctx.db, input.transactionId), effects }
+  return perform({ ...ctx, rehearsal }, caller, resolve, typedOf({ ...input, note: 'a preview' }), input)
 }
 
 /**
  * Resolves a transaction that needs an operator (R130 to R135): `refund` gives a part or all of its money back, through the provider
  * where that makes refunds, otherwise recorded with the reference of a transfer; `complete` accepts what was received and applies it;
- * `dismiss` clears the flag. Returns the transaction as it is then. Throws `not_found`, `invalid_request`, and `provider_error` if a
- * refund was refused, or where nobody knows yet whether it was made.
+ * `dismiss` clears the flag. Returns the transaction as it is then. Throws `not_found`, `invalid_request`, `provider_error` if a
+ * refund was refused, or where nobody knows yet whether it was made, and `forbidden` for a refund that waits for another operator.
  */
 export async function resolveTransaction(ctx: Context, caller: Caller, input: ResolveInput): Promise<ShownTransaction> {
-  const { transactionId, action, amount } = input
-  const unsent = action === 'refund' ? await listUnsent(ctx, transactionId) : []
+  const { transactionId, action, amount, grant } = input
+  const unsent = action === 'refund' && !grant ? await listUnsent(ctx, transactionId) : []
   if (unsent.length > 0 && (amount === undefined || amount === sumOf(unsent))) {
     await sendRefunds(ctx, unsent, true)
     return getShownTransaction(ctx.db, transactionId)
   }
-  const { ordered } = await perform(ctx, caller, resolve, typedOf(input), input)
+  const { ordered } = await orStoreApproval(
+    ctx,
+    caller,
+    () => perform(ctx, caller, resolve, typedOf(input), input),
+    async () => (await rehearse(ctx, caller, input)).effects,
+  )
+  if (ctx.rehearsal) return getShownTransaction(ctx.db, transactionId)
   if (action === 'complete') await closeOpenSessions(ctx, transactionId)
   const pending = ordered.map(({ refund }) => refund).filter(({ status }) => status === 'pending')
   await sendRefunds(ctx, pending, false)
@@ -111,7 +120,7 @@ function sumOf(refunds: readonly Refund[]): number {
 }
 
 /** What an operator gave beside the transaction and the action. */
-function typedOf({ note, amount, reference }: ResolveInput): object {
+function typedOf({ note, amount, reference }: Pick<ResolveInput, 'note' | 'amount' | 'reference'>): object {
   return { note, ...(amount === undefined ? {} : { amount }), ...(reference === undefined ? {} : { reference }) }
 }
 
@@ -124,6 +133,8 @@ interface Terms {
 interface Resolved {
   readonly effects: readonly string[]
   readonly ordered: readonly OrderedRefund[]
+  /** In a rehearsal: why it waits for another operator. */
+  readonly waits: string | null
 }
 
 const resolve = command({
@@ -133,21 +144,34 @@ const resolve = command({
     amount: integer(1).optional(),
     reference: text(191).optional(),
   }),
-  async run(tx, typed, { transactionId, action }: Pick<ResolveInput, 'transactionId' | 'action'>): Promise<Resolved> {
+  async run(tx, typed, scope: Pick<ResolveInput, 'transactionId' | 'action' | 'grant'>): Promise<Resolved> {
+    const { transactionId, action, grant = null } = scope
     const { note, amount, reference } = typed
     const terms: Terms = { action, amount: amount ?? null, reference: reference ?? null }
     const before = (await lockTransactions(tx, [transactionId])).get(transactionId)
     if (!before) throw notFound(`transaction ${transactionId}`)
     const refusal = refusalOf(before, action, terms.amount)
-    if (refusal !== null) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
+    if (refusal !== null && !grant) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
+    const wanted = action === 'refund' ? wantedRefund(before, terms, note) : null
+    const waits = wanted && (await refuseAboveLimit(tx, tx.caller, wanted, grant))
     const app = await getApp(tx, before.appId)
     const { after, ...done } = await act(tx, app, before, terms, decisionOf(tx, note))
-    await audit(tx, before, after, terms, note)
-    return done
+    await audit(tx, before, after, { ...terms, grant }, note)
+    return { ...done, waits }
   },
 })
 
-interface Done extends Resolved {
+function wantedRefund(before: Transaction, { amount, reference }: Terms, note: string): WantedRefund {
+  const { id: transactionId, appId, currency, amountRefunded: refundedBefore } = before
+  return {
+    terms: { of: 'transaction', id: transactionId, amount, reference, note },
+    seen: JSON.stringify({ ...presentStanding(before), ...balanceOf(before) }),
+    ...{ appId, transactionId, paymentId: null, currency, refundedBefore },
+    amount: amountToRefund(before, amount),
+  }
+}
+
+interface Done extends Omit<Resolved, 'waits'> {
   readonly after: Transaction
 }
 
@@ -214,7 +238,7 @@ async function audit(
   tx: CommandTx,
   before: Transaction,
   after: Transaction,
-  { action, amount, reference }: Terms,
+  { action, amount, reference, grant }: Terms & { readonly grant: Grant | null },
   note: string,
 ): Promise<void> {
   await tx.audit({
@@ -226,6 +250,7 @@ async function audit(
       ...presentStanding(after),
       ...(amount === null ? {} : { amount_refunded: amount }),
       ...(reference === null ? {} : { reference }),
+      ...(grant === null ? {} : { approval: grant.approvalId }),
     },
     reason: note,
   })

@@ -30,7 +30,7 @@ import { scratchFolder } from '../support/scratch.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { leavesOf, othersPassed } from './forms.ts'
 import { openCli } from './run-cli.ts'
-import { aBankMail, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
+import { aBankMail, anOpenApproval, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { DOWN, ENTER, type Step } from './terminal.ts'
 import { query } from '../support/database.ts'
@@ -102,6 +102,9 @@ describe('a missing argument is asked for on a terminal', () => {
       ['app clock', [APP], 'it is 20'],
       ['find', [type('Name, e-mail, reference, id, code or link', 'nobody')], 'Nothing found.'],
       ['open', [type('Checkout, transaction, end user or customer', 'api')], '/docs', ['--print']],
+      ['operator add', [type('Name of the operator', 'linh'), pick('What may the operator do?', 1)], 'restrict,pty'],
+      ['operator set-role', [pick('Which operator?'), pick('What may the operator do?', 2)], 'has the role money'],
+      ['operator remove', [pick('Which operator?')], 'is no operator any more'],
       ['app export', [APP, type('Folder', join(folder, 'export'))], 'customers'],
       ['method enable', [APP, pick('Which method?', METHODS.indexOf('bank_transfer'))], /bank_transfer +yes/],
       ['method disable', [APP, pick('Which method?', METHODS.indexOf('test'))], /test +no/],
@@ -261,6 +264,14 @@ describe('a missing argument is asked for on a terminal', () => {
     await hold([['payment close', [PAYMENT, why, yes('Close payment')], 'is closed']])
     expect(await openCli().table(['bank-mail', 'list', '--unmatched'])).to.include('No money waits')
     expect(receiver.received).to.have.length(1)
+    const APPROVAL = pick('Which approval?')
+    await anOpenApproval(ctx)
+    await anOpenApproval(ctx)
+    await hold([
+      ['approval show', [APPROVAL], 'FT-APPROVED'],
+      ['approval grant', [APPROVAL, type('Why?', 'checked'), yes('Grant approval')], 'granted'],
+      ['approval deny', [APPROVAL, type('Why?', 'in cash'), yes('Deny approval')], 'denied'],
+    ])
   })
 
   it('and elsewhere refused, as a surplus one is, before the database is used', async () => {
@@ -286,7 +297,9 @@ describe('a missing argument is asked for on a terminal', () => {
       .filter(({ path, command }) => neededArguments(command) > 0 || ASK_FOR_OPTIONS.includes(path.join(' ')))
       .map(({ path }) => path.join(' '))
     expect(asking.length).to.be.above(30)
-    // The parser refuses completion without its argument, on a terminal too.
-    expect(asking.filter((command) => command !== 'completion' && !tested.has(command))).to.deep.equal([])
+    // completion and as are refused without their argument on a terminal, too.
+    expect(asking.filter((command) => !['completion', 'as'].includes(command) && !tested.has(command))).to.deep.equal(
+      [],
+    )
   })
 })

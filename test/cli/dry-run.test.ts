@@ -34,6 +34,10 @@ const READS = [
     'reminders unconfirmed',
     'receipts unconfirmed',
     'audit list',
+    'operator list',
+    'approval list',
+    'approval show',
+    'as',
     'stats',
     'doctor',
     'docs',
@@ -49,7 +53,7 @@ const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'trigger', 
 /** These have their own preview, which their own tests cover. */
 const PREVIEWED = [
   ...['bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
-  ...['realtime resync', 'service install', 'request', 'demo'],
+  ...['realtime resync', 'service install', 'request', 'demo', 'approval grant', 'approval deny'],
 ]
 
 describe('--dry-run', () => {
@@ -139,6 +143,9 @@ describe('--dry-run', () => {
       [['reminders', 'settle', reminder, '--sent'], [`reminder ${reminder}`], ['subscription.renewal_reminder_sent']],
       [['reminders', 'refused', '--retry'], [], []],
       [['receipts', 'settle', receipt, '--not-sent'], [`receipt ${receipt}`], []],
+      [['operator', 'add', 'minh', '--role', 'view'], ['operator minh'], []],
+      [['operator', 'set-role', 'linh', 'money'], ['operator linh'], []],
+      [['operator', 'remove', 'linh'], ['operator linh'], []],
       [['key', 'rotate'], [], []],
     ]
     const commands = leavesOf(await createProgram())
@@ -147,6 +154,7 @@ describe('--dry-run', () => {
     const run = rows.map(([words]) => words.slice(0, words[1]?.startsWith('-') === true ? 1 : 2).join(' '))
     expect([...new Set([...run, ...PREVIEWED])].sort()).to.deep.equal(commands.sort())
 
+    await cli.json(['operator', 'add', 'linh', '--role', 'view'])
     const before = await snapshot()
     for (const [words, subjects, events] of rows) {
       const shown = await cli.json([...words, '--dry-run'])

@@ -54,6 +54,8 @@ const OTHERS = [
   ...['subscription switch-plan', 'subscription import', 'payment move', 'payment refund', 'bank-mail match'],
   ...['reminders settle', 'receipts settle', 'webhook test', 'trigger', 'demo', 'mail test', 'reconcile', 'migrate'],
   ...['key rotate', 'service install', 'docs', 'completion', 'plan create', 'bank-account assign', 'app clock'],
+  ...['operator add', 'operator list', 'operator set-role', 'operator remove', 'as', 'approval grant', 'approval deny'],
+  ...['approval show', 'approval list'],
 ]
 
 describe('text that would steer a terminal', () => {

@@ -1,7 +1,10 @@
 import type { Context } from '#context.ts'
+import { operator } from '#commands/caller.ts'
+import { refundPayment } from '#decisions/refund-payment.ts'
+import { AppError } from '#shared/errors.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { movementOf, recordWaitingMoney } from '#bank-mail/book-money.ts'
-import { insertBankMail, type BankMail } from '#bank-mail/store.ts'
+import { bankMails, insertBankMail, type BankMail } from '#bank-mail/store.ts'
 import { assignTransferCode } from '#providers/bank-transfer/store.ts'
 import { reminders } from '#mails/store.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'
@@ -101,6 +104,24 @@ export async function anUnconfirmedReceipt(ctx: Context, app: TestApp): Promise<
     ...{ status: 'handed_over', failures: 0, lastError: 'no answer', sentAt: null },
     ...{ nextTryAt: anHourAgo, createdAt: anHourAgo },
   })
+}
+
+/** A refund of money that is booked for nothing, which linh asked for and another operator may grant. */
+export async function anOpenApproval(ctx: Context): Promise<void> {
+  const mail = await aBankMail(ctx, {
+    bank: 'ACB',
+    bankReference: `approved-${mails}`,
+    amount: 70_000,
+    review: 'credit',
+  })
+  const { paymentId: payment_id } = (await ctx.db.one(bankMails, 'WHERE id = ?', [mail]))!
+  const limited = { ...ctx, config: { ...ctx.config, refundLimit: new Map([['VND', 1]]) } }
+  const input = { payment_id, reference: `FT-APPROVED-${mails}`, note: 'sent by mistake' }
+  await refundPayment(limited, operator('linh'), input).catch((error: unknown) => expectApproval(error))
+}
+
+function expectApproval(error: unknown): void {
+  if (!(error instanceof AppError && error.code === 'forbidden')) throw error
 }
 
 /** What `aBusyService` created. */

@@ -127,7 +127,9 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
     const create = ['plan', 'create', id, '--code', 'pro', '--name', 'Pro', '--price', '1000:VND:day', '--json']
     const ran = await Promise.all([cli.run(create), cli.run(create)])
     expect(ran.map(({ code }) => code).sort()).to.deep.equal([0, 1])
-    expect(ran.find(({ code }) => code === 1)?.stderr).to.include('another plan of this app has the code "pro"')
+    const refused = ran.find(({ code }) => code === 1)?.stderr ?? ''
+    expect(JSON.parse(refused).error).to.deep.include({ code: 'plan_code_taken' })
+    expect(JSON.parse(refused).error.message).to.include('another plan of this app has the code "pro"')
   })
 
   it('refuses receivers that are obviously not public, unless they are allowed', async () => {

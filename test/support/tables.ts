@@ -1,6 +1,8 @@
+import { operators } from '#operators/store.ts'
 import { appLogos, apps, paymentMethods } from '#apps/store.ts'
 import { checkoutSessions } from '#checkout/store.ts'
 import { customers } from '#customers/store.ts'
+import { approvals } from '#approvals/store.ts'
 import { auditLog, commitTokens } from '#commands/store.ts'
 import { jobRuns } from '#db/store.ts'
 import type { AnyTable } from '#db/table.ts'
@@ -18,6 +20,8 @@ import { deliveryAttempts, events } from '#webhooks/store.ts'
 
 /** Every table that a store describes. */
 export const TABLES: readonly AnyTable[] = [
+  operators,
+  approvals,
   apps,
   appLogos,
   paymentMethods,

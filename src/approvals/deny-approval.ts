@@ -1,0 +1,32 @@
+import { z } from 'zod'
+import { command } from '#commands/command.ts'
+import { integer, text } from '#shared/validate.ts'
+import { decidedBy, lockOpen } from './refund-limit.ts'
+import { closeApproval, type Approval, type ApprovalStatus } from './store.ts'
+
+const Decision = z.strictObject({
+  approval_id: integer(1),
+  /** Why; kept in the audit log. */
+  note: text(500),
+})
+
+/** Denies a refund that waits; whoever asked for it may, too. Throws `not_found`, and `invalid_request` where it was decided. */
+export const denyApproval = ending('approval.deny', 'denied')
+
+/** Records that what a request is about has changed, so that nobody grants it any more. */
+export const expireApproval = ending('approval.expire', 'stale')
+
+function ending(name: string, status: Exclude<ApprovalStatus, 'open' | 'granted'>) {
+  return command({
+    name,
+    input: Decision,
+    async run(tx, { approval_id: approvalId, note }): Promise<Approval> {
+      const approval = await lockOpen(tx, approvalId)
+      const decision = { status, ...decidedBy(tx, tx.caller, note) }
+      await closeApproval(tx, approvalId, decision)
+      const subject = `approval ${approvalId}`
+      await tx.audit({ appId: approval.appId, subject, before: { status: 'open' }, after: { status }, reason: note })
+      return { ...approval, ...decision, openKey: null }
+    },
+  })
+}

@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto'
+import { auditName, type Caller } from '#commands/caller.ts'
+import { command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
+import type { Context } from '#context.ts'
+import { AppError } from '#shared/errors.ts'
+import { z } from 'zod'
+import { ApprovalNeeded, limitWords, type WantedRefund } from './refund-limit.ts'
+import { findOpenApproval, insertApproval, type Approval, type RefundTerms } from './store.ts'
+
+/**
+ * Does work that may order a refund. Where that needs a second operator, the request is stored with what its dry run says, and `forbidden`
+ * is thrown, which names it.
+ */
+export async function orStoreApproval<T>(
+  ctx: Context,
+  caller: Caller,
+  work: () => Promise<T>,
+  effects: (wanted: WantedRefund) => readonly string[] | Promise<readonly string[]>,
+): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ApprovalNeeded)) throw error
+    const { id } = await perform(ctx, caller, requestApproval, { effects: await effects(error.wanted) }, error.wanted)
+    const why = limitWords(ctx.config.refundLimit, error.wanted)
+    throw new AppError(
+      'forbidden',
+      `${why}: approval ${id} waits for another operator, who runs billing-cli approval grant ${id}`,
+    )
+  }
+}
+
+const requestApproval = command({
+  name: 'approval.request',
+  input: z.strictObject({ effects: z.array(z.string()) }),
+  isRepeatable: true,
+  async run(tx, { effects }, wanted: WantedRefund): Promise<Approval> {
+    const { terms, seen, appId, transactionId, paymentId, amount, currency } = wanted
+    const openKey = createHash('sha256')
+      .update(JSON.stringify([terms, seen]))
+      .digest('hex')
+    const row = {
+      ...({ status: 'open', openKey, requestedBy: auditName(tx.caller).slice(0, 191), requestedAt: tx.now } as const),
+      ...{ command: commandLine(terms), terms, seen, effects, appId, transactionId, paymentId, amount, currency },
+      ...{ decidedBy: null, decidedAt: null, note: null },
+    }
+    const isNew = await insertApproval(tx, row)
+    const approval = await findOpenApproval(tx, openKey)
+    if (!approval) throw new AppError('service_unavailable', 'the request was decided meanwhile: try again')
+    if (isNew)
+      await tx.audit({
+        appId,
+        subject: `approval ${approval.id}`,
+        after: { command: approval.command, amount, currency },
+        reason: terms.note,
+      })
+    return approval
+  },
+})
+
+/** The terms as what follows `billing-cli`. */
+function commandLine({ of, id, amount, reference, note }: RefundTerms): string {
+  const words = [
+    of === 'transaction' ? `transaction resolve ${id} --action refund` : `payment refund ${id}`,
+    ...(amount === null ? [] : [`--amount ${amount}`]),
+    ...(reference === null ? [] : [`--reference ${quoted(reference)}`]),
+    `--note ${quoted(note)}`,
+  ]
+  return words.join(' ')
+}
+
+function quoted(text: string): string {
+  return /^[\w.:@%+=/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}

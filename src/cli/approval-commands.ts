@@ -1,0 +1,95 @@
+import type { Approval } from '#approvals/store.ts'
+import { requiredChoice } from './ask.ts'
+import { minuteCell, moneyCell, stateCell } from './cells.ts'
+import { changeWithNote, type Consent } from './change.ts'
+import { NOTE, YES, type Commands } from './declaration.ts'
+import { numberOf } from './number-of.ts'
+import { performAs, type Session } from './session.ts'
+import { listOf } from './table.ts'
+
+/** `approval …`: refunds above the limit, which wait for a second operator. */
+export const commands: Commands = {
+  'approval list': {
+    description: 'refunds that waited for a second operator, the open ones first',
+    examples: ['approval list', 'approval list --json'],
+    async run({ ctx, out }) {
+      const { listApprovals } = await import('#approvals/list-approvals.ts')
+      const { presentApproval } = await import('#approvals/present.ts')
+      const rows = (await listApprovals(ctx)).map(presentApproval)
+      const columns = listOf(rows, [
+        ['id', (row) => row.id],
+        ['asked (UTC)', (row) => minuteCell(row.requested_at)],
+        ['by', (row) => row.requested_by],
+        ['amount', (row) => moneyCell(row.amount, row.currency)],
+        ['status', (row) => stateCell(row.status)],
+        ['command', (row) => row.command],
+      ])
+      out.result(rows, () =>
+        out.table({ ...columns, none: 'no refund has waited for a second operator', right: ['id', 'amount'] }),
+      )
+    },
+  },
+  'approval show [id]': {
+    description: 'one request: the stored command, and what it would do',
+    examples: ['approval show 3', 'approval show 3 --json'],
+    async run(session, [id]) {
+      const { getApproval } = await import('#approvals/list-approvals.ts')
+      await printApproval(session, await getApproval(session.ctx, await pickApproval(session, id)))
+    },
+  },
+  'approval grant [id]': {
+    description: 'make the refund that another operator asked for',
+    options: [NOTE, YES],
+    examples: ['approval grant 3 --note "checked with the bank"', 'approval grant 3 --note "checked" --dry-run'],
+    async change(session, [id], options: Consent) {
+      const { grantApproval } = await import('#decisions/grant-approval.ts')
+      const approval_id = await pickApproval(session, id)
+      const granted = await changeWithNote(
+        session,
+        options,
+        `Grant approval ${approval_id}?`,
+        ({ ctx, caller }, note) => grantApproval(ctx, caller, { approval_id, note }),
+      )
+      await printApproval(session, granted)
+    },
+  },
+  'approval deny [id]': {
+    description: 'deny the refund; nothing happens to the money',
+    options: [NOTE, YES],
+    examples: [
+      'approval deny 3 --note "the customer was refunded in cash"',
+      'approval deny 3 --note "twice" --dry-run',
+    ],
+    async change(session, [id], options: Consent) {
+      const { denyApproval } = await import('#approvals/deny-approval.ts')
+      const approval_id = await pickApproval(session, id)
+      const denied = await changeWithNote(session, options, `Deny approval ${approval_id}?`, (target, note) =>
+        performAs(target, denyApproval, { approval_id, note }, null),
+      )
+      await printApproval(session, denied)
+    },
+  },
+}
+
+async function printApproval({ out }: Session, approval: Approval): Promise<void> {
+  const { presentWholeApproval } = await import('#approvals/present.ts')
+  const shown = presentWholeApproval(approval)
+  const { effects, amount, currency, ...fields } = shown
+  out.result(shown, () => {
+    out.fields({ ...fields, amount: moneyCell(amount, currency) })
+    for (const effect of effects) out.line(`- ${effect}`)
+  })
+}
+
+/** The id; on a terminal it is picked from the open ones if it is missing. */
+async function pickApproval({ ctx }: Session, id: string | undefined): Promise<number> {
+  const text = await requiredChoice(id, '<id>', 'Which approval?', async () => {
+    const { listApprovals } = await import('#approvals/list-approvals.ts')
+    const open = (await listApprovals(ctx)).filter(({ status }) => status === 'open')
+    return open.map((row) => ({
+      value: String(row.id),
+      name: `${row.id}: ${moneyCell(row.amount, row.currency)}, asked by ${row.requestedBy}`,
+    }))
+  })
+  return numberOf(text, '<id>')
+}

@@ -1,0 +1,101 @@
+import { join } from 'node:path'
+import { required, requiredChoice } from './ask.ts'
+import { minuteCell } from './cells.ts'
+import { ROLES, type Role } from '#operators/role.ts'
+import type { Commands, Texts } from './declaration.ts'
+import { oneOf } from './one-of.ts'
+import { readTextFile } from './read-file.ts'
+import { performAs, type Session } from './session.ts'
+import { listOf } from './table.ts'
+import { UsageError } from './usage-error.ts'
+
+/** `operator …` and `as`: people who work through SSH, and what each may do. */
+export const commands: Commands = {
+  'operator add [name]': {
+    description: 'add an operator, and print the line of authorized_keys for the key',
+    options: [
+      ['--role <role>', `what the operator may do: ${ROLES.join(', ')}`, oneOf(...ROLES)],
+      ['--ssh-key <file>', 'the public key; - reads standard input'],
+    ],
+    examples: ['operator add linh --role support --ssh-key linh.pub', 'operator add minh --role view --dry-run'],
+    async change(session, [name], options: Texts<'sshKey'> & { readonly role?: Role }) {
+      const { addOperator } = await import('#operators/add-operator.ts')
+      const { authorizedKey, parsePublicKey } = await import('#operators/authorized-key.ts')
+      const key = options.sshKey === undefined ? null : parsePublicKey(readTextFile(options.sshKey))
+      const typed = { name: await required(name, '<name>', 'Name of the operator:'), role: await roleOf(options.role) }
+      const added = await performAs(session, addOperator, typed, null)
+      const line = authorizedKey(await programPath(), added.name, key)
+      session.out.result({ ...added, authorized_keys: line }, () => {
+        session.out.line(`${added.name} is an operator with the role ${added.role}.`)
+        session.out.line('Add this line to ~/.ssh/authorized_keys of the account that runs billing-cli:')
+        session.out.lines(line)
+        if (key === null) session.out.hint('Put the public key behind it, or give it by --ssh-key.')
+      })
+    },
+  },
+  'operator list': {
+    description: 'all operators with their roles',
+    examples: ['operator list', 'operator list --json'],
+    async run({ ctx, out }) {
+      const { listOperators } = await import('#operators/list-operators.ts')
+      const rows = await listOperators(ctx)
+      const columns = listOf(rows, [
+        ['name', (row) => row.name],
+        ['role', (row) => row.role],
+        ['added (UTC)', (row) => minuteCell(row.created_at)],
+      ])
+      out.result(rows, () => out.table({ ...columns, none: 'No operators yet: billing-cli operator add' }))
+    },
+  },
+  'operator set-role [name] [role]': {
+    description: 'give an operator another role, from the next command on',
+    examples: ['operator set-role linh money', 'operator set-role linh view --dry-run'],
+    async change(session, [name, role]) {
+      const { setOperatorRole } = await import('#operators/change-operator.ts')
+      const operator = await pickOperator(session, name)
+      const changed = await performAs(session, setOperatorRole, { role: await roleOf(role) }, { name: operator })
+      const answer = { name: changed.name, role: changed.role }
+      session.out.result(answer, () => session.out.line(`${answer.name} has the role ${answer.role}.`))
+    },
+  },
+  'operator remove [name]': {
+    description: 'remove an operator; the key opens nothing any more',
+    examples: ['operator remove linh', 'operator remove linh --dry-run'],
+    async change(session, [name]) {
+      const { removeOperator } = await import('#operators/change-operator.ts')
+      const operator = await pickOperator(session, name)
+      const { role } = await performAs(session, removeOperator, undefined, { name: operator })
+      session.out.result({ name: operator, role }, () => {
+        session.out.line(`${operator} is no operator any more.`)
+        session.out.hint('Remove the line from authorized_keys, too.')
+      })
+    },
+  },
+  'as [name]': {
+    examples: ['as linh'],
+    // Reached without a name only: `run.ts` goes on as the operator.
+    print: () => Promise.reject(new UsageError('missing required argument <name>')),
+  },
+}
+
+async function roleOf(given: string | undefined): Promise<string> {
+  return requiredChoice(given, '--role', 'What may the operator do?', () => [
+    { value: 'view', name: 'view: read everything' },
+    { value: 'support', name: 'support: match mails, dismiss, complete, retry webhooks and mails' },
+    { value: 'money', name: 'money: refund, move payments, end subscriptions, too' },
+    { value: 'owner', name: 'owner: everything' },
+  ])
+}
+
+async function pickOperator({ ctx }: Session, named: string | undefined): Promise<string> {
+  return requiredChoice(named, '<name>', 'Which operator?', async () => {
+    const { listOperators } = await import('#operators/list-operators.ts')
+    return (await listOperators(ctx)).map(({ name, role }) => ({ value: name, name: `${name}: ${role}` }))
+  })
+}
+
+/** The program that an installed service has, which knows its settings; otherwise this one. */
+async function programPath(): Promise<string> {
+  const [{ existsSync }, { CLI_FILE }] = await Promise.all([import('node:fs'), import('./systemd-unit.ts')])
+  return existsSync(CLI_FILE) ? CLI_FILE : join(import.meta.dirname, '..', '..', 'bin', 'billing-cli')
+}

@@ -1,0 +1,16 @@
+import type { Role } from '#operators/role.ts'
+
+/** Who gives a command line. */
+export interface Who {
+  /** As `operator add` named them; null for the account that runs the program. */
+  readonly name: string | null
+  readonly role: Role
+}
+
+/** Whoever has an account of the machine, and the settings, may do everything. */
+export const ACCOUNT: Who = { name: null, role: 'owner' }
+
+/** Whether they came by `as`, with nothing of the machine but this program. */
+export function isRemote({ name }: Who): boolean {
+  return name !== null
+}

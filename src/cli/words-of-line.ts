@@ -1,0 +1,27 @@
+import { parse } from 'shell-quote'
+import { AppError } from '#shared/errors.ts'
+
+/** Line breaks end a command in a shell, and NUL ends a text in C. */
+const CONTROL = /\p{Cc}/u
+
+/**
+ * The words of a command line that came as one text. Quotes and backslashes are understood as a shell does. Whatever else only a shell
+ * understands, such as `;`, `|`, `>`, `*` and `$`, is refused where it is not quoted. Throws `forbidden`.
+ */
+export function wordsOfLine(line: string): string[] {
+  if (CONTROL.test(line)) throw forbidden('a control character')
+  const tokens = parse(line, (variable: string) => {
+    throw forbidden(`$${variable}`)
+  })
+  return tokens.map((token) => {
+    if (typeof token === 'string') return token
+    throw forbidden('comment' in token ? '#' : token.op === 'glob' ? token.pattern : token.op)
+  })
+}
+
+function forbidden(found: string): AppError {
+  return new AppError(
+    'forbidden',
+    `forbidden: no shell reads this line; put what has ${JSON.stringify(found)} into quotes`,
+  )
+}

@@ -1,0 +1,44 @@
+import { z } from 'zod'
+import { expireApproval } from '#approvals/deny-approval.ts'
+import { StaleApproval, type Grant } from '#approvals/refund-limit.ts'
+import { getApproval } from '#approvals/list-approvals.ts'
+import type { Approval } from '#approvals/store.ts'
+import type { Caller } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
+import type { Context } from '#context.ts'
+import { AppError } from '#shared/errors.ts'
+import { integer, text, validate } from '#shared/validate.ts'
+import { refundPayment } from './refund-payment.ts'
+import { resolveTransaction } from './resolve-transaction.ts'
+
+const GrantInput = z.strictObject({ approval_id: integer(1), note: text(500) })
+
+/**
+ * Makes the refund that another operator asked for, as its dry run was. Throws `not_found`, `forbidden` for one's own request,
+ * `invalid_request` where it was decided before or where what it is about has changed, which makes it stale, and `provider_error` as
+ * `resolveTransaction` does.
+ */
+export async function grantApproval(ctx: Context, caller: Caller, input: unknown): Promise<Approval> {
+  const { approval_id: approvalId, note } = validate(GrantInput, input)
+  const approval = await getApproval(ctx, approvalId)
+  try {
+    await makeRefund(ctx, caller, approval, { approvalId, note })
+  } catch (error) {
+    if (!(error instanceof StaleApproval)) throw error
+    if (!ctx.rehearsal) await perform(ctx, caller, expireApproval, input, null)
+    throw new AppError(
+      'invalid_request',
+      `approval ${approvalId} is stale: what it is about has changed since; ask again`,
+    )
+  }
+  return getApproval(ctx, approvalId)
+}
+
+async function makeRefund(ctx: Context, caller: Caller, { terms }: Approval, grant: Grant): Promise<void> {
+  const { of, id, note } = terms
+  const amount = terms.amount === null ? {} : { amount: terms.amount }
+  const reference = terms.reference === null ? {} : { reference: terms.reference }
+  const stored = { note, ...amount, ...reference }
+  if (of === 'payment') await refundPayment(ctx, caller, { payment_id: id, ...stored }, grant)
+  else await resolveTransaction(ctx, caller, { transactionId: id, action: 'refund', ...stored, grant })
+}
