@@ -9,10 +9,10 @@ export function registerReferenceCommands(program: Command, wholeProgram: () => 
     .command('docs')
     .description('the reference of all commands, as Markdown')
     .action(async (_options: object, command: Command) => {
-      const { describeCommands, formatReference } = await import('./reference.ts')
+      const { describeCommands, formatReference, mapCommands } = await import('./reference.ts')
       const out = outputOf(command)
-      const groups = describeCommands(await wholeProgram())
-      out.result(groups, () => out.lines(formatReference(groups)))
+      const program = await wholeProgram()
+      out.result(mapCommands(program), () => out.lines(formatReference(describeCommands(program))))
     })
   withExamples(docs, 'docs', 'docs --json')
   const completion = program

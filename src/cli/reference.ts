@@ -1,5 +1,9 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Command } from 'commander'
 import { examplesOf, neededArguments, pathOf } from './examples.ts'
+import { permissionOf, type Effect } from './permissions.ts'
+import type { Role } from '#operators/role.ts'
 
 export interface DescribedCommand {
   /** With its arguments, those in brackets may be left out: `reminders plan [app]`. */
@@ -70,4 +74,51 @@ function code(text: string): string {
 /** A bar would end the cell, in code as well. */
 function escape(text: string): string {
   return text.replaceAll('|', '\\|')
+}
+
+/** What `--json` of each command prints, as JSON schemas; the tests of the commands check and record them. */
+export const OUTPUTS_FILE = join(import.meta.dirname, 'outputs.json')
+
+/** A command for programs that choose one. */
+export interface MappedCommand {
+  readonly command: string
+  readonly arguments: readonly { readonly name: string; readonly required: boolean }[]
+  readonly options: readonly MappedOption[]
+  readonly effect: Effect
+  /** The least role that may run it. */
+  readonly role: Role
+  /** A JSON schema of what it prints with `--json`. */
+  readonly output: object
+}
+
+interface MappedOption extends DescribedOption {
+  readonly name: string
+  readonly takes_value: boolean
+}
+
+/** Every command of the tree, as a program needs it. */
+export function mapCommands(program: Command): MappedCommand[] {
+  const outputs = JSON.parse(readFileSync(OUTPUTS_FILE, 'utf8')) as Readonly<Record<string, object>>
+  return leavesOf(program).map((command) => {
+    const path = pathOf(command)
+    const { effect, role } = permissionOf(path)
+    return { command: path, ...formOf(command), effect, role, output: outputs[path] ?? {} }
+  })
+}
+
+function formOf(command: Command): Pick<MappedCommand, 'arguments' | 'options'> {
+  const needed = neededArguments(command)
+  return {
+    arguments: command.registeredArguments.map((each, index) => ({ name: each.name(), required: index < needed })),
+    options: command.options.map(({ flags, description, long, required, optional }) => ({
+      name: long ?? flags,
+      flags,
+      description,
+      takes_value: required || optional,
+    })),
+  }
+}
+
+function leavesOf(command: Command): Command[] {
+  return command.commands.length === 0 ? [command] : command.commands.flatMap((child) => leavesOf(child))
 }

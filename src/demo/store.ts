@@ -25,6 +25,7 @@ const OF_THE_APP = [
     'checkout_sessions',
     'allocations',
     'refunds',
+    'approvals',
   ],
   ...['payments', 'payment_applications', 'transaction_changes', 'transactions', 'trial_grants', 'subscriptions'],
   ...['end_users', 'customers', 'plans'],

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { testEnvironment } from '../support/context.ts'
 import { needsProgram, recordRun } from './forms.ts'
+import { checkOutput } from './outputs.ts'
 import { runScripted } from './run-here.ts'
 
 export interface Ran {
@@ -52,6 +53,7 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
     const isProgram = program || options?.stdin !== undefined || needsProgram(words)
     const ran = await (isProgram ? runProgram(words, env, options?.stdin) : runScripted(words, env))
     recordRun(words, ran, isProgram)
+    checkOutput(words, ran)
     return ran
   }
   const json: Cli['json'] = async (words) => {

@@ -1,0 +1,52 @@
+/** The JSON schema of values that were seen: what all of them have is required, and keys that are codes make a map. */
+export interface Schema {
+  readonly type?: string | readonly string[]
+  readonly items?: Schema
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: Schema
+}
+
+/** Currencies, and keys that callers choose. */
+const CODE = /^[A-Z]{3}$|^\d|[ /]/
+
+export function inferSchema(values: readonly unknown[]): Schema {
+  if (values.length === 0) return {}
+  const types = [...new Set(values.map(typeOf))].sort()
+  // Of a value that was never there nothing is known.
+  if (types.length === 1 && types[0] === 'null') return {}
+  const merged = types.includes('number') ? types.filter((type) => type !== 'integer') : types
+  const objects = values.filter((value): value is Record<string, unknown> => typeOf(value) === 'object')
+  const lists = values.filter((value): value is unknown[] => Array.isArray(value))
+  return {
+    type: merged.length === 1 ? merged[0]! : merged,
+    ...(lists.length === 0 ? {} : { items: inferSchema(lists.flat()) }),
+    ...(objects.length === 0 ? {} : inferObject(objects)),
+  }
+}
+
+function inferObject(objects: readonly Record<string, unknown>[]): Schema {
+  const keys = [...new Set(objects.flatMap((value) => Object.keys(value)))].sort()
+  if (keys.length === 0) return {}
+  if (keys.every((key) => CODE.test(key)))
+    return { additionalProperties: inferSchema(objects.flatMap((value) => Object.values(value))) }
+  const valuesOf = (key: string): unknown[] => objects.filter((value) => key in value).map((value) => value[key])
+  return {
+    properties: Object.fromEntries(keys.map((key) => [key, optional(key, inferSchema(valuesOf(key)))])),
+    required: keys.filter((key) => objects.every((value) => key in value)),
+  }
+}
+
+/** What names a thing is always there; another text may be null elsewhere. */
+const ALWAYS = /^(id|.*_id|.*_ref|.*_key|name|kind|status|currency|code|role|command|action|created_at|at)$/
+
+function optional(key: string, schema: Schema): Schema {
+  return schema.type === 'string' && !ALWAYS.test(key) ? { ...schema, type: ['null', 'string'] } : schema
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number'
+  return typeof value
+}

@@ -1,0 +1,28 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createProgram } from '#cli/program.ts'
+import { OUTPUTS_FILE } from '#cli/reference.ts'
+import { leavesOf } from './cli/forms.ts'
+import { inferSchema } from './support/infer-schema.ts'
+import { scratchFolder } from './support/scratch.ts'
+
+/** Runs the tests of the command line, and writes the schema of what each command printed as JSON. */
+const record = join(scratchFolder('outputs'), 'recorded.jsonl')
+writeFileSync(record, '')
+const commands = leavesOf(await createProgram()).map(({ path }) => path.join(' '))
+const env = { ...process.env, PAYGATE_RECORD_OUTPUTS: record, PAYGATE_COMMANDS: JSON.stringify(commands) }
+spawnSync(process.execPath, ['node_modules/mocha/bin/mocha.js', 'test/cli/**/*.test.ts'], { env, stdio: 'inherit' })
+
+const seen = new Map<string, unknown[]>([
+  ['docs', [[{ command: 'find', arguments: [], options: [], effect: 'reads', role: 'view', output: {} }]]],
+])
+for (const line of readFileSync(record, 'utf8').split('\n').filter(Boolean)) {
+  const { command, value } = JSON.parse(line) as { command: string; value: unknown }
+  seen.set(command, [...(seen.get(command) ?? []), value])
+}
+const schemas = commands.sort().flatMap((command) => {
+  const values = seen.get(command)
+  return values ? [`${JSON.stringify(command)}: ${JSON.stringify(inferSchema(values))}`] : []
+})
+writeFileSync(OUTPUTS_FILE, `{\n${schemas.join(',\n')}\n}\n`)
