@@ -103,6 +103,7 @@ describe('--dry-run', () => {
       [['app', 'enable', app], [`app ${app}`], []],
       [['app', 'rotate-secret', app], [`app ${app}`], []],
       [['app', 'rotate-webhook-secret', app], [`app ${app}`], []],
+      [['app', 'rotate-webhook-secret', app, '--prepare'], [`app ${app}`], []],
       [['app', 'set-identity', client, '--firebase-project', 'my-project'], [`app ${client}`], []],
       [
         ['app', 'set-realtime', client, '--database-url', 'https://x.firebaseio.com', '--service-account', file],
