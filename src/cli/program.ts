@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { Command } from 'commander'
+import { productVersion } from '#config.ts'
 import { authorizeOptions } from './authorize.ts'
 import { addCommands, type Commands } from './declaration.ts'
 import { errorText } from './error-text.ts'
@@ -196,11 +195,6 @@ export function isJson(program: Command): boolean {
 function addGroup(program: Command, words: Group[1], loaded: Awaited<ReturnType<Group[2]>>, who: Who): void {
   if ('commands' in loaded) addCommands(program, words, loaded.commands, who)
   else loaded(program)
-}
-
-function productVersion(): string {
-  const path = join(import.meta.dirname, '..', '..', 'package.json')
-  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version
 }
 
 /** `help app create` as `app create --help`: commander's own help goes one word deep. What names no command is left to commander. */

@@ -31,6 +31,7 @@ interface Schema {
   readonly required?: readonly string[]
   readonly anyOf?: readonly Schema[]
   readonly oneOf?: readonly Schema[]
+  readonly allOf?: readonly Schema[]
 }
 
 type Schemas = Readonly<Record<string, Schema>>
@@ -171,7 +172,7 @@ interface Field {
 
 /** The fields and their nested fields, `prices[].amount`. */
 function fieldsOf(schemas: Schemas, schema: Schema, prefix = ''): Field[] {
-  const { properties = {}, required = [] } = resolved(schemas, schema)
+  const { properties = {}, required = [] } = flattened(schemas, schema)
   return Object.entries(properties).flatMap(([name, field]) => {
     const inner = insideOf(field)
     const path = `${prefix}${name}`
@@ -212,6 +213,31 @@ function limitsOf({ minimum, maximum, maxLength, minItems, maxItems }: Schema): 
   if (maxItems !== undefined) return minItems ? `${minItems} to ${maxItems}.` : `At most ${maxItems}.`
   if (minimum !== undefined && maximum !== undefined && maximum < LARGEST) return `${minimum} to ${maximum}.`
   return minimum !== undefined && minimum > -LARGEST ? `At least ${minimum}.` : ''
+}
+
+/** The schema as one object: all parts together, and of several forms what each of them has. */
+function flattened(schemas: Schemas, schema: Schema): Schema {
+  const { allOf, oneOf, ...whole } = resolved(schemas, schema)
+  if (oneOf) return commonOf(oneOf.map((form) => flattened(schemas, form)))
+  const parts = [...(allOf ?? []).map((part) => flattened(schemas, part)), whole]
+  return {
+    properties: Object.assign({}, ...parts.map(({ properties }) => properties)) as Record<string, Schema>,
+    required: parts.flatMap(({ required = [] }) => required),
+  }
+}
+
+/** A field that is one word in each form is one of these words. */
+function commonOf(forms: readonly Schema[]): Schema {
+  const [{ properties = {}, required = [] } = {}] = forms
+  const fieldOf = (name: string, first: Schema): Schema => {
+    const fields = forms.map((form) => form.properties?.[name] ?? {})
+    if (first.const !== undefined) return { enum: fields.map((field) => field.const) }
+    return first.properties ? { type: 'object', description: 'As in the webhook of this type.' } : first
+  }
+  return {
+    properties: Object.fromEntries(Object.entries(properties).map(([name, first]) => [name, fieldOf(name, first)])),
+    required,
+  }
 }
 
 function resolved(schemas: Schemas, schema: Schema): Schema {

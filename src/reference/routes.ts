@@ -35,7 +35,7 @@ async function makeDocuments(ctx: Context, routes: readonly AppRoute[]) {
     import('./markdown.ts'),
     import('./page.ts'),
   ])
-  const api = openApiOf(routes)
+  const api = openApiOf(routes, ctx.config.baseUrl)
   const values = { ...renderReference(referenceOf(api)) }
   return {
     openApi: sharedBody(JSON.stringify(api), 'application/json; charset=utf-8'),
