@@ -36,8 +36,16 @@ interface Schema {
 
 type Schemas = Readonly<Record<string, Schema>>
 
+/** What the page has and the document has not. */
+export interface Extras {
+  /** Markdown that stands before the calls. */
+  readonly before: string
+  /** Markdown that follows a call, such as `GET /api/v1/plans`. */
+  readonly after: (call: string, operation: Operation) => string
+}
+
 /** The reference of the API in Markdown: objects, calls, errors and webhooks. */
-export function referenceOf({ info, tags, paths, webhooks, components }: OpenApi): string {
+export function referenceOf({ info, tags, paths, webhooks, components }: OpenApi, extras?: Extras): string {
   const schemas = components.schemas as Schemas
   const calls = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ call: `${method.toUpperCase()} ${path}`, operation })),
@@ -46,10 +54,12 @@ export function referenceOf({ info, tags, paths, webhooks, components }: OpenApi
     `## ${name}`,
     description,
     ...objectOf(schemas, OBJECT_OF[name]),
-    ...calls.filter(({ operation }) => operation.tags.includes(name)).flatMap((entry) => callOf(schemas, entry)),
+    ...calls
+      .filter(({ operation }) => operation.tags.includes(name))
+      .flatMap((entry) => [...callOf(schemas, entry), ...(extras ? [extras.after(entry.call, entry.operation)] : [])]),
   ])
   const events = Object.values(webhooks).flatMap(({ post }) => eventOf(schemas, post))
-  return [info.description, ...parts, ...events].join('\n\n')
+  return [info.description, ...(extras ? [extras.before] : []), ...parts, ...events].join('\n\n')
 }
 
 function objectOf(schemas: Schemas, name: string | undefined): string[] {
