@@ -13,6 +13,7 @@ import { listRefundsOfTransaction } from '#payments/store.ts'
 import { findPlan } from '#plans/store.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
+import { referenceOf } from '#transactions/reference.ts'
 import { getTransaction, type Receipt, type Transaction } from '#transactions/store.ts'
 import { composeMail } from './compose-mail.ts'
 import { Stopped } from './mail-queue.ts'
@@ -55,7 +56,7 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
     until: application?.endAfter ? dayWords(application.endAfter, reader) : '',
     is_lifetime: application !== null && application.endAfter === null,
     date: dayWords(appNow(app, receipt.createdAt), reader),
-    reference: transaction.transferCode ?? String(transactionId),
+    reference: referenceOf(transaction),
   }
   return composeMail(ctx.config, app, customer, { template: 'receipt', values, id: `receipt.${receipt.id}` })
 }
