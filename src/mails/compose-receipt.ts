@@ -17,7 +17,7 @@ import { referenceOf } from '#transactions/reference.ts'
 import { getTransaction, type Receipt, type Transaction } from '#transactions/store.ts'
 import { composeMail } from './compose-mail.ts'
 import { Stopped } from './mail-queue.ts'
-import { dayWords } from './words.ts'
+import { dayWords, paidForWords } from './words.ts'
 
 /** The mail of a receipt. Throws `Stopped` while a refund is pending, and if there is no customer or the receipt is out of date. */
 export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): Promise<Mail> {
@@ -42,9 +42,11 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   const reader = readerOf(app, locale)
   const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
   const { transfer, payUrl } = kind === 'part' ? await wayToPay(ctx, transaction) : NO_WAY
+  const title = plan?.name ?? planName ?? transaction.planRef
   const values = {
     kind,
-    title: plan?.name ?? planName ?? transaction.planRef,
+    title,
+    paid_for: paidForWords(title, plan !== null, locale),
     amount: money(amount),
     asked: money(transaction.amount),
     missing: kind === 'part' ? money(dueOf(transaction)) : '',
