@@ -27,7 +27,8 @@ import { keepWordsTogether } from './vietnamese.ts'
  * There is no inline style or script, which the policy blocks: styles go into `style.css`, and what `page.js` does is switched on
  * by attributes: `data-copy="text" data-copied="Copied" hidden` on a button shows it and copies, `data-countdown="seconds"` counts
  * down and then loads the page again, `data-poll="path of the status" data-seen="its ETag" data-paid="words"` polls and goes to
- * `redirect_url` (or to `data-next`), `data-once` on a form blocks a second press.
+ * `redirect_url` (or to `data-next`), `data-slow="seconds"` replaces the texts of `data-slow-text` in it after a while and shows
+ * `data-slow-link`, `data-once` on a form blocks a second press.
  * Errors thrown by a route become a page by `friendlyErrors` (`pages/message.ts`), which goes before the routes.
  */
 
