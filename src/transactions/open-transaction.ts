@@ -30,6 +30,8 @@ export async function openTransaction(tx: Tx, app: App, transaction: NewTransact
   return insertTransaction(tx, {
     ...transaction,
     appId: app.id,
+    discountAmount: 0,
+    promotionCode: null,
     amountReceived: 0,
     amountRefunded: 0,
     amountUsed: 0,

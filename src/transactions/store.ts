@@ -44,7 +44,12 @@ export const transactions = table('transactions', {
   quotedRevision: bigint('quoted_revision').nullable(),
   /** The end that was promised; null for lifetime and for a one-time purchase. */
   quotedEnd: appTime('quoted_end').nullable(),
+  /** What is asked for: the price less `discountAmount`. */
   amount: bigint('amount'),
+  /** What a promotion takes off; 0 where none does. */
+  discountAmount: bigint('discount_amount'),
+  /** The promotion's code. */
+  promotionCode: exact('promotion_code', 40).nullable(),
   /** All that came for it and was not moved away since, refunded or not. `payments/balance.ts` computes the four amounts. */
   amountReceived: bigint('amount_received'),
   /** Refunded, or being refunded. */
