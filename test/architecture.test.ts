@@ -26,6 +26,7 @@ const LAYERS = [
   'operators',
   'apps',
   'plans',
+  'promotions',
   'customers',
   'webhooks',
   'realtime',
@@ -53,7 +54,7 @@ const LAYERS = [
   'cli',
 ]
 /** Rules: they import only other rules, and nothing that reaches outside. */
-const PURE = /^(shared\/|.*\/(period|lifecycle|node|balance|stages|signature|schedule|decide|resolution)\.ts$)/
+const PURE = /^(shared\/|.*\/(period|discount|lifecycle|node|balance|stages|signature|schedule|decide|resolution)\.ts$)/
 const MAY_IMPORT_TYPEORM = /^db\//
 const MAY_SPEAK_SQL = /^db\/|\/store\.ts$/
 const IMPORT =
