@@ -37,6 +37,7 @@ export interface Operation extends Json {
 /** The parts of the reference, in the order of the paths' first words. */
 const TAGS: Readonly<Record<string, readonly [name: string, description: string]>> = {
   plans: ['Plans', 'What is sold: a plan holds several prices.'],
+  promotions: ['Promotions', 'Codes that take something off a payment.'],
   customers: ['Customers', 'The people who receive reminders.'],
   'checkout-sessions': ['Checkout', 'Hosted pages where end users pay.'],
   subscriptions: ['Subscriptions', 'Who has access, and until when.'],
@@ -50,6 +51,7 @@ const WEBHOOKS_TAG = 'Webhooks'
 const PATH_PARAMETERS: Readonly<Record<string, z.ZodType>> = {
   'plans/:id': publicId('plan'),
   'prices/:priceId': publicId('price'),
+  'promotions/:id': publicId('promo'),
   'customers/:id': publicId('cus'),
   'subscriptions/:externalRef': z.string().meta({ maxLength: 191, examples: ['user-42'] }),
   'transactions/:id': z

@@ -119,10 +119,13 @@ describe('the OpenAPI document', () => {
           (one, other) =>
             Number(one.operation.operationId === 'updatePrice') - Number(other.operation.operationId === 'updatePrice'),
         )
-      expect(bodies.length).to.equal(operations.filter(({ method }) => method !== 'GET').length + 1)
+      // A checkout and a promotion have two forms.
+      expect(bodies.length).to.equal(operations.filter(({ method }) => method !== 'GET').length + 2)
+      const { body: promotion } = await scenario.seller.post('/api/v1/promotions', { code: 'ANY', percent: 10 })
       for (const { method, path, body, operation } of bodies) {
         const target = path
           .replace('/customers/{id}', `/customers/${customer.data.id}`)
+          .replace('/promotions/{id}', `/promotions/${promotion.data.id}`)
           .replace('{id}', plan.id)
           .replace('{price_id}', plan.prices[0] ?? '')
           .replace('{external_ref}', 'user-42')
