@@ -6,6 +6,7 @@ import { isLoopbackHost } from '#shared/loopback.ts'
 import { messageOf } from '#shared/errors.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { parseAmounts } from '#shared/money.ts'
+import { parseDuration } from '#shared/time.ts'
 
 /** The settings, checked: README lists the variable behind each (R280). */
 export interface Config {
@@ -51,6 +52,15 @@ export interface Config {
   readonly firebaseDatabaseEmulatorHost: string | null
   /** What the refunds of one transaction may come to before a second operator is asked, by currency, in smallest units. */
   readonly refundLimit: ReadonlyMap<string, number>
+  readonly backup: {
+    readonly folder: string
+    /** The public key of age (`age1…`) that backups are encrypted to; without one none is made. */
+    readonly recipient: string | null
+    /** The file with the private key that opens them. */
+    readonly identityFile: string | null
+    /** How long backups are kept; null keeps all. */
+    readonly keepMs: number | null
+  }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -166,6 +176,18 @@ const Settings = z.object({
       context.addIssue('must be amounts with their currencies, such as 5000000:VND,200:USD')
       return z.NEVER
     }),
+  BILLING_BACKUP_DIR: text,
+  BILLING_BACKUP_RECIPIENT: z
+    .string()
+    .regex(/^age1[0-9a-z]+$/, 'must be a public key of age, age1…')
+    .optional()
+    .transform((value) => value ?? null),
+  BILLING_BACKUP_IDENTITY: text,
+  BILLING_BACKUP_KEEP: z
+    .string()
+    .refine((value) => parseDuration(value) !== null, 'must be a number with s, m, h, d or w, such as 14d')
+    .optional()
+    .transform((value) => (value === undefined ? null : parseDuration(value))),
   FIREBASE_DATABASE_EMULATOR_HOST: text,
   FIREBASE_AUTH_EMULATOR_HOST: text,
 })
@@ -328,6 +350,12 @@ function toConfig(settings: Settings): Config {
     metricsToken: settings.BILLING_METRICS_TOKEN,
     firebaseDatabaseEmulatorHost: env === 'development' ? settings.FIREBASE_DATABASE_EMULATOR_HOST : null,
     refundLimit: settings.BILLING_REFUND_LIMIT,
+    backup: {
+      folder: resolve(settings.BILLING_BACKUP_DIR ?? join(settings.BILLING_HOME, 'backups')),
+      recipient: settings.BILLING_BACKUP_RECIPIENT,
+      identityFile: settings.BILLING_BACKUP_IDENTITY,
+      keepMs: settings.BILLING_BACKUP_KEEP,
+    },
   }
 }
 

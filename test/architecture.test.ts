@@ -46,6 +46,7 @@ const LAYERS = [
   'decisions',
   'demo',
   'reports',
+  'backups',
   'doctor',
   'support',
   'reference',

@@ -111,6 +111,8 @@ const PERMISSIONS: Readonly<Record<string, Permission>> = {
   migrate: owner,
   'audit list': read,
   'key rotate': owner,
+  'backup create': file,
+  'backup list': file,
   stats: read,
   watch: read,
   doctor: read,

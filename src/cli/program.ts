@@ -107,6 +107,7 @@ const GROUPS: readonly Group[] = [
     },
     () => import('./operations-commands.ts'),
   ],
+  ['Service', { backup: 'encrypted copies of the database' }, () => import('./backup-commands.ts')],
   ['Service', { key: 'the keys that secrets are encrypted with' }, () => import('./key-commands.ts')],
   [
     'Service',

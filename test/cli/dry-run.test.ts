@@ -38,6 +38,8 @@ const READS = [
     'approval list',
     'approval show',
     'as',
+    'backup create',
+    'backup list',
     'stats',
     'doctor',
     'docs',
