@@ -45,6 +45,7 @@ const LAYERS = [
   'decisions',
   'demo',
   'reports',
+  'review',
   'doctor',
   'support',
   'reference',
