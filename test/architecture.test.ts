@@ -47,6 +47,7 @@ const LAYERS = [
   'demo',
   'reports',
   'backups',
+  'review',
   'doctor',
   'support',
   'reference',

@@ -118,6 +118,11 @@ const GROUPS: readonly Group[] = [
     () => import('./stats-commands.ts'),
   ],
   [
+    'Payments',
+    { review: 'what needs review, the oldest first: payments, bank mails, mails, webhooks, paused accounts' },
+    () => import('./review-commands.ts'),
+  ],
+  [
     'Service',
     {
       watch: 'a live view, redrawn in place: daemon, requests, deliveries, payments, outbox, jobs; q quits',

@@ -22,6 +22,7 @@ const READS = [
   ...['payment list', 'payment show'],
   ...['bank-mail forwarding', 'plan list', 'plan show', 'customer list', 'customer show', 'subscription list'],
   ...[
+    'review',
     'subscription show',
     'transaction list',
     'transaction show',

@@ -28,6 +28,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   'developer.test.ts': ['listen', 'trigger', 'request'],
   'demo.test.ts': ['demo'],
   'watch.test.ts': ['watch'],
+  'review.test.ts': ['review'],
   'docs.test.ts': ['docs'],
   'completion.test.ts': ['completion'],
 }

@@ -129,6 +129,7 @@ describe('text that would steer a terminal', () => {
       ['realtime', 'resync', app, user, '--dry-run'],
       ['audit', 'list'],
       ['stats', app],
+      ['review'],
       ['watch', '--once'],
       ['doctor'],
     ]
