@@ -5,6 +5,7 @@ import { addressesOf } from '#shared/database-url.ts'
 import { isLoopbackHost } from '#shared/loopback.ts'
 import { messageOf } from '#shared/errors.ts'
 import { parseKeyring } from '#shared/crypto.ts'
+import { parseDkimKey } from '#shared/dkim-key.ts'
 import { parseAmounts } from '#shared/money.ts'
 import { parseDuration } from '#shared/time.ts'
 
@@ -23,6 +24,14 @@ export interface Config {
   readonly encryptionKeys: string | null
   readonly smtpUrl: string | null
   readonly mailFrom: string | null
+  /** What mails are signed with; null without a key. */
+  readonly dkim: {
+    /** PEM. */
+    readonly privateKey: string
+    readonly selector: string
+    /** That of `mailFrom`. */
+    readonly domain: string
+  } | null
   readonly relay: {
     readonly secret: string | null
     readonly authservIds: readonly string[]
@@ -127,6 +136,11 @@ const Settings = z.object({
   BILLING_SMTP_URL: address(/^smtps?:\/\//, 'must be smtp://… or smtps://…'),
   BILLING_SMTP_ALLOW_PLAINTEXT: flag(false),
   BILLING_MAIL_FROM: text,
+  BILLING_DKIM_KEY: text,
+  BILLING_DKIM_SELECTOR: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i, 'must be a name such as paygate: letters, digits and hyphens')
+    .default('paygate'),
   BILLING_MAILS_PER_APP_PER_DAY: whole(10_000, 0, 100_000_000),
   BILLING_RELAY_SECRET: text,
   BILLING_RELAY_AUTHSERV_IDS: list,
@@ -258,11 +272,30 @@ function combinedErrors(values: Values, environment: Environment): string[] {
       errors.push(`BILLING_ENCRYPTION_KEYS ${messageOf(error)}`)
     }
   }
+  errors.push(...dkimErrors(values))
   if (values.BILLING_SMTP_URL && !values.BILLING_MAIL_FROM) {
     errors.push('BILLING_MAIL_FROM must be set if BILLING_SMTP_URL is')
   }
   if (values.BILLING_ENV === 'production') errors.push(...productionErrors(values, environment))
   return errors
+}
+
+function dkimErrors({ BILLING_DKIM_KEY: key, BILLING_MAIL_FROM: from }: Values): string[] {
+  if (key === undefined) return []
+  const errors: string[] = []
+  try {
+    parseDkimKey(key)
+  } catch (error) {
+    errors.push(`BILLING_DKIM_KEY ${messageOf(error)}`)
+  }
+  if (domainOf(from ?? '') === '')
+    errors.push('BILLING_MAIL_FROM must be an address with a domain if BILLING_DKIM_KEY is set')
+  return errors
+}
+
+/** The domain of `billing@example.com` or `Billing <billing@example.com>`; empty where there is none. */
+export function domainOf(mailbox: string): string {
+  return (/@([^@<>\s]+)>?\s*$/.exec(mailbox)?.[1] ?? '').toLowerCase()
 }
 
 function productionErrors(values: Values, environment: Environment): string[] {
@@ -327,6 +360,7 @@ function toConfig(settings: Settings): Config {
     encryptionKeys: settings.BILLING_ENCRYPTION_KEYS,
     smtpUrl: settings.BILLING_SMTP_URL,
     mailFrom: settings.BILLING_MAIL_FROM,
+    dkim: dkimOf(settings),
     relay: {
       secret: settings.BILLING_RELAY_SECRET,
       authservIds: settings.BILLING_RELAY_AUTHSERV_IDS,
@@ -357,6 +391,12 @@ function toConfig(settings: Settings): Config {
       keepMs: settings.BILLING_BACKUP_KEEP,
     },
   }
+}
+
+function dkimOf({ BILLING_DKIM_KEY: key, BILLING_DKIM_SELECTOR: selector, ...settings }: Settings): Config['dkim'] {
+  if (key === null) return null
+  const privateKey = parseDkimKey(key).export({ type: 'pkcs8', format: 'pem' }).toString()
+  return { privateKey, selector, domain: domainOf(settings.BILLING_MAIL_FROM ?? '') }
 }
 
 /** `http://127.0.0.1:8080` for a listen address. */
