@@ -6,6 +6,8 @@ import type { Context } from '#context.ts'
 import { findCustomer, type Customer } from '#customers/store.ts'
 import type { Queries } from '#db/queries.ts'
 import { findPlan, findPrice, type Plan, type Price } from '#plans/store.ts'
+import { discounted, type DiscountedAmount } from '#promotions/discount.ts'
+import { findPromotion, type Promotion } from '#promotions/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { wholeSeconds, type AppTime } from '#shared/time.ts'
@@ -21,8 +23,10 @@ export interface RenewalView {
   readonly app: App
   readonly subscription: RenewableSubscription
   readonly plan: Plan
-  /** The subscription's current price, on sale or not; it is paid at its regular amount. */
+  /** The subscription's current price, on sale or not. */
   readonly price: Price
+  /** What a renewal costs: the price's regular amount, less the discount of a promotion for every period. */
+  readonly due: DiscountedAmount
   readonly customer: Customer | null
   readonly methods: readonly Method[]
   /** What a payment would do now, by the function that applies it. */
@@ -71,13 +75,15 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
   const isRenewed = isRenewedAlready(subscription, now)
   const subject = { ...found, current: subscription, endUserId: subscription.endUserId }
   const quote = { purpose: 'extend', isRenewal: true, createdAt: now } as const
+  const due = discounted(await promotionOf(ctx.db, subscription), price)
   return {
     app,
     subscription,
     plan,
     price,
+    due,
     customer: customerId === null ? null : await findCustomer(ctx.db, appId, customerId),
-    methods: await availableMethods(ctx.db, app, price.amount, price.currency),
+    methods: await availableMethods(ctx.db, app, due.amount, price.currency),
     effect: (await decideOn(ctx.db, subject, quote, paidAt)).effect,
     open: await findPayable(ctx.db, subscription, now),
     isRenewedAlready: isRenewed,
@@ -107,12 +113,22 @@ export async function priceOf(db: Queries, subscription: Subscription): Promise<
   return found
 }
 
-/** The last checkout that the link opened, if it can still be paid and is for the current price. */
+/** The promotion whose discount the renewals of the subscription get, whatever became of it since (R357); null without one. */
+export async function promotionOf(
+  db: Queries,
+  { appId, promotionCode }: Pick<Subscription, 'appId' | 'promotionCode'>,
+): Promise<Promotion | null> {
+  return promotionCode === null ? null : findPromotion(db, appId, promotionCode)
+}
+
+/** The last checkout that the link opened, if it can still be paid and is for the current price and discount. */
 export async function findPayable(db: Queries, subscription: Subscription, now: AppTime): Promise<OpenPayment | null> {
   const latest = await findLatestRenewal(db, subscription.id)
   const transaction = latest?.transactionId ? await findTransaction(db, latest.transactionId) : null
   if (!latest || !transaction || stateOf(latest, transaction, now) !== 'open') return null
-  return transaction.priceId === subscription.priceId ? { token: latest.token, transaction } : null
+  const isSame =
+    transaction.priceId === subscription.priceId && transaction.promotionCode === subscription.promotionCode
+  return isSame ? { token: latest.token, transaction } : null
 }
 
 /** Only mails contain the link. Before the first mail of the current period is due, the link was mailed for an earlier period. */

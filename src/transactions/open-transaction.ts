@@ -19,6 +19,8 @@ export type NewTransaction = Pick<
   | 'quotedRevision'
   | 'quotedEnd'
   | 'amount'
+  | 'discountAmount'
+  | 'promotionCode'
   | 'currency'
   | 'renewsEnd'
   | 'metadata'

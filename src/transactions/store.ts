@@ -7,6 +7,7 @@ import type { Queries } from '#db/queries.ts'
 import { notifiedApps, type NotifiedApp } from '#apps/store.ts'
 import { namedCustomers } from '#customers/store.ts'
 import { namedPlans, priceIntervals } from '#plans/store.ts'
+import { appliedPromotions } from '#promotions/store.ts'
 import { subscriptions, wasRenewed } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -44,7 +45,12 @@ export const transactions = table('transactions', {
   quotedRevision: bigint('quoted_revision').nullable(),
   /** The end that was promised; null for lifetime and for a one-time purchase. */
   quotedEnd: appTime('quoted_end').nullable(),
+  /** What is asked for: the price less `discountAmount`. */
   amount: bigint('amount'),
+  /** What a promotion takes off; 0 where none does. */
+  discountAmount: bigint('discount_amount'),
+  /** The promotion's code. */
+  promotionCode: exact('promotion_code', 40).nullable(),
   /** All that came for it and was not moved away since, refunded or not. `payments/balance.ts` computes the four amounts. */
   amountReceived: bigint('amount_received'),
   /** Refunded, or being refunded. */
@@ -213,7 +219,8 @@ const SALE = joinedRows(
    LEFT JOIN subscriptions current ON current.end_user_id = transaction.end_user_id
    LEFT JOIN plans currentPlan ON currentPlan.id = current.plan_id
    LEFT JOIN customers customer ON customer.id = transaction.customer_id
-   LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id`,
+   LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id
+   LEFT JOIN promotions promotion ON promotion.app_id = transaction.app_id AND promotion.code = transaction.promotion_code`,
   { transaction: transactions, app: notifiedApps },
   {
     price: priceIntervals,
@@ -222,6 +229,7 @@ const SALE = joinedRows(
     currentPlan: namedPlans,
     customer: namedCustomers,
     currentCustomer: namedCustomers,
+    promotion: appliedPromotions,
   },
   { isRenewedAlready: flag(`(${wasRenewed('current.id', 'transaction.renews_end')})`) },
 )
