@@ -13,6 +13,8 @@ import { BRAND } from '../pages/scenes.ts'
 const COLOURS = ['light', 'dark'] as const
 const COLUMNS = 80
 const QUALITY = 82
+/** Below a screen, so that the page does not scroll. */
+const MARGIN = 50
 /** A terminal is drawn dark; turned round, each colour keeps its hue. */
 const LIGHT_TERMINAL = 'pre { filter: invert(1) hue-rotate(180deg) }'
 
@@ -64,7 +66,7 @@ async function photographScreens(page: Page, folder: string): Promise<void> {
       await page.setContent(pageOf(words.join(' '), lines.slice(0, written)))
       await page.addStyleTag({ content: `body { margin: 0 } ${colour === 'light' ? LIGHT_TERMINAL : ''}` })
       const box = (await page.locator('pre').boundingBox())!
-      await page.setViewportSize({ width: Math.ceil(box.width), height: Math.ceil(box.height) })
+      await page.setViewportSize({ width: Math.ceil(box.width), height: Math.ceil(box.height) + MARGIN })
       await save(page, box, join(folder, `${words[0]!}.${colour}.webp`))
     }
   }
