@@ -70,7 +70,7 @@ export type SubscriptionCounts = Readonly<
 >
 
 /** The app's own time in SQL, from the real one as a parameter. */
-const APP_NOW = 'DATE_ADD(CAST(? AS DATETIME(3)), INTERVAL a.clock_offset_ms * 1000 MICROSECOND)'
+export const APP_NOW = 'DATE_ADD(CAST(? AS DATETIME(3)), INTERVAL a.clock_offset_ms * 1000 MICROSECOND)'
 
 export async function countSubscriptions(
   db: Queries,
