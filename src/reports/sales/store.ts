@@ -1,6 +1,7 @@
-import { bigint, sum, text } from '#db/columns.ts'
+import { appTime, bigint, id, realTime, sum, text } from '#db/columns.ts'
 import { shape } from '#db/table.ts'
 import type { Param, Queries } from '#db/queries.ts'
+import type { AppTime } from '#shared/time.ts'
 import type { MonthRange } from '#reports/month.ts'
 import type { AppScope } from '#reports/store.ts'
 
@@ -108,5 +109,96 @@ export async function sumPricesOf(
      FROM subscriptions s JOIN prices p ON p.id = s.price_id
      WHERE s.app_id = ? AND s.external_ref IN (?) GROUP BY p.currency ORDER BY p.currency`,
     [appId, externalRefs],
+  )
+}
+
+/** A payment or a refund, or a purchase that a promotion paid in full, with what it was for. Amounts in the smallest unit. */
+export interface SaleRow {
+  readonly id: number
+  readonly at: Date
+  readonly transactionId: number | null
+  readonly externalRef: string | null
+  readonly customer: string | null
+  readonly planRef: string | null
+  readonly provider: string
+  readonly reference: string | null
+  readonly received: number
+  readonly discount: number
+  readonly promotionCode: string | null
+  readonly refunded: number
+  readonly currency: string
+  /** Of the period that the transaction gave; null if it gave none, and at the end of lifetime. */
+  readonly periodFrom: AppTime | null
+  readonly periodTo: AppTime | null
+}
+
+const SALE = shape({
+  id: id(),
+  at: realTime(),
+  transactionId: bigint().nullable(),
+  externalRef: text().nullable(),
+  customer: text().nullable(),
+  planRef: text().nullable(),
+  provider: text(),
+  reference: text().nullable(),
+  received: bigint(),
+  discount: bigint(),
+  promotionCode: text().nullable(),
+  refunded: bigint(),
+  currency: text(),
+  periodFrom: appTime().nullable(),
+  periodTo: appTime().nullable(),
+})
+
+/** What of a row comes from its transaction `t`, which may be missing. */
+const SOLD = `t.id AS transactionId, t.external_ref AS externalRef, c.name AS customer, t.plan_ref AS planRef,
+  CASE WHEN l.kind = 'extended' THEN l.end_before ELSE l.period_start END AS periodFrom, l.end_after AS periodTo`
+const SOLD_TABLES = `LEFT JOIN payment_applications l ON l.transaction_id = t.id
+  LEFT JOIN subscriptions s ON s.end_user_id = t.end_user_id
+  LEFT JOIN customers c ON c.id = COALESCE(t.customer_id, s.customer_id)`
+
+export interface SalesPage {
+  readonly appId: number
+  readonly mode: 'live' | 'test'
+  readonly afterId: number
+  readonly limit: number
+}
+
+/** A page of an app's payments whose payer is known, by id. */
+export async function listSoldPayments(db: Queries, { appId, mode, afterId, limit }: SalesPage): Promise<SaleRow[]> {
+  return db.all(
+    SALE,
+    `SELECT x.*, CASE WHEN x.discount > 0 THEN x.promotion END AS promotionCode
+     FROM (SELECT p.id, ${PAID_AT[mode]} AS at, ${SOLD}, p.provider, p.reference, p.amount AS received, ${DISCOUNTS} AS discount,
+             t.promotion_code AS promotion, 0 AS refunded, p.currency
+           FROM payments p LEFT JOIN transactions t ON t.id = ${MAIN_TRANSACTION} ${SOLD_TABLES}
+           WHERE p.app_id = ? AND p.id > ? AND p.end_user_id IS NOT NULL AND p.amount IS NOT NULL
+           ORDER BY p.id LIMIT ?) x ORDER BY x.id`,
+    [appId, afterId, limit],
+  )
+}
+
+/** A page of an app's refunds that succeeded, by id. */
+export async function listSoldRefunds(db: Queries, { appId, mode, afterId, limit }: SalesPage): Promise<SaleRow[]> {
+  return db.all(
+    SALE,
+    `SELECT r.id, ${REFUNDED_AT[mode]} AS at, ${SOLD}, p.provider, r.reference, 0 AS received, 0 AS discount,
+       NULL AS promotionCode, r.amount AS refunded, p.currency
+     FROM refunds r JOIN payments p ON p.id = r.payment_id LEFT JOIN transactions t ON t.id = ${REFUNDED_TRANSACTION} ${SOLD_TABLES}
+     WHERE p.app_id = ? AND r.id > ? AND p.end_user_id IS NOT NULL AND r.status = 'succeeded'
+     ORDER BY r.id LIMIT ?`,
+    [appId, afterId, limit],
+  )
+}
+
+/** A page of an app's purchases that a promotion paid in full, by id. */
+export async function listFreePurchases(db: Queries, { appId, afterId, limit }: SalesPage): Promise<SaleRow[]> {
+  return db.all(
+    SALE,
+    `SELECT t.id, t.completed_at AS at, ${SOLD}, COALESCE(t.provider_code, 'promotion') AS provider, NULL AS reference, 0 AS received,
+       t.discount_amount AS discount, t.promotion_code AS promotionCode, 0 AS refunded, t.currency
+     FROM transactions t ${SOLD_TABLES}
+     WHERE t.app_id = ? AND t.id > ? AND ${FREE_PURCHASE} ORDER BY t.id LIMIT ?`,
+    [appId, afterId, limit],
   )
 }
