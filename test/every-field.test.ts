@@ -17,11 +17,13 @@ import { showCustomer } from '#customers/show-customer.ts'
 import { API_ROUTES } from '#daemon/app.ts'
 import { presentPlan } from '#plans/present.ts'
 import { getPlan } from '#plans/store.ts'
+import { presentPromotion } from '#promotions/present.ts'
+import { getPromotion } from '#promotions/store.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { startService, type SellerClient, type TestService } from './support/api.ts'
-import { aCustomer, anApp, aPlan, FREE_TRIAL, MONTHLY, YEARLY, type TestApp } from './support/factories.ts'
+import { aCustomer, anApp, aPlan, aPromotion, FREE_TRIAL, MONTHLY, YEARLY, type TestApp } from './support/factories.ts'
 import { aServiceAccountFile } from './support/service-account.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -82,6 +84,14 @@ const CHANGES: Readonly<Record<string, Change>> = {
     async open() {
       const { id } = await aPlan(service.ctx, app)
       return { ...patching('PATCH /api/v1/plans/:id', `/api/v1/plans/plan_${id}`), read: () => readPlan(id) }
+    },
+  },
+  'PATCH /api/v1/promotions/:id': {
+    sent: { status: 'archived', valid_until: '2027-01-31 00:00:00', max_uses: 10 },
+    async open() {
+      const { id } = await aPromotion(service.ctx, app)
+      const read = () => readPromotion(id)
+      return { ...patching('PATCH /api/v1/promotions/:id', `/api/v1/promotions/promo_${id}`), read }
     },
   },
   'PATCH /api/v1/plans/:id/prices/:priceId': {
@@ -164,6 +174,26 @@ const CREATIONS: Readonly<Record<string, Creation>> = {
     async create(body) {
       const plan = await readPlan(idOf(await posted('/api/v1/plans', body)))
       return { ...plan, prices: plan.prices.length }
+    },
+  },
+  'POST /api/v1/promotions': {
+    sent: {
+      code: 'TET',
+      // Exactly one of the two is given.
+      percent: null,
+      amount: 30_000,
+      currency: 'VND',
+      plan_codes: ['pro'],
+      every_period: true,
+      valid_until: '2027-01-31 00:00:00',
+      max_uses: 10,
+      once_per_user: false,
+      on_page: true,
+    },
+    schema: () => bodyOf('POST /api/v1/promotions'),
+    async create(body) {
+      await aPlan(service.ctx, app, { code: 'pro' })
+      return readPromotion(idOf(await posted('/api/v1/promotions', body)))
     },
   },
   'POST /api/v1/plans/:id/prices': {
@@ -277,6 +307,10 @@ function idOf({ id }: Fields): number {
 
 async function readPlan(planId: number) {
   return presentPlan(await getPlan(service.ctx.db, app.app.id, planId), { all: true })
+}
+
+async function readPromotion(promotionId: number): Promise<Fields> {
+  return presentPromotion(await getPromotion(service.ctx.db, app.app.id, promotionId))
 }
 
 function lastPrice(plan: Fields): Fields {

@@ -8,9 +8,11 @@ import type {
   CreateCheckoutSessionInput,
   CreateCustomerInput,
   CreatePlanInput,
+  CreatePromotionInput,
   Customer,
   Event,
   Plan,
+  Promotion,
   ListedSubscription,
   Subscription,
   SwitchPlanInput,
@@ -18,6 +20,7 @@ import type {
   UpdateCustomerInput,
   UpdatePlanInput,
   UpdatePriceInput,
+  UpdatePromotionInput,
 } from './types.ts'
 import { verifyWebhook } from './webhooks.ts'
 
@@ -93,6 +96,19 @@ export class Paygate {
     /** Renames, archives or restores a price. Returns the plan with all its prices. */
     update: (planId: string, priceId: string, input: UpdatePriceInput, options?: CallOptions) =>
       this.#patch<Plan>(['plans', planId, 'prices', priceId], input, options),
+  }
+
+  readonly promotions = {
+    /** Creates a code that takes something off a payment. */
+    create: (input: CreatePromotionInput, options?: CallOptions) =>
+      this.#post<Promotion>(['promotions'], input, options),
+    get: (id: string, options?: CallOptions) => this.#get<Promotion>(['promotions', id], options),
+    /** Archives or restores it, or changes its end or how many may use it. */
+    update: (id: string, input: UpdatePromotionInput, options?: CallOptions) =>
+      this.#patch<Promotion>(['promotions', id], input, options),
+    /** Newest first. */
+    list: (filter: ListFilter = {}, options?: CallOptions) =>
+      this.#list<Promotion>(['promotions'], { ...filter }, options),
   }
 
   readonly customers = {

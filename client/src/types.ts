@@ -21,7 +21,7 @@ export type CreateCheckoutSessionInput =
       /**
        * Fixes the payment method; otherwise the payer chooses on the page.
        */
-      payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
+      payment_method?: 'payos' | 'bank_transfer' | 'card' | 'test'
       /**
        * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
        */
@@ -41,6 +41,10 @@ export type CreateCheckoutSessionInput =
        * True to pay the full price at once.
        */
       skip_trial?: boolean
+      /**
+       * The code of a promotion, in upper or lower case: takes its discount off this payment.
+       */
+      promotion_code?: string
     }
   | {
       /**
@@ -62,7 +66,7 @@ export type CreateCheckoutSessionInput =
       /**
        * Fixes the payment method; otherwise the payer chooses on the page.
        */
-      payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
+      payment_method?: 'payos' | 'bank_transfer' | 'card' | 'test'
       /**
        * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
        */
@@ -91,6 +95,28 @@ export type CreateCheckoutSessionInput =
        */
       currency: string
     }
+/**
+ * An event of the app, with the state of its delivery.
+ */
+export type Event = (
+  | SubscriptionUpdatedEvent
+  | SubscriptionRenewedEvent
+  | SubscriptionRenewalReminderSentEvent
+  | TransactionCompletedEvent
+  | TransactionRefundedEvent
+  | TransactionFlaggedEvent
+  | SubscriptionExpiredEvent
+  | WebhookTestEvent
+) & {
+  /**
+   * `pending`, `delivered`, `failed`, or `not_configured` if the app had no address or no secret.
+   */
+  delivery_status: string
+  /**
+   * The number of delivery attempts.
+   */
+  attempts: number
+}
 
 /**
  * Something that end users subscribe to.
@@ -250,6 +276,105 @@ export interface UpdatePriceInput {
   status?: 'active' | 'archived'
 }
 /**
+ * A code that takes something off a payment.
+ */
+export interface Promotion {
+  id: string
+  /**
+   * In upper case.
+   */
+  code: string
+  /**
+   * What is taken off, in percent; null where `amount` is.
+   */
+  percent: number | null
+  /**
+   * What is taken off, in the currency's smallest unit; null where `percent` is.
+   */
+  amount: number | null
+  /**
+   * The currency of `amount`.
+   */
+  currency: string | null
+  /**
+   * The plans that it is for; null for all.
+   */
+  plan_codes: string[] | null
+  /**
+   * Whether every renewal gets the discount, too.
+   */
+  every_period: boolean
+  valid_until: string | null
+  max_uses: number | null
+  once_per_user: boolean
+  /**
+   * Whether payers may type the code on the hosted page.
+   */
+  on_page: boolean
+  status: 'active' | 'archived'
+  /**
+   * How many payments have used it; renewals of `every_period` do not count.
+   */
+  uses: number
+  created_at: string
+}
+export interface CreatePromotionInput {
+  /**
+   * What callers and payers give, in upper or lower case; kept in upper case, unique in the app.
+   */
+  code: string
+  /**
+   * What is taken off, in percent, rounded down to the smallest unit.
+   */
+  percent?: number | null
+  /**
+   * What is taken off instead, in the currency's smallest unit.
+   */
+  amount?: number | null
+  /**
+   * The currency of `amount`; the promotion fits prices in it.
+   */
+  currency?: string | null
+  /**
+   * The codes of the plans that it is for; by default all.
+   */
+  plan_codes?: string[] | null
+  /**
+   * True to take the discount off every renewal, too; by default only the first payment gets it.
+   */
+  every_period?: boolean
+  /**
+   * The promotion is over from then on, in the app's own time; null for no end.
+   */
+  valid_until?: string | null
+  /**
+   * How many payments may use it; null for any number.
+   */
+  max_uses?: number | null
+  /**
+   * By default, each end user may use it once. False lifts that.
+   */
+  once_per_user?: boolean
+  /**
+   * True to let payers type the code on the hosted page.
+   */
+  on_page?: boolean
+}
+export interface UpdatePromotionInput {
+  /**
+   * An archived promotion can be used no more; it can be restored.
+   */
+  status?: 'active' | 'archived'
+  /**
+   * The promotion is over from then on, in the app's own time; null for no end.
+   */
+  valid_until?: string | null
+  /**
+   * How many payments may use it; null for any number.
+   */
+  max_uses?: number | null
+}
+/**
  * A person who receives the reminders of a subscription.
  */
 export interface Customer {
@@ -327,13 +452,26 @@ export interface UpdateCustomerInput {
 export interface CheckoutSession {
   id: string
   /**
-   * Redirect the payer there. Equals `success_url` if a free trial started at once.
+   * Redirect the payer there. Equals `success_url` if `activated`.
    */
   checkout_url: string
   /**
-   * True if a free trial started at once: there is nothing to pay.
+   * True if there is nothing to pay: a free trial started at once, or a promotion takes everything off.
    */
   activated: boolean
+  /**
+   * What a promotion takes off; null without one.
+   */
+  discount: {
+    /**
+     * The promotion's code.
+     */
+    code: string
+    /**
+     * What it takes off, in the currency's smallest unit.
+     */
+    amount: number
+  } | null
   /**
    * The trial that this checkout grants, or null.
    */
@@ -347,7 +485,7 @@ export interface CheckoutSession {
     ends_at: string
   } | null
   /**
-   * The pending transaction; null if `activated`.
+   * The transaction: pending, or completed if a promotion takes everything off; null for a free trial.
    */
   transaction_id: number | null
   expires_at: string
@@ -447,9 +585,22 @@ export interface Transaction {
   price_id: string | null
   paygate_customer_id: string | null
   /**
-   * The amount requested, in the currency's smallest unit.
+   * The amount requested, in the currency's smallest unit: the price less `discount`.
    */
   amount: number
+  /**
+   * What a promotion takes off; null without one.
+   */
+  discount: {
+    /**
+     * The promotion's code.
+     */
+    code: string
+    /**
+     * What it takes off, in the currency's smallest unit.
+     */
+    amount: number
+  } | null
   /**
    * The amount received so far.
    */
@@ -485,41 +636,8 @@ export interface Transaction {
   }
 }
 /**
- * An event of the app, with the state of its delivery.
+ * A subscription changed: it was activated, renewed or ended, a customer was attached, a price was chosen.
  */
-export interface Event {
-  /**
-   * The `X-Gateway-Event-Id` of its deliveries.
-   */
-  id: string
-  event_type: string
-  app_id: number
-  /**
-   * As in the webhook of this type.
-   */
-  data: {
-    [k: string]: unknown
-  }
-  created_at: string
-  /**
-   * `pending`, `delivered`, `failed`, or `not_configured` if the app had no address or no secret.
-   */
-  delivery_status: string
-  /**
-   * The number of delivery attempts.
-   */
-  attempts: number
-}
-export interface AdvanceTestClockInput {
-  /**
-   * How far to move, at most a hundred years.
-   */
-  advance_seconds?: number
-  /**
-   * The time to move to, `2027-01-01 09:30:00`.
-   */
-  now?: string
-}
 export interface SubscriptionUpdatedEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -551,8 +669,14 @@ export interface SubscriptionUpdatedEvent {
     in_trial: boolean
     trial_ends_at: string | null
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * A payment was applied to an existing subscription. Not sent for a second payment for a period that is already renewed.
+ */
 export interface SubscriptionRenewedEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -593,8 +717,14 @@ export interface SubscriptionRenewedEvent {
      */
     was_trial: boolean
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * A reminder was sent, once per stage and period. It never carries the renewal link.
+ */
 export interface SubscriptionRenewalReminderSentEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -629,8 +759,14 @@ export interface SubscriptionRenewalReminderSentEvent {
      */
     sent_at: string
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * A one-time payment was completed.
+ */
 export interface TransactionCompletedEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -659,8 +795,14 @@ export interface TransactionCompletedEvent {
       [k: string]: string
     }
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * A refund succeeded. Only for apps that ask for it (`app update --more-events`).
+ */
 export interface TransactionRefundedEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -690,8 +832,14 @@ export interface TransactionRefundedEvent {
     status: 'pending' | 'completed' | 'refunded' | 'void'
     refunded_at: string
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * An operator must review a transaction. Only for apps that ask for it (`app update --more-events`).
+ */
 export interface TransactionFlaggedEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -717,8 +865,14 @@ export interface TransactionFlaggedEvent {
      */
     flag_reason: string
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * A period ended and was not extended. Only for apps that ask for it (`app update --more-events`).
+ */
 export interface SubscriptionExpiredEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -748,8 +902,14 @@ export interface SubscriptionExpiredEvent {
      */
     was_trial: boolean
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * An operator ran `billing-cli webhook test` to check the receiver.
+ */
 export interface WebhookTestEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -758,7 +918,20 @@ export interface WebhookTestEvent {
   event_type: 'webhook.test'
   app_id: number
   data: Record<string, never>
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
+}
+export interface AdvanceTestClockInput {
+  /**
+   * How far to move, at most a hundred years.
+   */
+  advance_seconds?: number
+  /**
+   * The time to move to, `2027-01-01 09:30:00`.
+   */
+  now?: string
 }
 export interface ErrorBody {
   success: false
@@ -767,12 +940,14 @@ export interface ErrorBody {
       | 'invalid_request'
       | 'price_not_found'
       | 'payment_method_unavailable'
+      | 'promotion_not_valid'
       | 'unauthorized'
       | 'forbidden'
       | 'app_disabled'
       | 'not_found'
       | 'method_not_allowed'
       | 'plan_code_taken'
+      | 'promotion_code_taken'
       | 'already_lifetime'
       | 'idempotency_conflict'
       | 'checkout_expired'

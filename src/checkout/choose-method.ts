@@ -45,8 +45,10 @@ async function viewToPay(ctx: Context, token: string, seen: CheckoutView | undef
 }
 
 /** Throws `checkout_expired` (410) if nothing can be paid by the link any more. */
-export function requireOpen({ state }: CheckoutView): void {
+export function requireOpen({ state, hasLostPromotion }: CheckoutView): void {
   if (state === 'expired') throw new AppError('checkout_expired', 'this checkout link has expired')
+  if (hasLostPromotion)
+    throw new AppError('checkout_expired', 'a newer checkout has taken over the promotion of this one')
   if (state === 'overtaken')
     throw new AppError('checkout_expired', 'the subscription has changed since this checkout link was made')
 }

@@ -7,13 +7,15 @@ import { requireCustomer, requireUsable } from '#customers/require-customer.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notOnSale, requireOnSale } from '#plans/find-price-on-sale.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
+import { discounted, discountOf, NO_DISCOUNT } from '#promotions/discount.ts'
+import { DiscountOutput } from '#promotions/present.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId, parseId } from '#shared/ids.ts'
 import { englishMoney } from '#shared/money.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
-import { currencyCode, externalRef, integer, name, publicId, timestamp, webAddress } from '#shared/validate.ts'
+import { currencyCode, externalRef, integer, name, publicId, text, timestamp, webAddress } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
@@ -22,6 +24,7 @@ import { metadataInput, type Metadata } from '#transactions/metadata.ts'
 import { openTransaction, type NewTransaction } from '#transactions/open-transaction.ts'
 import { limitOpenCheckouts } from './limit-open-checkouts.ts'
 import { refuseClientChoices } from './refuse-client-choices.ts'
+import { completeUnpaid, findPromotionFor, type UsablePromotion } from './promote.ts'
 import { findOffer, hasSession, insertCheckoutSession, type CheckoutSession } from './store.ts'
 import { checkoutUrl } from './view-checkout.ts'
 
@@ -54,6 +57,9 @@ const SubscriptionCheckout = z.strictObject({
   mode: z.literal('subscription'),
   price_id: z.string().describe('A price on sale, `price_1`.'),
   skip_trial: z.boolean().optional().describe('True to pay the full price at once.'),
+  promotion_code: text(191)
+    .optional()
+    .describe('The code of a promotion, in upper or lower case: takes its discount off this payment.'),
 })
 
 const PaymentCheckout = z.strictObject({
@@ -100,10 +106,11 @@ type PaymentInput = z.infer<typeof PaymentCheckout>
 export const CreatedSessionOutput = z
   .strictObject({
     id: publicId('cs'),
-    checkout_url: z
-      .string()
-      .describe('Redirect the payer there. Equals `success_url` if a free trial started at once.'),
-    activated: z.boolean().describe('True if a free trial started at once: there is nothing to pay.'),
+    checkout_url: z.string().describe('Redirect the payer there. Equals `success_url` if `activated`.'),
+    activated: z
+      .boolean()
+      .describe('True if there is nothing to pay: a free trial started at once, or a promotion takes everything off.'),
+    discount: DiscountOutput,
     trial: z
       .strictObject({
         amount: z.int(),
@@ -113,7 +120,10 @@ export const CreatedSessionOutput = z
       })
       .nullable()
       .describe('The trial that this checkout grants, or null.'),
-    transaction_id: z.int().nullable().describe('The pending transaction; null if `activated`.'),
+    transaction_id: z
+      .int()
+      .nullable()
+      .describe('The transaction: pending, or completed if a promotion takes everything off; null for a free trial.'),
     expires_at: timestamp,
   })
   .meta({
@@ -124,6 +134,7 @@ export const CreatedSessionOutput = z
         id: 'cs_1',
         checkout_url: `https://billing.example.com/checkout/${'4f'.repeat(32)}`,
         activated: false,
+        discount: null,
         trial: null,
         transaction_id: 1,
         expires_at: '2026-12-01 10:30:00',
@@ -139,8 +150,9 @@ interface Scope {
 }
 
 /**
- * Opens a checkout. A free trial is activated at once; anything else is a pending transaction with a hosted page. Throws `forbidden`,
- * `price_not_found`, `already_lifetime`, `payment_method_unavailable`, `rate_limited`.
+ * Opens a checkout. A free trial is activated at once; a payment from which a promotion leaves nothing to pay is
+ * completed at once; anything else is a pending transaction with a hosted page. Throws `forbidden`, `price_not_found`, `already_lifetime`,
+ * `promotion_not_valid`, `payment_method_unavailable`, `rate_limited`.
  */
 export const createCheckoutSession = command({
   name: 'checkout.create',
@@ -188,16 +200,36 @@ async function openSubscriptionCheckout(
   const { endUserId, found, customerId, current } = await offerOf(tx, app, input, endUser)
   const { price, plan } = found
   if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
+  const usable = await findPromotionFor(tx, input.promotion_code, {
+    app,
+    found,
+    endUserId,
+    isClient: endUser !== null,
+    now,
+  })
   const trial = input.skip_trial === true ? null : await trialOnOffer(tx, found, endUserId, current, now)
   const subject = { endUserId, externalRef: input.external_ref, customerId }
-  if (trial?.amount === 0 && (await startFreeTrial(tx, app, found, subject, current, now))) {
+  const lasting = usable?.promotion.everyPeriod ? usable : null
+  const promotionCode = lasting?.promotion.code ?? null
+  if (trial?.amount === 0 && (await startFreeTrial(tx, app, found, subject, current, { now, promotionCode }))) {
+    await lasting?.take({ transactionId: null, status: 'used', reservedUntil: now })
     const id = await insertCheckoutSession(tx, {
       ...sessionOf(tx, app, input, { endUserId, customerId }),
       transactionId: null,
     })
-    return presentSession(tx, app, input, { id, transactionId: null }, presentTrial(found, trial))
+    const discount = discountOf({ promotionCode, discountAmount: 0 })
+    return presentSession(
+      tx,
+      app,
+      input,
+      { id, transactionId: null, discount, activated: true },
+      presentTrial(found, trial),
+    )
   }
   if (endUser !== null) await limitOpenCheckouts(tx, endUserId, now)
+  const asked = { amount: trial === null ? price.amount : trial.amount, currency: price.currency }
+  const due = discounted(usable?.promotion ?? null, asked)
+  if (usable && due.amount > 0) await requireAvailable(tx, app, input.payment_method, [due.amount], price.currency)
   const quoted = {
     ...subject,
     ...(await quotePayment(tx, { ...found, current, endUserId }, { isTrial: trial !== null, isRenewal: false }, now)),
@@ -206,11 +238,11 @@ async function openSubscriptionCheckout(
     planName: null,
     planId: plan.id,
     priceId: price.id,
-    amount: trial === null ? price.amount : trial.amount,
+    ...due,
     currency: price.currency,
     metadata: keptMetadata(input.metadata),
   } as const
-  return openPayable(tx, app, input, quoted, trial && presentTrial(found, trial))
+  return openPayable(tx, app, input, quoted, { trial: trial && presentTrial(found, trial), usable })
 }
 
 async function openPaymentCheckout(
@@ -240,10 +272,11 @@ async function openPaymentCheckout(
     quotedEnd: null,
     renewsEnd: null,
     amount: input.amount,
+    ...NO_DISCOUNT,
     currency: input.currency,
     metadata: keptMetadata(input.metadata),
   } as const
-  return openPayable(tx, app, input, purchase, null)
+  return openPayable(tx, app, input, purchase, { trial: null, usable: null })
 }
 
 /**
@@ -264,7 +297,8 @@ async function offerOf(
   const found = requireOnSale(await findOffer(tx, app.id, { priceId, customerId, externalRef }))
   const { amount, currency, trialAmount } = found.price
   const amounts = trialAmount && input.skip_trial !== true ? [amount, trialAmount] : [amount]
-  await requireAvailable(tx, app, input.payment_method, amounts, currency)
+  // What a promotion leaves to pay is not known yet.
+  if (input.promotion_code === undefined) await requireAvailable(tx, app, input.payment_method, amounts, currency)
   if (input.customer_id !== undefined) requireUsable(found.customer, endUser)
   return { endUserId, found, customerId, current: found.current }
 }
@@ -273,17 +307,21 @@ function keptMetadata(given: Metadata | undefined): Metadata | null {
   return given === undefined || Object.keys(given).length === 0 ? null : given
 }
 
-/** Opens a transaction with its hosted page. */
+/** Opens a transaction with its hosted page, and reserves the use of its promotion. One with nothing to pay is completed at once. */
 async function openPayable(
   tx: CommandTx,
   app: App,
   input: SubscriptionInput | PaymentInput,
   transaction: NewTransaction,
-  trial: CreatedSession['trial'],
+  { trial, usable }: { readonly trial: CreatedSession['trial']; readonly usable: UsablePromotion | null },
 ): Promise<CreatedSession> {
   const transactionId = await openTransaction(tx, app, transaction)
-  const id = await insertCheckoutSession(tx, { ...sessionOf(tx, app, input, transaction), transactionId })
-  return presentSession(tx, app, input, { id, transactionId }, trial)
+  const session = sessionOf(tx, app, input, transaction)
+  const id = await insertCheckoutSession(tx, { ...session, transactionId })
+  await usable?.take({ transactionId, status: 'reserved', reservedUntil: session.expiresAt })
+  if (transaction.amount === 0) await completeUnpaid(tx, transactionId)
+  const opened = { id, transactionId, discount: discountOf(transaction), activated: transaction.amount === 0 }
+  return presentSession(tx, app, input, opened, trial)
 }
 
 function sessionOf(
@@ -312,18 +350,23 @@ function expiryOf(tx: CommandTx, app: App, { expires_in }: SubscriptionInput | P
   return wholeSeconds(addMs(appNow(app, tx.now), seconds * SECOND_MS))
 }
 
+interface OpenedSession extends Pick<CreatedSession, 'discount' | 'activated'> {
+  readonly id: number
+  readonly transactionId: number | null
+}
+
 function presentSession(
   tx: CommandTx,
   app: App,
   input: SubscriptionInput | PaymentInput,
-  { id, transactionId }: { readonly id: number; readonly transactionId: number | null },
+  { id, transactionId, discount, activated }: OpenedSession,
   trial: CreatedSession['trial'],
 ): CreatedSession {
-  const activated = transactionId === null
   return {
     id: formatId('cs', id),
     checkout_url: activated ? input.success_url : checkoutUrl(tx.ctx.config.baseUrl, tx.token),
     activated,
+    discount,
     trial,
     transaction_id: transactionId,
     expires_at: formatTimestamp(expiryOf(tx, app, input)),

@@ -7,7 +7,7 @@ export const checkoutRoutes: readonly AppRoute[] = [
     summary: 'Create a checkout session',
     description:
       'Opens a hosted checkout. Mode `subscription` sells a price of a plan: the first payment starts the subscription; a payment for the current plan extends it. Mode `payment` is a one-time purchase. A field of the other mode is an error.',
-    errors: ['price_not_found', 'payment_method_unavailable', 'already_lifetime'],
+    errors: ['price_not_found', 'payment_method_unavailable', 'promotion_not_valid', 'already_lifetime'],
     method: 'POST',
     path: '/api/v1/checkout-sessions',
     access: 'any',

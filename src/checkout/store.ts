@@ -6,6 +6,7 @@ import { anyOf, SharedRead } from '#db/shared-read.ts'
 import { payableApps } from '#apps/store.ts'
 import { customers } from '#customers/store.ts'
 import { plans, prices } from '#plans/store.ts'
+import { promotionUses } from '#promotions/store.ts'
 import { providerSessions } from '#providers/store.ts'
 import { decidedSubscriptions, subscriptions } from '#subscriptions/store.ts'
 import { transactions } from '#transactions/store.ts'
@@ -94,7 +95,8 @@ const CHECKOUT = joinedRows(
    LEFT JOIN customers customer ON customer.app_id = app.id
      AND customer.id = COALESCE(transaction.customer_id, session.customer_id)
    LEFT JOIN provider_sessions processing ON processing.transaction_id = transaction.id
-     AND processing.status = 'processing' AND transaction.status = 'pending'`,
+     AND processing.status = 'processing' AND transaction.status = 'pending'
+   LEFT JOIN promotion_uses reservation ON reservation.transaction_id = transaction.id`,
   { session: pageSessions, transaction: transactions, app: payableApps },
   {
     price: pagePrices,
@@ -102,6 +104,7 @@ const CHECKOUT = joinedRows(
     current: decidedSubscriptions,
     customer: shownCustomers,
     processing: providerSessions.only('id'),
+    reservation: promotionUses.only('id'),
   },
   {
     enabledMethods: exact(
@@ -116,6 +119,7 @@ export type CheckoutRows = ReturnType<typeof CHECKOUT.decode>
 /**
  * Checkouts by token, each with everything that its page shows. A checkout that a free trial activated has none. `customer` sets the
  * language of the page. `enabledMethods` are the app's, separated by commas. `processing` is a provider session whose payment is being processed, any one if there are several.
+ * `reservation` is the use of its promotion, null once a newer checkout has taken it over.
  */
 export const checkoutsByToken = new SharedRead<string, CheckoutRows>(
   (token) => token,

@@ -16,7 +16,7 @@ import { checkoutsByToken, type CheckoutRows, type CheckoutSession } from './sto
 
 /**
  * `overtaken`: the link has not expired, but a payment would not be applied, because the subscription has changed or the trial was used in
- * the meantime. Nothing can be paid there (R65).
+ * the meantime (R65), or a newer checkout has taken over the promotion (R354). Nothing can be paid there.
  */
 export type CheckoutState = 'open' | 'overtaken' | 'expired' | 'completed'
 
@@ -26,6 +26,8 @@ export interface CheckoutView {
   readonly session: CheckoutRows['session']
   readonly transaction: Transaction
   readonly state: CheckoutState
+  /** Whether it is `overtaken` by a newer checkout that has its promotion. */
+  readonly hasLostPromotion: boolean
   /** Seconds until the link expires, in the app's own time; 0 once it has. */
   readonly secondsLeft: number
   /** The plan's name, or the `plan_name` or `plan_ref` of a one-time purchase. */
@@ -64,12 +66,14 @@ async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<Chec
   const now = appNow(app, ctx.clock.now())
   const preview = await previewOf(ctx, found, wholeSeconds(now))
   const timed = stateOf(session, transaction, now)
-  const state = timed === 'open' && isOvertaken(preview) ? 'overtaken' : timed
+  const hasLostPromotion = timed === 'open' && isPromotionTaken(found)
+  const state = timed === 'open' && (hasLostPromotion || isOvertaken(preview)) ? 'overtaken' : timed
   return {
     app,
     session,
     transaction,
     state,
+    hasLostPromotion,
     secondsLeft: Math.max(0, Math.ceil((session.expiresAt.getTime() - now.getTime()) / SECOND_MS)),
     title: plan?.name ?? transaction.planName ?? transaction.planRef,
     description: plan?.description ?? null,
@@ -119,6 +123,11 @@ async function payableMethods(
 
 function isOvertaken(preview: PaymentEffect | null): boolean {
   return preview?.kind === 'refused' && (preview.reason === 'superseded' || preview.reason === 'trial_already_used')
+}
+
+/** Whether a newer checkout has taken over the use of the promotion. A renewal needs none. */
+function isPromotionTaken({ transaction, reservation }: CheckoutRows): boolean {
+  return transaction.promotionCode !== null && !transaction.isRenewal && reservation === null
 }
 
 /** The address of the hosted page. */

@@ -13,6 +13,7 @@ import { checkoutPages } from '#pages/checkout.ts'
 import { renewPages } from '#pages/renew.ts'
 import { referenceRoutes } from '#reference/routes.ts'
 import { planRoutes } from '#plans/routes.ts'
+import { promotionRoutes } from '#promotions/routes.ts'
 import { MailReader } from '#bank-mail/mail-reader.ts'
 import { bankMailRoutes } from '#bank-mail/routes.ts'
 import { notificationRoutes } from '#providers/engine/notification-routes.ts'
@@ -28,6 +29,7 @@ import type { Metrics } from './metrics.ts'
 /** Every call of the API; docs/api.md lists them. */
 export const API_ROUTES: readonly AppRoute[] = [
   ...planRoutes,
+  ...promotionRoutes,
   ...customerRoutes,
   ...checkoutRoutes,
   ...subscriptionRoutes,

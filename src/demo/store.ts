@@ -28,7 +28,7 @@ const OF_THE_APP = [
     'approvals',
   ],
   ...['payments', 'payment_applications', 'transaction_changes', 'transactions', 'trial_grants', 'subscriptions'],
-  ...['end_users', 'customers', 'plans'],
+  ...['promotion_uses', 'promotions', 'end_users', 'customers', 'plans'],
 ]
 const ROWS: readonly (readonly [table: string, key: string, condition: string])[] = [
   ...HANGING,

@@ -20,10 +20,11 @@ import { payer } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { openRenewal } from '#renewals/open-renewal.ts'
 import { optOut } from '#renewals/opt-out.ts'
-import { admitToRenewal, findSellerUrl, type RenewalView } from '#renewals/view-renewal.ts'
+import { admitToRenewal, findSellerUrl, type OpenPayment, type RenewalView } from '#renewals/view-renewal.ts'
 import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#mails/words.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
+import { dueOf, keptOf } from '#payments/balance.ts'
 import { formatMoney } from '#shared/money.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { effectiveStatus } from '#subscriptions/lifecycle.ts'
@@ -33,6 +34,7 @@ import { brandOf, descriptionOf } from './brand.ts'
 import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage, speaksJson } from './message.ts'
 import { paidViewOf, returnLink } from './paid.ts'
+import { receivedOf } from './received.ts'
 import { renewTexts } from './renew-texts.ts'
 import { pageTexts } from './texts.ts'
 
@@ -128,7 +130,7 @@ function renewPath(ctx: Context, http: TokenHttp, rest = ''): string {
 }
 
 async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, status = 200): Promise<void> {
-  const { app, subscription, plan, price, openCheckoutToken, paid } = view
+  const { app, subscription, plan, price, open, paid } = view
   const locale = pageLocale(http)
   const reader = readerOf(app, locale)
   const words = { ...pageTexts(locale).checkout, ...renewTexts(locale) }
@@ -142,25 +144,24 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
     formSources: providerSources(ctx, view.methods),
     values: {
       words,
-      title: plan.name,
+      title: words.pageTitle(plan.name),
       price_name: price.name,
       description: descriptionOf(plan.description),
-      amount: formatMoney(price.amount, price.currency, locale),
+      left: isPartPaid(open),
+      amount: formatMoney(open ? dueOf(open.transaction) : price.amount, price.currency, locale),
       terms:
         price.intervalUnit === 'lifetime'
           ? words.lifetime
           : words.forInterval(intervalWords({ unit: price.intervalUnit, count: price.intervalCount }, locale)),
       standing: { label: isOver ? words.endedOn : words.validNow, day: end },
-      effect: effectOf(view.effect, reader),
-      meanwhile: status === 409 ? words.renewedMeanwhile : null,
-      renewed: view.isRenewedAlready ? words.renewedAlready(end.text) : null,
+      effect: effectOf(view.effect, { unit: price.intervalUnit, count: price.intervalCount }, reader),
+      notice: noticeOf(ctx, http, view, { isRenewedMeanwhile: status === 409, end: end.text }),
+      is_renewed: view.isRenewedAlready,
       paid: paid && paidViewOf({ app, ...paid }, locale),
       way_back: refusal !== null || hasNothingToPay(view) ? wayBack(http) : null,
-      refusal,
-      open_path: openCheckoutToken && `${pathBase(ctx)}/checkout/${openCheckoutToken}${keptLanguage(http)}`,
+      is_refused: refusal !== null,
       methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
       statement: app.pageSettings?.statement_name ? words.statement(app.pageSettings.statement_name) : null,
-      no_methods: words.noMethods(app.name),
       period_end: formatTimestamp(subscription.currentPeriodEnd),
       renew_path: renewPath(ctx, http),
       opt_out_path: subscription.remindersStoppedAt ? null : renewPath(ctx, http, '/opt-out'),
@@ -169,14 +170,59 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
 }
 
 /** Whether the payer's next step is back to the seller: the period is paid, or cannot be paid. */
-function hasNothingToPay({ paid, openCheckoutToken, isRenewedAlready, methods }: RenewalView): boolean {
-  return paid !== null || (openCheckoutToken === null && (isRenewedAlready || methods.length === 0))
+function hasNothingToPay({ paid, open, isRenewedAlready, methods }: RenewalView): boolean {
+  return paid !== null || (open === null && (isRenewedAlready || methods.length === 0))
 }
 
-function refusalOf({ app, effect, openCheckoutToken }: RenewalView, locale: PageLocale): string | null {
+function refusalOf({ app, effect, open }: RenewalView, locale: PageLocale): string | null {
   const texts = renewTexts(locale)
-  if (app.disabledAt && !openCheckoutToken) return texts.disabled(app.name)
+  if (app.disabledAt && !open) return texts.disabled(app.name)
   return effect.kind === 'refused' ? texts.cannotExtend(app.name) : null
+}
+
+/** The one box of the page. */
+interface Notice {
+  /** The state comes first, then what it means. */
+  readonly sentences: readonly string[]
+  readonly isUrgent: boolean
+  readonly action: PageLink | null
+}
+
+/** What else there is to know before paying; null if nothing. Where several things are true, the first one is the box's head. */
+function noticeOf(
+  ctx: Context,
+  http: TokenHttp,
+  view: RenewalView,
+  { isRenewedMeanwhile, end }: { readonly isRenewedMeanwhile: boolean; readonly end: string },
+): Notice | null {
+  const { app, open, paid, isRenewedAlready, methods } = view
+  const locale = pageLocale(http)
+  const texts = renewTexts(locale)
+  const refusal = refusalOf(view, locale)
+  const urgent = [
+    ...(isRenewedMeanwhile ? [texts.renewedMeanwhile] : []),
+    ...(refusal === null ? [] : [refusal]),
+    ...(open ? openWords(open, locale) : []),
+  ]
+  const isUnpayable = refusal === null && methods.length === 0
+  const sentences = [
+    ...urgent,
+    ...(isRenewedAlready && !paid ? [texts.renewedAlready(end)] : []),
+    ...(isUnpayable && !isRenewedAlready ? [pageTexts(locale).checkout.noMethods(app.name)] : []),
+  ]
+  const path = `${pathBase(ctx)}/checkout/${open?.token ?? ''}${keptLanguage(http)}`
+  const action = open && { href: path, label: texts.continuePayment }
+  return sentences.length === 0 ? null : { sentences, isUrgent: urgent.length > 0, action }
+}
+
+function openWords({ transaction }: OpenPayment, locale: PageLocale): string[] {
+  const { stillOpen, stillOpenHint } = renewTexts(locale)
+  const received = receivedOf(transaction, locale)
+  return received === null ? [stillOpen, stillOpenHint] : [received, pageTexts(locale).checkout.restOnly]
+}
+
+function isPartPaid(open: OpenPayment | null): boolean {
+  return open !== null && keptOf(open.transaction) > 0
 }
 
 async function askOptOut(ctx: Context, http: TokenHttp, view: RenewalView): Promise<void> {

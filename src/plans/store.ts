@@ -1,5 +1,5 @@
 import { bigint, exact, id, int, longtext, realTime, words } from '#db/columns.ts'
-import { table, joinedRows, type Row } from '#db/table.ts'
+import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -126,4 +126,15 @@ export async function listPlansByIds(db: Queries, planIds: readonly number[]): P
   if (planIds.length === 0) return new Map()
   const found = await db.all(plans, 'WHERE id IN (?)', [[...new Set(planIds)]])
   return new Map(found.map((plan) => [plan.id, plan]))
+}
+
+/** The codes among `codes` that no plan of the app has. */
+export async function listUnknownPlanCodes(db: Queries, appId: number, codes: readonly string[]): Promise<string[]> {
+  const found = await db.all(
+    shape({ code: exact('code', 64) }),
+    'SELECT code FROM plans WHERE app_id = ? AND code IN (?)',
+    [appId, codes],
+  )
+  const known = new Set(found.map(({ code }) => code))
+  return codes.filter((code) => !known.has(code))
 }

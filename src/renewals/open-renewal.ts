@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
+import { completeUnpaid } from '#checkout/promote.ts'
 import { insertCheckoutSession } from '#checkout/store.ts'
 import type { Context } from '#context.ts'
 import { payer } from '#commands/caller.ts'
@@ -8,7 +9,7 @@ import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
 import { randomHex } from '#shared/crypto.ts'
-import { AppError } from '#shared/errors.ts'
+import { AppError, invalidField } from '#shared/errors.ts'
 import { SECOND_MS, addMs, formatTimestamp, wholeSeconds } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
@@ -16,14 +17,15 @@ import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { openTransaction } from '#transactions/open-transaction.ts'
 import { getRenewable } from './get-renewable.ts'
 import { renewalLink } from '#mails/renewal-link.ts'
-import { findPayable, priceOf, viewRenewal, type RenewalView } from './view-renewal.ts'
+import { discounted } from '#promotions/discount.ts'
+import { findPayable, priceOf, promotionOf, viewRenewal, type RenewalView } from './view-renewal.ts'
 
 /**
- * The body of `POST /renew/{token}`. `period_end` is the end that the page showed: if it has changed, the period has been
+ * The body of `POST /renew/{token}`. `payment_method` may be left out where a discount leaves nothing to pay. `period_end` is the end that the page showed: if it has changed, the period has been
  * paid in the meantime, and the payer is asked again.
  */
 export const OpenRenewalInput = z.strictObject({
-  payment_method: z.enum(METHODS, `must be one of ${METHODS.join(', ')}`),
+  payment_method: z.enum(METHODS, `must be one of ${METHODS.join(', ')}`).optional(),
   period_end: z.string().optional(),
 })
 
@@ -33,10 +35,10 @@ export type OpenedRenewal =
   | { readonly kind: 'renewed_meanwhile'; readonly view: RenewalView }
 
 /**
- * Opens a payment of the subscription's current price at its regular amount, as a checkout of its own, or reuses the one that this
- * link opened and that can still be paid. Then chooses the method. `asksAgain`: a payer reads the answer, so that a body without
- * `period_end` asks again before it pays a period that is renewed already. Throws `not_found`, `checkout_expired`, `app_disabled`,
- * `invalid_request`, `payment_method_unavailable`, `provider_error`.
+ * Opens a payment of the subscription's current price, less the discount of a promotion for every period, as a checkout of its own, or
+ * reuses the one that this link opened and that can still be paid. Then chooses the method. A renewal with nothing to pay is completed at
+ * once. `asksAgain`: a payer reads the answer, so that a body without `period_end` asks again before it pays a period that is renewed
+ * already. Throws `not_found`, `checkout_expired`, `app_disabled`, `invalid_request`, `payment_method_unavailable`, `provider_error`.
  */
 export async function openRenewal(
   ctx: Context,
@@ -49,24 +51,51 @@ export async function openRenewal(
   const hasSeenEnd = input.period_end === formatTimestamp(view.subscription.currentPeriodEnd)
   const isUnaware = input.period_end === undefined ? options.asksAgain && view.isRenewedAlready : !hasSeenEnd
   if (isUnaware) return { kind: 'renewed_meanwhile', view }
-  requirePayable(view, input.payment_method)
-  const checkoutToken = await perform(ctx, payer, openPayment, undefined, { renewalToken, view })
-  const { redirectUrl } = await chooseMethod(ctx, checkoutToken, input.payment_method)
+  const { payment_method: method } = input
+  const checkoutToken = await openChecked(ctx, { renewalToken, view, method })
+  if (checkoutToken === null) return { kind: 'go_on', redirectUrl: renewalLink(ctx.config.baseUrl, renewalToken) }
+  const { redirectUrl } = await chooseMethod(ctx, checkoutToken, method)
   return { kind: 'go_on', redirectUrl }
 }
 
-function requirePayable(view: RenewalView, method: Method): void {
+/** Null if there was nothing to pay: the period is renewed. */
+async function openChecked(
+  ctx: Context,
+  {
+    method,
+    ...scope
+  }: { readonly renewalToken: string; readonly view: RenewalView; readonly method?: Method | undefined },
+): Promise<string | null> {
+  requireExtendable(scope.view)
+  if (scope.view.due.amount === 0) requireUnpaid(scope.view)
+  else requireMethod(scope.view, method)
+  return perform(ctx, payer, openPayment, undefined, scope)
+}
+
+function requireExtendable(view: RenewalView): void {
   // A disabled app completes what was opened before, and opens nothing new (R68).
-  if (view.app.disabledAt && !view.openCheckoutToken) throw new AppError('app_disabled', 'this app is disabled')
+  if (view.app.disabledAt && !view.open) throw new AppError('app_disabled', 'this app is disabled')
   if (view.effect.kind === 'refused')
     throw new AppError('invalid_request', 'this subscription cannot be extended further')
-  if (view.methods.includes(method)) return
+}
+
+/** Free periods are not for collecting: the next one begins to be offered with its first mail (R358). */
+function requireUnpaid({ isRenewedAlready }: RenewalView): void {
+  if (isRenewedAlready) throw new AppError('invalid_request', 'this period is renewed already')
+}
+
+function requireMethod({ methods }: RenewalView, method: Method | undefined): void {
+  if (method === undefined) throw invalidField('payment_method', 'is required')
+  if (methods.includes(method)) return
   throw new AppError('payment_method_unavailable', `payment_method: ${method} cannot be used for this payment`, {
     field: 'payment_method',
   })
 }
 
-/** The token of the checkout that the payer continues with. Two calls at once share one, since the end user's lock admits one at a time. */
+/**
+ * The token of the checkout that the payer continues with; null if there was nothing to pay, so that the period is renewed. Two calls at
+ * once share one, since the end user's lock admits one at a time.
+ */
 const openPayment = command({
   name: 'renewal.open',
   input: nothing,
@@ -76,7 +105,7 @@ const openPayment = command({
     tx,
     _input,
     { renewalToken, view }: { readonly renewalToken: string; readonly view: RenewalView },
-  ): Promise<string> {
+  ): Promise<string | null> {
     const { app } = view
     await lockExistingEndUser(tx, app.id, view.subscription.externalRef)
     const subscription = await getRenewable(tx, renewalToken)
@@ -87,6 +116,9 @@ const openPayment = command({
     const { plan, price } = found
     const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
     const subject = { ...found, current: subscription, endUserId }
+    const due = discounted(await promotionOf(tx, subscription), price)
+    const isSeen = subscription.currentPeriodEnd.getTime() === view.subscription.currentPeriodEnd.getTime()
+    if (due.amount === 0 && !isSeen) return null
     const transactionId = await openTransaction(tx, app, {
       endUserId,
       externalRef,
@@ -98,7 +130,7 @@ const openPayment = command({
       // For the seller to see. A customer who is attached before the payment stays.
       customerId,
       ...(await quotePayment(tx, subject, { isTrial: false, isRenewal: true }, wholeSeconds(now))),
-      amount: price.amount,
+      ...due,
       currency: price.currency,
       metadata: null,
     })
@@ -118,6 +150,8 @@ const openPayment = command({
       expiresAt: wholeSeconds(addMs(now, tx.ctx.config.checkoutTtlSeconds * SECOND_MS)),
       createdAt: now,
     })
-    return token
+    if (due.amount > 0) return token
+    await completeUnpaid(tx, transactionId)
+    return null
   },
 })

@@ -1,11 +1,13 @@
 import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
-import { findLastOfSeller, findLatestRenewal, type CheckoutSession } from '#checkout/store.ts'
+import { findLastOfSeller, findLatestRenewal } from '#checkout/store.ts'
 import { stateOf } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { findCustomer, type Customer } from '#customers/store.ts'
 import type { Queries } from '#db/queries.ts'
 import { findPlan, findPrice, type Plan, type Price } from '#plans/store.ts'
+import { discounted, type DiscountedAmount } from '#promotions/discount.ts'
+import { findPromotion, type Promotion } from '#promotions/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { wholeSeconds, type AppTime } from '#shared/time.ts'
@@ -21,20 +23,28 @@ export interface RenewalView {
   readonly app: App
   readonly subscription: RenewableSubscription
   readonly plan: Plan
-  /** The subscription's current price, on sale or not; it is paid at its regular amount. */
+  /** The subscription's current price, on sale or not. */
   readonly price: Price
+  /** What a renewal costs: the price's regular amount, less the discount of a promotion for every period. */
+  readonly due: DiscountedAmount
   readonly customer: Customer | null
   readonly methods: readonly Method[]
   /** What a payment would do now, by the function that applies it. */
   readonly effect: PaymentEffect
-  /** Token of a checkout that this link opened and that can still be paid. */
-  readonly openCheckoutToken: string | null
+  /** The payment that this link opened and that can still be made. */
+  readonly open: OpenPayment | null
   /** Whether the period that the link was mailed for has been paid already. */
   readonly isRenewedAlready: boolean
   /** The payment that renewed it; null if it is not renewed, or was by something else than a payment. */
   readonly paid: PaidRenewal | null
   /** The app's own time of the view. */
   readonly now: AppTime
+}
+
+/** A payment under way, with the token of its checkout. */
+export interface OpenPayment {
+  readonly token: string
+  readonly transaction: Transaction
 }
 
 /** The payment of the current period. */
@@ -65,15 +75,17 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
   const isRenewed = isRenewedAlready(subscription, now)
   const subject = { ...found, current: subscription, endUserId: subscription.endUserId }
   const quote = { purpose: 'extend', isRenewal: true, createdAt: now } as const
+  const due = discounted(await promotionOf(ctx.db, subscription), price)
   return {
     app,
     subscription,
     plan,
     price,
+    due,
     customer: customerId === null ? null : await findCustomer(ctx.db, appId, customerId),
-    methods: await availableMethods(ctx.db, app, price.amount, price.currency),
+    methods: await availableMethods(ctx.db, app, due.amount, price.currency),
     effect: (await decideOn(ctx.db, subject, quote, paidAt)).effect,
-    openCheckoutToken: (await findPayable(ctx.db, subscription, now))?.token ?? null,
+    open: await findPayable(ctx.db, subscription, now),
     isRenewedAlready: isRenewed,
     paid: isRenewed ? await findPaid(ctx.db, subscription) : null,
     now,
@@ -101,16 +113,22 @@ export async function priceOf(db: Queries, subscription: Subscription): Promise<
   return found
 }
 
-/** The last checkout that the link opened, if it can still be paid and is for the current price. */
-export async function findPayable(
+/** The promotion whose discount the renewals of the subscription get, whatever became of it since (R357); null without one. */
+export async function promotionOf(
   db: Queries,
-  subscription: Subscription,
-  now: AppTime,
-): Promise<CheckoutSession | null> {
+  { appId, promotionCode }: Pick<Subscription, 'appId' | 'promotionCode'>,
+): Promise<Promotion | null> {
+  return promotionCode === null ? null : findPromotion(db, appId, promotionCode)
+}
+
+/** The last checkout that the link opened, if it can still be paid and is for the current price and discount. */
+export async function findPayable(db: Queries, subscription: Subscription, now: AppTime): Promise<OpenPayment | null> {
   const latest = await findLatestRenewal(db, subscription.id)
   const transaction = latest?.transactionId ? await findTransaction(db, latest.transactionId) : null
   if (!latest || !transaction || stateOf(latest, transaction, now) !== 'open') return null
-  return transaction.priceId === subscription.priceId ? latest : null
+  const isSame =
+    transaction.priceId === subscription.priceId && transaction.promotionCode === subscription.promotionCode
+  return isSame ? { token: latest.token, transaction } : null
 }
 
 /** Only mails contain the link. Before the first mail of the current period is due, the link was mailed for an earlier period. */

@@ -1,7 +1,7 @@
 import { notFound } from '#shared/errors.ts'
 
 /** Prefixes of the public identifiers; inside, an id is a number (R26). */
-export type IdKind = 'plan' | 'price' | 'cus' | 'cs' | 'evt'
+export type IdKind = 'plan' | 'price' | 'cus' | 'cs' | 'evt' | 'promo'
 
 const NOUN: Record<IdKind, string> = {
   plan: 'plan',
@@ -9,6 +9,7 @@ const NOUN: Record<IdKind, string> = {
   cus: 'customer',
   cs: 'checkout session',
   evt: 'event',
+  promo: 'promotion',
 }
 
 /** `plan_12`. */

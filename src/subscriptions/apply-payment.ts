@@ -41,7 +41,14 @@ export async function applyPayment(
   const { isTrial, planId, priceId, period, kind } = effect
   if (isTrial && !(await grantTrial(tx, app, payment, planId))) return 'trial_already_used'
   const setsCustomer = payment.customerId !== null && !payment.isRenewal
-  const set = { planId, priceId, ...(setsCustomer ? { customerId: payment.customerId } : {}), period, inTrial: isTrial }
+  const set = {
+    planId,
+    priceId,
+    ...(setsCustomer ? { customerId: payment.customerId } : {}),
+    ...lastingDiscount(subject, payment, effect),
+    period,
+    inTrial: isTrial,
+  }
   const reason = {
     transactionId: payment.transactionId,
     kind,
@@ -59,6 +66,20 @@ export async function applyPayment(
     announce: (view) => (current && !subject.isRenewedAlready ? [renewalOf(app, current, payment, view)] : []),
   })
   return null
+}
+
+/**
+ * The discount of the renewals from now on (R357): a promotion for every period that the payment names, for the plan that the payer now
+ * has. A payment that starts a period by choice, or another plan, ends an earlier one; an extension leaves it.
+ */
+function lastingDiscount(
+  { plan, current, promotion }: PaymentSubject,
+  { isRenewal, purpose }: AppliedPayment,
+  { kind, planId }: Extract<PaymentEffect, { planId: number }>,
+): { readonly promotionCode?: string | null } {
+  if (promotion?.everyPeriod && !isRenewal && planId === plan.id) return { promotionCode: promotion.code }
+  const isKept = current?.planId === planId && (kind === 'extended' || purpose === 'extend')
+  return isKept ? {} : { promotionCode: null }
 }
 
 /** The plan and the customer of the subscription once the payment is applied. */

@@ -1,6 +1,7 @@
 import type { Queries } from '#db/queries.ts'
 import type { NamedCustomer } from '#customers/store.ts'
 import type { NamedPlan, PriceIntervals } from '#plans/store.ts'
+import type { AppliedPromotion } from '#promotions/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 import { decide, dependsOnDecision, purposeOf, type PaymentEffect, type Purpose } from './lifecycle.ts'
@@ -30,6 +31,8 @@ export interface PaymentSubject extends PaidPrice {
   readonly currentCustomer: NamedCustomer | null
   /** The customer that the payment names. */
   readonly customer: NamedCustomer | null
+  /** The promotion whose discount the payment got. */
+  readonly promotion: AppliedPromotion | null
   /** Whether another payment renewed the period that this one was opened to renew. */
   readonly isRenewedAlready: boolean
 }

@@ -25,6 +25,7 @@ interface Columns {
   readonly customerId?: number | null
   readonly period?: Period
   readonly inTrial?: boolean
+  readonly promotionCode?: string | null
 }
 
 export interface NewSubscription {
@@ -107,7 +108,7 @@ async function saveNew(
   { endUserId, externalRef }: NewSubscription,
   set: Columns,
 ): Promise<Subscription> {
-  const { planId, priceId, period, customerId = null, inTrial = false } = set
+  const { planId, priceId, period, customerId = null, inTrial = false, promotionCode = null } = set
   if (planId === undefined || priceId === undefined || !period)
     throw new Error('a new subscription needs a plan, a price and a period')
   const now = appNow(app, tx.now)
@@ -120,6 +121,7 @@ async function saveNew(
     customerId,
     ...columnsOf(period, now),
     inTrial,
+    promotionCode,
     revision: 1,
     renewalToken: randomHex(32),
     remindersStoppedAt: null,

@@ -25,14 +25,14 @@ export async function trialOnOffer(
   return { amount: trialAmount, endsAt: effect.period.end }
 }
 
-/** Starts a free trial during the checkout call; returns false if none is granted. */
+/** Starts a free trial during the checkout call; returns false if none is granted. The renewals after it get the discount of `promotionCode`. */
 export async function startFreeTrial(
   tx: Tx,
   app: App,
   found: PriceWithPlan,
   subject: { readonly endUserId: number; readonly externalRef: string; readonly customerId: number | null },
   current: Subscription | null,
-  now: AppTime,
+  { now, promotionCode }: { readonly now: AppTime; readonly promotionCode: string | null },
 ): Promise<boolean> {
   const { endUserId, externalRef, customerId } = subject
   const { effect, interval } = await decideTrial(tx, found, endUserId, current, now)
@@ -41,7 +41,7 @@ export async function startFreeTrial(
   if (!(await insertTrialGrant(tx, { appId: app.id, endUserId, planId, transactionId: null, grantedAt: now })))
     return false
   const setsCustomer = customerId === null ? {} : { customerId }
-  const set = { planId, priceId, ...setsCustomer, period, inTrial: true }
+  const set = { planId, priceId, ...setsCustomer, period, inTrial: true, promotionCode }
   const reason = { transactionId: null, kind, interval, isTrial: true, appliedAt: now, openedAt: now }
   const named = { appId: app.id, planId, customerId: customerId ?? current?.customerId ?? null }
   const names = await readNames(tx, named)

@@ -39,6 +39,8 @@ export const subscriptions = table('subscriptions', {
   anchorDay: int('anchor_day').nullable(),
   /** Whether the latest period is a trial; its end is then `currentPeriodEnd`. */
   inTrial: flag('in_trial'),
+  /** The promotion whose discount the renewals get; null without one (R357). */
+  promotionCode: exact('promotion_code', 40).nullable(),
   /** Grows with every change. */
   revision: bigint('revision'),
   renewalToken: exact('renewal_token', 64),

@@ -15,7 +15,8 @@ export const SwitchPlanInput = z
   .meta({ examples: [{ price_id: 'price_1' }] })
 
 /**
- * Moves a subscription to a price on sale of any plan. The period stays; the next renewal costs the new price.
+ * Moves a subscription to a price on sale of any plan. The period stays; the next renewal costs the new price, and a
+ * discount on every period ends with the plan.
  * Throws `not_found`, `price_not_found`, `already_lifetime`.
  */
 export const switchPlan = command({
@@ -26,7 +27,9 @@ export const switchPlan = command({
     const current = await getSubscription(tx, app.id, externalRef)
     const { price, plan } = await findPriceOnSale(tx, app.id, price_id)
     if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
-    const set = { planId: plan.id, priceId: price.id }
+    // A discount on every period belongs to the plan that it was given for (R357).
+    const ends = plan.id === current.planId ? {} : { promotionCode: null }
+    const set = { planId: plan.id, priceId: price.id, ...ends }
     const after = { ...current, ...set }
     const reason = await decisionReason(tx, app, 'switched', after)
     const view = await recordChange(tx, app, current, { set, reason, names: await readNames(tx, after) })

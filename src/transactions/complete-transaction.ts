@@ -2,6 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { arrived, completed, keptOf } from '#payments/balance.ts'
+import { countUse } from '#promotions/take-use.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
@@ -74,6 +75,7 @@ export async function completeTransaction(
   const refusal = await give(tx, sale, completion)
   // A flag is about money that waits for a decision.
   if (refusal !== null && keptOf(transaction) === 0) throw notApplicable(transaction, refusal)
+  await countUse(tx, transaction, appNow(app, tx.now))
   const changes: TransactionChanges = {
     ...completed(transaction, transaction.amount, refusal === null),
     status: 'completed',

@@ -19,6 +19,8 @@ export type NewTransaction = Pick<
   | 'quotedRevision'
   | 'quotedEnd'
   | 'amount'
+  | 'discountAmount'
+  | 'promotionCode'
   | 'currency'
   | 'renewsEnd'
   | 'metadata'
@@ -30,8 +32,6 @@ export async function openTransaction(tx: Tx, app: App, transaction: NewTransact
   return insertTransaction(tx, {
     ...transaction,
     appId: app.id,
-    discountAmount: 0,
-    promotionCode: null,
     amountReceived: 0,
     amountRefunded: 0,
     amountUsed: 0,

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { discountOf } from '#promotions/discount.ts'
+import { DiscountOutput } from '#promotions/present.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { publicId, timestamp } from '#shared/validate.ts'
@@ -14,7 +16,8 @@ export const TransactionOutput = z
     plan_ref: z.string(),
     price_id: publicId('price').nullable().describe('Null in mode `payment`.'),
     paygate_customer_id: publicId('cus').nullable(),
-    amount: z.int().describe("The amount requested, in the currency's smallest unit."),
+    amount: z.int().describe("The amount requested, in the currency's smallest unit: the price less `discount`."),
+    discount: DiscountOutput,
     amount_received: z.int().describe('The amount received so far.'),
     amount_refunded: z.int().describe('What was refunded: the refunds that succeeded.'),
     currency: z.string(),
@@ -50,6 +53,7 @@ export const TransactionOutput = z
         price_id: 'price_1',
         paygate_customer_id: 'cus_1',
         amount: 99000,
+        discount: null,
         amount_received: 99000,
         amount_refunded: 0,
         currency: 'VND',
@@ -88,6 +92,7 @@ export function presentStanding(transaction: Transaction) {
 export function presentTransaction(transaction: ShownTransaction): z.input<typeof TransactionOutput> {
   return {
     ...presentStanding(transaction),
+    discount: discountOf(transaction),
     amount_refunded: transaction.amountRefunded - transaction.refundPending,
     metadata: transaction.metadata ?? {},
   }

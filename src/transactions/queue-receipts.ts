@@ -25,6 +25,8 @@ export async function queueReceipts(tx: Tx, app: NotifiedApp, before: Transactio
 
 function receivedOf(before: Transaction, after: Transaction): ReceiptContent[] {
   const total = after.amountReceived
+  // A promotion took everything off: nobody has paid.
+  if (after.amount === 0) return []
   if (before.status === 'pending' && after.status === 'completed')
     return [{ kind: 'received', amount: keptOf(after), total }]
   const part = after.amountReceived - before.amountReceived

@@ -7,6 +7,7 @@ import type { Queries } from '#db/queries.ts'
 import { notifiedApps, type NotifiedApp } from '#apps/store.ts'
 import { namedCustomers } from '#customers/store.ts'
 import { namedPlans, priceIntervals } from '#plans/store.ts'
+import { appliedPromotions } from '#promotions/store.ts'
 import { subscriptions, wasRenewed } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -218,7 +219,8 @@ const SALE = joinedRows(
    LEFT JOIN subscriptions current ON current.end_user_id = transaction.end_user_id
    LEFT JOIN plans currentPlan ON currentPlan.id = current.plan_id
    LEFT JOIN customers customer ON customer.id = transaction.customer_id
-   LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id`,
+   LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id
+   LEFT JOIN promotions promotion ON promotion.app_id = transaction.app_id AND promotion.code = transaction.promotion_code`,
   { transaction: transactions, app: notifiedApps },
   {
     price: priceIntervals,
@@ -227,6 +229,7 @@ const SALE = joinedRows(
     currentPlan: namedPlans,
     customer: namedCustomers,
     currentCustomer: namedCustomers,
+    promotion: appliedPromotions,
   },
   { isRenewedAlready: flag(`(${wasRenewed('current.id', 'transaction.renews_end')})`) },
 )

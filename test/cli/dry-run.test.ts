@@ -22,6 +22,7 @@ const READS = [
   ...['payment list', 'payment show'],
   ...['bank-mail forwarding', 'plan list', 'plan show', 'customer list', 'customer show', 'subscription list'],
   ...[
+    'review',
     'subscription show',
     'transaction list',
     'transaction show',
@@ -38,6 +39,8 @@ const READS = [
     'approval list',
     'approval show',
     'as',
+    'backup create',
+    'backup list',
     'stats',
     'doctor',
     'docs',

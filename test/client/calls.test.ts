@@ -45,6 +45,11 @@ describe('the client, against the service', () => {
     expect((await paygate.prices.create(plan.id, dear)).prices).to.have.length(2)
     expect((await paygate.prices.update(plan.id, price.id, { name: 'Monthly' })).prices[0]?.name).to.equal('Monthly')
 
+    const promotion = await paygate.promotions.create({ code: 'welcome', percent: 10, on_page: true })
+    expect(await paygate.promotions.get(promotion.id)).to.deep.equal(promotion)
+    expect((await paygate.promotions.update(promotion.id, { max_uses: 5 })).max_uses).to.equal(5)
+    expect((await paygate.promotions.list()).data.map(({ code }) => code)).to.deep.equal(['WELCOME'])
+
     const customer = await paygate.customers.create({ name: 'An', email: 'an@example.com' })
     expect((await paygate.customers.update(customer.id, { locale: 'vi' })).locale).to.equal('vi')
     expect((await paygate.customers.get(customer.id)).locale).to.equal('vi')

@@ -9,6 +9,7 @@ import {
   aCustomer,
   anApp,
   aPlan,
+  aPromotion,
   aSubscription,
   FREE_TRIAL,
   MONTHLY,
@@ -46,6 +47,16 @@ const CHECKOUT = {
   expires_in: 1800,
   metadata: { order: 'A-1042' },
 }
+const PROMOTION = {
+  plan_codes: ['$code'],
+  every_period: false,
+  valid_until: '2027-01-31 00:00:00',
+  max_uses: 10,
+  once_per_user: true,
+  on_page: false,
+}
+const PROMOTED = Object.keys(PROMOTION)
+const LIFTED = ['plan_codes', 'valid_until', 'max_uses']
 const CLEARED = ['merchant_customer_id', 'cc_emails', 'bcc_emails', 'locale']
 
 const CALLS: readonly Call[] = [
@@ -75,6 +86,26 @@ const CALLS: readonly Call[] = [
     optional: ['name', 'status'],
     nullable: ['name'],
   },
+  {
+    route: 'POST /api/v1/promotions',
+    kind: 'of a percentage',
+    body: { code: 'TET', percent: 20, ...PROMOTION },
+    optional: ['percent', ...PROMOTED],
+    nullable: ['percent', ...LIFTED],
+  },
+  {
+    route: 'POST /api/v1/promotions',
+    kind: 'of an amount',
+    body: { code: 'TET', amount: 30_000, currency: 'VND', ...PROMOTION },
+    optional: ['amount', 'currency', ...PROMOTED],
+    nullable: ['amount', 'currency', ...LIFTED],
+  },
+  {
+    route: 'PATCH /api/v1/promotions/:id',
+    body: { status: 'active', valid_until: '2027-01-31 00:00:00', max_uses: 10 },
+    optional: ['status', 'valid_until', 'max_uses'],
+    nullable: ['valid_until', 'max_uses'],
+  },
   { route: 'POST /api/v1/customers', body: CUSTOMER, optional: CLEARED, nullable: CLEARED },
   {
     route: 'PATCH /api/v1/customers/:id',
@@ -85,8 +116,16 @@ const CALLS: readonly Call[] = [
   {
     route: 'POST /api/v1/checkout-sessions',
     kind: 'in mode subscription',
-    body: { ...CHECKOUT, mode: 'subscription', price_id: '$price', skip_trial: false },
-    optional: ['customer_id', 'payment_method', 'expires_in', 'skip_trial', 'metadata', 'metadata.order'],
+    body: { ...CHECKOUT, mode: 'subscription', price_id: '$price', skip_trial: false, promotion_code: 'OFFER' },
+    optional: [
+      'customer_id',
+      'payment_method',
+      'expires_in',
+      'skip_trial',
+      'promotion_code',
+      'metadata',
+      'metadata.order',
+    ],
     nullable: [],
     mayBeEmpty: ['metadata', 'metadata.order'],
   },
@@ -123,7 +162,7 @@ const CALLS: readonly Call[] = [
 
 let service: TestService
 let seller: SellerClient
-let ids: Record<'plan' | 'price' | 'customer', string>
+let ids: Record<'plan' | 'price' | 'customer' | 'promotion' | 'code', string>
 describe('hostile values', () => {
   beforeEach(async () => {
     service = await startService()
@@ -131,7 +170,14 @@ describe('hostile values', () => {
     seller = service.seller(app)
     const plan = await aPlan(service.ctx, app)
     const customer = await aCustomer(service.ctx, app)
-    ids = { plan: `plan_${plan.id}`, price: priceId(plan), customer: `cus_${customer.id}` }
+    const promotion = await aPromotion(service.ctx, app, { code: 'OFFER' })
+    ids = {
+      plan: `plan_${plan.id}`,
+      price: priceId(plan),
+      customer: `cus_${customer.id}`,
+      promotion: `promo_${promotion.id}`,
+      code: plan.code,
+    }
     await aSubscription(service.ctx, app, plan)
   })
 
@@ -343,12 +389,16 @@ describe('hostile values', () => {
 
   function send(route: string, raw: string): Promise<Response> {
     const [method = '', path = ''] = route.split(' ')
-    const isCustomer = path.startsWith('/api/v1/customers')
+    const [, , , objects = ''] = path.split('/')
+    const named: Readonly<Record<string, string>> = { customers: ids.customer, promotions: ids.promotion }
     const target = path
       .replace(':priceId', ids.price)
       .replace(':externalRef', 'user-1')
-      .replace(':id', isCustomer ? ids.customer : ids.plan)
-    const filled = raw.replaceAll('$price', ids.price).replaceAll('$customer', ids.customer)
+      .replace(':id', named[objects] ?? ids.plan)
+    const filled = raw
+      .replaceAll('$price', ids.price)
+      .replaceAll('$customer', ids.customer)
+      .replaceAll('$code', ids.code)
     return seller[verb(method)](target, null, { raw: filled, headers: { 'Content-Type': 'application/json' } })
   }
 

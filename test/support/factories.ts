@@ -9,6 +9,8 @@ import type { Context } from '#context.ts'
 import { createCustomer } from '#customers/create-customer.ts'
 import { createOwnCustomer } from '#customers/create-own-customer.ts'
 import type { Customer } from '#customers/store.ts'
+import { createPromotion } from '#promotions/create-promotion.ts'
+import type { ShownPromotion } from '#promotions/store.ts'
 import { createPlan } from '#plans/create-plan.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
@@ -80,6 +82,12 @@ export async function aPlan(
   planNumber += 1
   const { code = `plan-${planNumber}`, name = 'Premium', prices = [MONTHLY] } = options
   return perform(ctx, SERVER, createPlan, { code, name, prices }, { app })
+}
+
+/** An active promotion, of 20 percent where `changes` name no amount. */
+export async function aPromotion(ctx: Context, { app }: TestApp, changes: object = {}): Promise<ShownPromotion> {
+  const terms = 'amount' in changes ? {} : { percent: 20 }
+  return perform(ctx, SERVER, createPromotion, { code: 'TET', ...terms, ...changes }, { app })
 }
 
 /** The public id of a plan's price, the first by default. */

@@ -9,6 +9,7 @@ import type { AnyTable } from '#db/table.ts'
 import { idempotencyKeys } from '#http/store.ts'
 import { allocations, payments, refunds } from '#payments/store.ts'
 import { plans, prices } from '#plans/store.ts'
+import { promotions, promotionUses } from '#promotions/store.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import { bankAccountAssignments, bankAccounts } from '#bank-accounts/store.ts'
 import { providerAccounts, providerPauses, providerSessions } from '#providers/store.ts'
@@ -29,6 +30,8 @@ export const TABLES: readonly AnyTable[] = [
   bankAccountAssignments,
   plans,
   prices,
+  promotions,
+  promotionUses,
   customers,
   endUsers,
   subscriptions,

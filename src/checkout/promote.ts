@@ -1,0 +1,53 @@
+import type { App } from '#apps/store.ts'
+import type { CommandTx } from '#commands/command.ts'
+import type { PriceWithPlan } from '#plans/store.ts'
+import { findUsable, notUsable, type Asked } from '#promotions/find-usable.ts'
+import type { Promotion } from '#promotions/store.ts'
+import { takeUse, type NewUse } from '#promotions/take-use.ts'
+import type { AppTime } from '#shared/time.ts'
+import { completeTransaction } from '#transactions/complete-transaction.ts'
+import { getSale } from '#transactions/store.ts'
+
+/** `provider_code` of a payment from which a promotion left nothing to pay. */
+const PROVIDER_CODE = 'promotion'
+
+interface Promoted {
+  readonly app: App
+  readonly found: PriceWithPlan
+  readonly endUserId: number
+  /** Whether a client of the end user asks, and not the seller's server. */
+  readonly isClient: boolean
+  /** The app's own time. */
+  readonly now: AppTime
+}
+
+/** A promotion that a checkout may use, and how it does. */
+export interface UsablePromotion {
+  readonly promotion: Promotion
+  /** Reserves or counts its use. Throws `promotion_not_valid` if the end user has used it meanwhile. */
+  take(use: Pick<NewUse, 'transactionId' | 'status' | 'reservedUntil'>): Promise<void>
+}
+
+/** The promotion that a checkout names; null if it names none. A step, under the end user's lock. Throws `promotion_not_valid`. */
+export async function findPromotionFor(
+  tx: CommandTx,
+  code: string | undefined,
+  { app, found, endUserId, isClient, now }: Promoted,
+): Promise<UsablePromotion | null> {
+  if (code === undefined) return null
+  const asked: Asked = { app, endUserId, planCode: found.plan.code, currency: found.price.currency, now }
+  const promotion = await findUsable(tx, code, asked)
+  if (typeof promotion === 'string') throw notUsable(promotion, asked, isClient)
+  return {
+    promotion,
+    async take(use) {
+      const isTaken = await takeUse(tx, promotion, { ...use, endUserId, createdAt: now })
+      if (!isTaken) throw notUsable('end_user', asked, isClient)
+    },
+  }
+}
+
+/** Completes a transaction of which a promotion left nothing to pay (R355). A step, under the end user's lock. */
+export async function completeUnpaid(tx: CommandTx, transactionId: number): Promise<void> {
+  await completeTransaction(tx, await getSale(tx, transactionId), { providerCode: PROVIDER_CODE, paidAt: tx.now })
+}
