@@ -33,6 +33,8 @@ import { brandOf, descriptionOf } from './brand.ts'
 import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage, speaksJson } from './message.ts'
 import { paidViewOf, returnLink } from './paid.ts'
+import { discountWords } from './promotion.ts'
+import { promotionTexts } from './promotion-texts.ts'
 import { renewTexts } from './renew-texts.ts'
 import { pageTexts } from './texts.ts'
 
@@ -128,7 +130,7 @@ function renewPath(ctx: Context, http: TokenHttp, rest = ''): string {
 }
 
 async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, status = 200): Promise<void> {
-  const { app, subscription, plan, price, openCheckoutToken, paid } = view
+  const { app, subscription, plan, price, due, openCheckoutToken, paid } = view
   const locale = pageLocale(http)
   const reader = readerOf(app, locale)
   const words = { ...pageTexts(locale).checkout, ...renewTexts(locale) }
@@ -145,7 +147,8 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       title: plan.name,
       price_name: price.name,
       description: descriptionOf(plan.description),
-      amount: formatMoney(price.amount, price.currency, locale),
+      amount: formatMoney(due.amount, price.currency, locale),
+      discount: discountWords(due, price.currency, locale),
       terms:
         price.intervalUnit === 'lifetime'
           ? words.lifetime
@@ -153,12 +156,13 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       standing: { label: isOver ? words.endedOn : words.validNow, day: end },
       effect: effectOf(view.effect, reader),
       meanwhile: status === 409 ? words.renewedMeanwhile : null,
+      unpaid: due.amount === 0 && !view.isRenewedAlready && refusal === null ? promotionTexts(locale) : null,
       renewed: view.isRenewedAlready ? words.renewedAlready(end.text) : null,
       paid: paid && paidViewOf({ app, ...paid }, locale),
       way_back: refusal !== null || hasNothingToPay(view) ? wayBack(http) : null,
       refusal,
       open_path: openCheckoutToken && `${pathBase(ctx)}/checkout/${openCheckoutToken}${keptLanguage(http)}`,
-      methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
+      methods: offeredMethods(view).map((method) => ({ method, ...providerOf(method).texts[locale] })),
       statement: app.pageSettings?.statement_name ? words.statement(app.pageSettings.statement_name) : null,
       no_methods: words.noMethods(app.name),
       period_end: formatTimestamp(subscription.currentPeriodEnd),
@@ -168,9 +172,16 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
   })
 }
 
+/** None where a discount leaves nothing to pay. */
+function offeredMethods({ due, methods }: RenewalView): RenewalView['methods'] {
+  return due.amount === 0 ? [] : methods
+}
+
 /** Whether the payer's next step is back to the seller: the period is paid, or cannot be paid. */
-function hasNothingToPay({ paid, openCheckoutToken, isRenewedAlready, methods }: RenewalView): boolean {
-  return paid !== null || (openCheckoutToken === null && (isRenewedAlready || methods.length === 0))
+function hasNothingToPay(view: RenewalView): boolean {
+  const { paid, due, openCheckoutToken, isRenewedAlready } = view
+  const isStuck = due.amount > 0 && offeredMethods(view).length === 0
+  return paid !== null || (openCheckoutToken === null && (isRenewedAlready || isStuck))
 }
 
 function refusalOf({ app, effect, openCheckoutToken }: RenewalView, locale: PageLocale): string | null {
