@@ -18,19 +18,24 @@ interface GeneratedPart {
 }
 
 const ROOT = join(import.meta.dirname, '..')
+const EXAMPLE_SERVER = 'https://billing.example.com'
 const MEASUREMENTS = 'bench/results.md'
 /** The rows of the measurements that the README quotes. */
 const QUOTED = ['read', 'checkout', 'payment', 'webhooks', 'reminders', 'ready', 'memory', 'cli-command']
 
 export const GENERATED: readonly GeneratedPart[] = [
-  { name: 'api', file: 'docs/api.md', render: () => Promise.resolve(referenceOf(openApiOf(API_ROUTES))) },
+  {
+    name: 'api',
+    file: 'docs/api.md',
+    render: () => Promise.resolve(referenceOf(openApiOf(API_ROUTES, EXAMPLE_SERVER))),
+  },
   { name: 'cli', file: 'docs/cli.md', render: async () => formatReference(describeCommands(await createProgram())) },
   { name: 'roles', file: 'docs/operators.md', render: () => formatPermissions() },
   {
     name: 'types of the client',
     file: 'client/src/types.ts',
     isWhole: true,
-    render: () => clientTypes(openApiOf(API_ROUTES)),
+    render: () => clientTypes(openApiOf(API_ROUTES, EXAMPLE_SERVER)),
   },
   { name: 'measurements', file: 'README.md', render: () => quoteMeasurements(read(MEASUREMENTS)) },
 ]

@@ -5,7 +5,9 @@ import { addressesOf } from '#shared/database-url.ts'
 import { isLoopbackHost } from '#shared/loopback.ts'
 import { messageOf } from '#shared/errors.ts'
 import { parseKeyring } from '#shared/crypto.ts'
+import { parseDkimKey } from '#shared/dkim-key.ts'
 import { parseAmounts } from '#shared/money.ts'
+import { parseDuration } from '#shared/time.ts'
 
 /** The settings, checked: README lists the variable behind each (R280). */
 export interface Config {
@@ -22,6 +24,14 @@ export interface Config {
   readonly encryptionKeys: string | null
   readonly smtpUrl: string | null
   readonly mailFrom: string | null
+  /** What mails are signed with; null without a key. */
+  readonly dkim: {
+    /** PEM. */
+    readonly privateKey: string
+    readonly selector: string
+    /** That of `mailFrom`. */
+    readonly domain: string
+  } | null
   readonly relay: {
     readonly secret: string | null
     readonly authservIds: readonly string[]
@@ -51,6 +61,15 @@ export interface Config {
   readonly firebaseDatabaseEmulatorHost: string | null
   /** What the refunds of one transaction may come to before a second operator is asked, by currency, in smallest units. */
   readonly refundLimit: ReadonlyMap<string, number>
+  readonly backup: {
+    readonly folder: string
+    /** The public key of age (`age1…`) that backups are encrypted to; without one none is made. */
+    readonly recipient: string | null
+    /** The file with the private key that opens them. */
+    readonly identityFile: string | null
+    /** How long backups are kept; null keeps all. */
+    readonly keepMs: number | null
+  }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -117,6 +136,11 @@ const Settings = z.object({
   BILLING_SMTP_URL: address(/^smtps?:\/\//, 'must be smtp://… or smtps://…'),
   BILLING_SMTP_ALLOW_PLAINTEXT: flag(false),
   BILLING_MAIL_FROM: text,
+  BILLING_DKIM_KEY: text,
+  BILLING_DKIM_SELECTOR: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i, 'must be a name such as paygate: letters, digits and hyphens')
+    .default('paygate'),
   BILLING_MAILS_PER_APP_PER_DAY: whole(10_000, 0, 100_000_000),
   BILLING_RELAY_SECRET: text,
   BILLING_RELAY_AUTHSERV_IDS: list,
@@ -166,6 +190,18 @@ const Settings = z.object({
       context.addIssue('must be amounts with their currencies, such as 5000000:VND,200:USD')
       return z.NEVER
     }),
+  BILLING_BACKUP_DIR: text,
+  BILLING_BACKUP_RECIPIENT: z
+    .string()
+    .regex(/^age1[0-9a-z]+$/, 'must be a public key of age, age1…')
+    .optional()
+    .transform((value) => value ?? null),
+  BILLING_BACKUP_IDENTITY: text,
+  BILLING_BACKUP_KEEP: z
+    .string()
+    .refine((value) => parseDuration(value) !== null, 'must be a number with s, m, h, d or w, such as 14d')
+    .optional()
+    .transform((value) => (value === undefined ? null : parseDuration(value))),
   FIREBASE_DATABASE_EMULATOR_HOST: text,
   FIREBASE_AUTH_EMULATOR_HOST: text,
 })
@@ -236,11 +272,30 @@ function combinedErrors(values: Values, environment: Environment): string[] {
       errors.push(`BILLING_ENCRYPTION_KEYS ${messageOf(error)}`)
     }
   }
+  errors.push(...dkimErrors(values))
   if (values.BILLING_SMTP_URL && !values.BILLING_MAIL_FROM) {
     errors.push('BILLING_MAIL_FROM must be set if BILLING_SMTP_URL is')
   }
   if (values.BILLING_ENV === 'production') errors.push(...productionErrors(values, environment))
   return errors
+}
+
+function dkimErrors({ BILLING_DKIM_KEY: key, BILLING_MAIL_FROM: from }: Values): string[] {
+  if (key === undefined) return []
+  const errors: string[] = []
+  try {
+    parseDkimKey(key)
+  } catch (error) {
+    errors.push(`BILLING_DKIM_KEY ${messageOf(error)}`)
+  }
+  if (domainOf(from ?? '') === '')
+    errors.push('BILLING_MAIL_FROM must be an address with a domain if BILLING_DKIM_KEY is set')
+  return errors
+}
+
+/** The domain of `billing@example.com` or `Billing <billing@example.com>`; empty where there is none. */
+export function domainOf(mailbox: string): string {
+  return (/@([^@<>\s]+)>?\s*$/.exec(mailbox)?.[1] ?? '').toLowerCase()
 }
 
 function productionErrors(values: Values, environment: Environment): string[] {
@@ -305,6 +360,7 @@ function toConfig(settings: Settings): Config {
     encryptionKeys: settings.BILLING_ENCRYPTION_KEYS,
     smtpUrl: settings.BILLING_SMTP_URL,
     mailFrom: settings.BILLING_MAIL_FROM,
+    dkim: dkimOf(settings),
     relay: {
       secret: settings.BILLING_RELAY_SECRET,
       authservIds: settings.BILLING_RELAY_AUTHSERV_IDS,
@@ -328,7 +384,19 @@ function toConfig(settings: Settings): Config {
     metricsToken: settings.BILLING_METRICS_TOKEN,
     firebaseDatabaseEmulatorHost: env === 'development' ? settings.FIREBASE_DATABASE_EMULATOR_HOST : null,
     refundLimit: settings.BILLING_REFUND_LIMIT,
+    backup: {
+      folder: resolve(settings.BILLING_BACKUP_DIR ?? join(settings.BILLING_HOME, 'backups')),
+      recipient: settings.BILLING_BACKUP_RECIPIENT,
+      identityFile: settings.BILLING_BACKUP_IDENTITY,
+      keepMs: settings.BILLING_BACKUP_KEEP,
+    },
   }
+}
+
+function dkimOf({ BILLING_DKIM_KEY: key, BILLING_DKIM_SELECTOR: selector, ...settings }: Settings): Config['dkim'] {
+  if (key === null) return null
+  const privateKey = parseDkimKey(key).export({ type: 'pkcs8', format: 'pem' }).toString()
+  return { privateKey, selector, domain: domainOf(settings.BILLING_MAIL_FROM ?? '') }
 }
 
 /** `http://127.0.0.1:8080` for a listen address. */
@@ -392,4 +460,10 @@ export function desktopOpener(
   if (environment['SSH_CONNECTION']) return null
   if (platform === 'darwin') return 'open'
   return environment['DISPLAY'] || environment['WAYLAND_DISPLAY'] ? 'xdg-open' : null
+}
+
+/** The version of this installation, such as `0.1.0`. */
+export function productVersion(): string {
+  const path = join(import.meta.dirname, '..', 'package.json')
+  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version
 }

@@ -21,7 +21,7 @@ export type CreateCheckoutSessionInput =
       /**
        * Fixes the payment method; otherwise the payer chooses on the page.
        */
-      payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
+      payment_method?: 'payos' | 'bank_transfer' | 'card' | 'test'
       /**
        * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
        */
@@ -66,7 +66,7 @@ export type CreateCheckoutSessionInput =
       /**
        * Fixes the payment method; otherwise the payer chooses on the page.
        */
-      payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
+      payment_method?: 'payos' | 'bank_transfer' | 'card' | 'test'
       /**
        * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
        */
@@ -95,6 +95,28 @@ export type CreateCheckoutSessionInput =
        */
       currency: string
     }
+/**
+ * An event of the app, with the state of its delivery.
+ */
+export type Event = (
+  | SubscriptionUpdatedEvent
+  | SubscriptionRenewedEvent
+  | SubscriptionRenewalReminderSentEvent
+  | TransactionCompletedEvent
+  | TransactionRefundedEvent
+  | TransactionFlaggedEvent
+  | SubscriptionExpiredEvent
+  | WebhookTestEvent
+) & {
+  /**
+   * `pending`, `delivered`, `failed`, or `not_configured` if the app had no address or no secret.
+   */
+  delivery_status: string
+  /**
+   * The number of delivery attempts.
+   */
+  attempts: number
+}
 
 /**
  * Something that end users subscribe to.
@@ -614,41 +636,8 @@ export interface Transaction {
   }
 }
 /**
- * An event of the app, with the state of its delivery.
+ * A subscription changed: it was activated, renewed or ended, a customer was attached, a price was chosen.
  */
-export interface Event {
-  /**
-   * The `X-Gateway-Event-Id` of its deliveries.
-   */
-  id: string
-  event_type: string
-  app_id: number
-  /**
-   * As in the webhook of this type.
-   */
-  data: {
-    [k: string]: unknown
-  }
-  created_at: string
-  /**
-   * `pending`, `delivered`, `failed`, or `not_configured` if the app had no address or no secret.
-   */
-  delivery_status: string
-  /**
-   * The number of delivery attempts.
-   */
-  attempts: number
-}
-export interface AdvanceTestClockInput {
-  /**
-   * How far to move, at most a hundred years.
-   */
-  advance_seconds?: number
-  /**
-   * The time to move to, `2027-01-01 09:30:00`.
-   */
-  now?: string
-}
 export interface SubscriptionUpdatedEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -680,8 +669,14 @@ export interface SubscriptionUpdatedEvent {
     in_trial: boolean
     trial_ends_at: string | null
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * A payment was applied to an existing subscription. Not sent for a second payment for a period that is already renewed.
+ */
 export interface SubscriptionRenewedEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -722,8 +717,14 @@ export interface SubscriptionRenewedEvent {
      */
     was_trial: boolean
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * A reminder was sent, once per stage and period. It never carries the renewal link.
+ */
 export interface SubscriptionRenewalReminderSentEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -758,8 +759,14 @@ export interface SubscriptionRenewalReminderSentEvent {
      */
     sent_at: string
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * A one-time payment was completed.
+ */
 export interface TransactionCompletedEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -788,8 +795,14 @@ export interface TransactionCompletedEvent {
       [k: string]: string
     }
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * A refund succeeded. Only for apps that ask for it (`app update --more-events`).
+ */
 export interface TransactionRefundedEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -819,8 +832,14 @@ export interface TransactionRefundedEvent {
     status: 'pending' | 'completed' | 'refunded' | 'void'
     refunded_at: string
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * An operator must review a transaction. Only for apps that ask for it (`app update --more-events`).
+ */
 export interface TransactionFlaggedEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -846,8 +865,14 @@ export interface TransactionFlaggedEvent {
      */
     flag_reason: string
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * A period ended and was not extended. Only for apps that ask for it (`app update --more-events`).
+ */
 export interface SubscriptionExpiredEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -877,8 +902,14 @@ export interface SubscriptionExpiredEvent {
      */
     was_trial: boolean
   }
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
 }
+/**
+ * An operator ran `billing-cli webhook test` to check the receiver.
+ */
 export interface WebhookTestEvent {
   /**
    * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
@@ -887,7 +918,20 @@ export interface WebhookTestEvent {
   event_type: 'webhook.test'
   app_id: number
   data: Record<string, never>
+  /**
+   * ISO 8601 with an offset in a webhook, `YYYY-MM-DD HH:MM:SS` in UTC in a list.
+   */
   created_at: string
+}
+export interface AdvanceTestClockInput {
+  /**
+   * How far to move, at most a hundred years.
+   */
+  advance_seconds?: number
+  /**
+   * The time to move to, `2027-01-01 09:30:00`.
+   */
+  now?: string
 }
 export interface ErrorBody {
   success: false

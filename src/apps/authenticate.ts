@@ -5,6 +5,7 @@ import { routesOf, type Access, type ApiRoute, type AuthPolicy, type SignedCall 
 import { constantTimeEqual, hmacHex, sha256Hex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
+import { earlierSecrets } from './earlier-secrets.ts'
 import { explainRefusal, TIMESTAMP_TOLERANCE_SECONDS } from './explain-refusal.ts'
 import { appsByKey, secretPlace, type App } from './store.ts'
 import { verifyIdentityToken, type EndUserToken } from './verify-identity-token.ts'
@@ -37,8 +38,8 @@ const API_KEY = /^pk_(?:live|test)_[0-9a-f]{24}$/
 /** A JWT: three parts in base64url. */
 const BEARER = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i
 
-/** The encrypted secrets that apps have signed with recently, by api_key. */
-const provenSecrets = new RecentlyProven<string>()
+/** The encrypted secrets of apps that have signed recently, by api_key. */
+const provenSecrets = new RecentlyProven<ApiSecrets>()
 /** Hashes of recently accepted identity tokens, each with its app's key. */
 const provenTokens = new RecentlyProven()
 
@@ -49,16 +50,16 @@ export const authPolicy: AuthPolicy<ApiCaller> = {
     if (!credentials) throw unauthorized(ctx, call)
     const { apiKey, isTimely, bearer } = credentials
     const last = isTimely ? provenSecrets.get(apiKey) : undefined
-    const fitsLast = last !== undefined && isSignedWith(ctx, last, apiKey, call)
+    const fitsLast = last !== undefined && isSignedBy(ctx, { apiKey, ...last }, call)
     const proof = bearer === null ? null : sha256Hex(`${apiKey} ${bearer}`)
     const isKnown = fitsLast || (proof !== null && provenTokens.get(proof) === true)
     const app = await admitByKey(ctx, isKnown ? 'known' : 'stranger', appsByKey, apiKey)
     const token = app?.auth === 'identity' && bearer !== null ? await tokenOf(ctx, app, bearer) : null
     if (token !== null && proof !== null) provenTokens.add(proof, true)
-    // The same secret gives the same signature: it is not computed twice.
-    const isSigned = last !== undefined && last === app?.apiSecret ? fitsLast : isTimely && isSignedBy(ctx, app, call)
+    // The same secrets give the same signatures: they are not computed twice.
+    const isSigned = last && app && haveSameSecrets(last, app) ? fitsLast : isTimely && isSignedBy(ctx, app, call)
     if (!app || (app.auth === 'identity' ? token === null : !isSigned)) throw unauthorized(ctx, call, app)
-    if (app.apiSecret !== null) provenSecrets.add(apiKey, app.apiSecret)
+    if (isSigned) provenSecrets.add(apiKey, { apiSecret: app.apiSecret, earlierApiSecrets: app.earlierApiSecrets })
     if (app.disabledAt) throw new AppError('app_disabled', 'this app is disabled')
     return { ...nameOf(app, token), appId: app.id, app, endUser: token?.sub ?? null, token }
   },
@@ -114,16 +115,25 @@ function readCredentials(ctx: Context, call: SignedCall): Credentials | null {
   return API_KEY.test(apiKey) && (isTimely || bearer !== null) ? { apiKey, isTimely, bearer } : null
 }
 
-/** Whether the app's secret signed the call. */
-function isSignedBy(ctx: Context, app: App | null, call: SignedCall): boolean {
-  if (app?.apiSecret) return isSignedWith(ctx, app.apiSecret, app.apiKey, call)
+/** The encrypted secrets that an app's calls may be signed with: the present one, and those that a rotation left valid (R330). */
+type ApiSecrets = Pick<App, 'apiSecret' | 'earlierApiSecrets'>
+
+function haveSameSecrets(one: ApiSecrets, other: ApiSecrets): boolean {
+  return one.apiSecret === other.apiSecret && one.earlierApiSecrets === other.earlierApiSecrets
+}
+
+/** Whether one of the app's secrets signed the call. */
+function isSignedBy(ctx: Context, app: (ApiSecrets & Pick<App, 'apiKey'>) | null, call: SignedCall): boolean {
+  if (app?.apiSecret) {
+    const present = ctx.keyring.open(app.apiSecret, secretPlace('api_secret', app.apiKey))
+    return fits(present, call) || earlierSecrets(ctx, app, ctx.clock.now()).some(({ secret }) => fits(secret, call))
+  }
   // A signature is also computed for an unknown key, so that the response takes as long.
   signRequest('sk_none', header(call, 'x-timestamp'), call)
   return false
 }
 
-function isSignedWith(ctx: Context, sealedSecret: string, apiKey: string, call: SignedCall): boolean {
-  const secret = ctx.keyring.open(sealedSecret, secretPlace('api_secret', apiKey))
+function fits(secret: string, call: SignedCall): boolean {
   return constantTimeEqual(signRequest(secret, header(call, 'x-timestamp'), call), header(call, 'x-signature'))
 }
 

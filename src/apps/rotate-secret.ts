@@ -1,30 +1,94 @@
+import { z } from 'zod'
 import { command, nothing } from '#commands/command.ts'
+import type { Context } from '#context.ts'
 import { newApiSecret, newWebhookSecret } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
+import { addMs, DAY_MS, SECOND_MS } from '#shared/time.ts'
+import { earlierSecrets, sealEarlier } from './earlier-secrets.ts'
 import { secretPlace, updateAppRow, type App } from './store.ts'
 
-/** Makes a new API secret, and returns it in plain text, once. The old one is void at once. */
+const LONGEST_OVERLAP_SECONDS = (7 * DAY_MS) / SECOND_MS
+
+const Rotation = z.strictObject({
+  /** How long the present secret stays valid, in seconds; absent: it and every earlier one are void at once. */
+  overlap_seconds: z.int().min(1).max(LONGEST_OVERLAP_SECONDS).optional(),
+})
+
+interface Subject {
+  readonly app: App
+}
+
+/** Makes a new API secret, and returns it in plain text, once (R330). */
 export const rotateSecret = command({
   name: 'app.rotate-secret',
-  input: nothing,
-  async run(tx, _input, { app }: { readonly app: App }) {
+  input: Rotation,
+  async run(tx, { overlap_seconds: overlap }, { app }: Subject) {
     if (app.auth !== 'hmac') throw new AppError('invalid_request', 'an identity-token app has no API secret')
     const secret = newApiSecret()
-    await updateAppRow(tx, app.id, { apiSecret: tx.ctx.keyring.seal(secret, secretPlace('api_secret', app.apiKey)) })
-    await tx.audit({ appId: app.id, subject: `app ${app.id}` })
+    const validUntil = overlap === undefined ? null : addMs(tx.now, overlap * SECOND_MS)
+    const kept =
+      validUntil === null ? [] : [...earlierSecrets(tx.ctx, app, tx.now), ...presentSecret(tx.ctx, app, validUntil)]
+    await updateAppRow(tx, app.id, {
+      apiSecret: tx.ctx.keyring.seal(secret, secretPlace('api_secret', app.apiKey)),
+      earlierApiSecrets: sealEarlier(tx.ctx, app.apiKey, kept),
+    })
+    await tx.audit({
+      appId: app.id,
+      subject: `app ${app.id}`,
+      after: validUntil && { old_secret_valid_until: validUntil },
+    })
     return { api_secret: secret }
   },
 })
 
-/** Makes a new webhook secret, and returns it in plain text, once. Deliveries that still wait are signed with it. */
+function presentSecret(ctx: Context, app: App, validUntil: Date): { secret: string; validUntil: string }[] {
+  if (app.apiSecret === null) return []
+  const secret = ctx.keyring.open(app.apiSecret, secretPlace('api_secret', app.apiKey))
+  return [{ secret, validUntil: validUntil.toISOString() }]
+}
+
+/** Makes a new webhook secret, and returns it in plain text. Deliveries that still wait are signed with it; a prepared one is void. */
 export const rotateWebhookSecret = command({
   name: 'app.rotate-webhook-secret',
   input: nothing,
-  async run(tx, _input, { app }: { readonly app: App }) {
+  async run(tx, _input, { app }: Subject) {
     const secret = newWebhookSecret()
-    const sealed = tx.ctx.keyring.seal(secret, secretPlace('webhook_secret', app.apiKey))
-    await updateAppRow(tx, app.id, { webhookSecret: sealed })
+    await updateAppRow(tx, app.id, { webhookSecret: sealWebhookSecret(tx.ctx, app, secret), nextWebhookSecret: null })
     await tx.audit({ appId: app.id, subject: `app ${app.id}` })
     return { webhook_secret: secret }
   },
 })
+
+/** Makes the next webhook secret, and returns it in plain text: it signs nothing before `activateWebhookSecret` (R331). */
+export const prepareWebhookSecret = command({
+  name: 'app.prepare-webhook-secret',
+  input: nothing,
+  async run(tx, _input, { app }: Subject) {
+    const secret = newWebhookSecret()
+    const sealed = tx.ctx.keyring.seal(secret, secretPlace('next_webhook_secret', app.apiKey))
+    await updateAppRow(tx, app.id, { nextWebhookSecret: sealed })
+    await tx.audit({ appId: app.id, subject: `app ${app.id}` })
+    return { webhook_secret: secret }
+  },
+})
+
+/** Signs with the prepared secret from now on, and returns it. Throws `invalid_request` if none is prepared. */
+export const activateWebhookSecret = command({
+  name: 'app.activate-webhook-secret',
+  input: nothing,
+  async run(tx, _input, { app }: Subject) {
+    if (app.nextWebhookSecret === null)
+      throw new AppError(
+        'invalid_request',
+        'no webhook secret is prepared: run app rotate-webhook-secret with --prepare',
+      )
+    const secret = tx.ctx.keyring.open(app.nextWebhookSecret, secretPlace('next_webhook_secret', app.apiKey))
+    await updateAppRow(tx, app.id, { webhookSecret: sealWebhookSecret(tx.ctx, app, secret), nextWebhookSecret: null })
+    await tx.audit({ appId: app.id, subject: `app ${app.id}` })
+    return { webhook_secret: secret }
+  },
+})
+
+function sealWebhookSecret(ctx: Context, app: App, secret: string): string {
+  return ctx.keyring.seal(secret, secretPlace('webhook_secret', app.apiKey))
+}

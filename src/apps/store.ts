@@ -23,8 +23,12 @@ export const apps = table('apps', {
   isSandbox: flag('is_sandbox'),
   disabledAt: realTime('disabled_at').nullable(),
   apiSecret: longtext('api_secret').nullable(),
+  /** Those that a rotation left valid for a while (`earlier-secrets.ts`). */
+  earlierApiSecrets: longtext('earlier_api_secrets').nullable(),
   webhookUrl: exact('webhook_url', 2048).nullable(),
   webhookSecret: longtext('webhook_secret').nullable(),
+  /** The prepared one, which signs nothing yet. */
+  nextWebhookSecret: longtext('next_webhook_secret').nullable(),
   mailFrom: words('mail_from', 320).nullable(),
   identity: json<IdentityProvider>('identity').nullable(),
   /** Whether clients of an identity-token app may open checkouts of mode `payment`, whose amount they choose. */
@@ -84,10 +88,18 @@ export const appLogos = table('app_logos', {
 })
 export type AppLogo = Row<typeof appLogos>
 
-type SecretColumn = 'api_secret' | 'webhook_secret' | 'realtime_service_account'
+/** The columns of `apps` that are encrypted. The name is part of what a secret is sealed to. */
+export const APP_SECRET_COLUMNS = [
+  'api_secret',
+  'earlier_api_secrets',
+  'webhook_secret',
+  'next_webhook_secret',
+  'realtime_service_account',
+] as const
+export type AppSecretColumn = (typeof APP_SECRET_COLUMNS)[number]
 
 /** What a secret is bound to: a ciphertext that was moved to another app or column does not decrypt. */
-export function secretPlace(column: SecretColumn, apiKey: string): string {
+export function secretPlace(column: AppSecretColumn, apiKey: string): string {
   return `apps.${column}:${apiKey}`
 }
 

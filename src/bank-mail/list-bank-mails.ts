@@ -6,7 +6,14 @@ import { listPage, presentPage, type Page, type PageRequest } from '#http/page-o
 import { listAssignments } from '#bank-accounts/store.ts'
 import { asRealTime, formatTimestamp, type RealTime } from '#shared/time.ts'
 import type { Transaction } from '#transactions/store.ts'
-import { findBankMail, listAwaitingTransfers, listBankMailRows, type BankMail, type Review } from './store.ts'
+import {
+  findBankMail,
+  listAwaitingTransfers,
+  listBankMailRows,
+  listMailsByIds,
+  type BankMail,
+  type Review,
+} from './store.ts'
 import { suggest } from './suggest.ts'
 
 /** A mail as operators see it. */
@@ -58,6 +65,13 @@ export async function listBankMails(
 export async function listedMail(ctx: Context, mailId: number): Promise<ListedMail | null> {
   const mail = await findBankMail(ctx.db, mailId)
   return mail && present(mail, await candidatesFor(ctx, [mail]))
+}
+
+/** Mails with their suggestions, by id. */
+export async function suggestionsOf(ctx: Context, mailIds: readonly number[]): Promise<ListedMail[]> {
+  const mails = await listMailsByIds(ctx.db, mailIds)
+  const candidates = await candidatesFor(ctx, mails)
+  return mails.map((mail) => present(mail, candidates))
 }
 
 async function candidatesFor(ctx: Context, mails: readonly BankMail[]): Promise<PaymentCandidate[]> {

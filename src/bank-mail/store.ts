@@ -76,6 +76,10 @@ export async function findBankMail(db: Queries, mailId: number): Promise<BankMai
   return db.one(bankMails, 'WHERE id = ?', [mailId])
 }
 
+export async function listMailsByIds(db: Queries, mailIds: readonly number[]): Promise<BankMail[]> {
+  return mailIds.length === 0 ? [] : db.all(bankMails, 'WHERE id IN (?) ORDER BY id', [mailIds])
+}
+
 /** The newest mails first; with `waiting`, only those that wait for an operator. */
 export async function listBankMailRows(
   db: Queries,

@@ -10,6 +10,7 @@ import type { Output } from './output.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, markOf, performAs, printOf, type Session } from './session.ts'
 import { listOf } from './table.ts'
+import { DAY_MS, parseDuration, SECOND_MS } from '#shared/time.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `app …`: sellers' apps and their secrets. */
@@ -95,20 +96,47 @@ export const commands: Commands = {
   },
   'app disable [app]': switchApp('disable', 'refuse its API calls; payments already opened complete'),
   'app enable [app]': switchApp('enable', 'accept its API calls again'),
-  'app rotate-secret [app]': rotation('rotate-secret', 'a new API secret', async (session, app, ask) => {
-    const { rotateSecret } = await import('#apps/rotate-secret.ts')
-    if (app.apiSecret !== null) await ask()
-    return performAs(session, rotateSecret, undefined, { app })
-  }),
-  'app rotate-webhook-secret [app]': rotation(
-    'rotate-webhook-secret',
-    'a new webhook secret',
-    async (session, app, ask) => {
-      const { rotateWebhookSecret } = await import('#apps/rotate-secret.ts')
-      if (app.webhookSecret !== null) await ask()
-      return performAs(session, rotateWebhookSecret, undefined, { app })
+  'app rotate-secret [app]': {
+    description: 'a new API secret, shown only once; the old one stops working immediately, or after --overlap',
+    options: [['--overlap <duration>', 'how long the old secret stays valid, at most 7d: 24h'], YES],
+    examples: ['app rotate-secret 1', 'app rotate-secret 1 --overlap 24h'],
+    async change(session, [named], options: Consent & Texts<'overlap'>) {
+      const input = overlapInput(options.overlap)
+      const app = await session.app(named)
+      if (app.apiSecret !== null && !('overlap_seconds' in input)) await confirmVoid(app, options)
+      const { rotateSecret } = await import('#apps/rotate-secret.ts')
+      printSecret(session, await performAs(session, rotateSecret, input, { app }))
     },
-  ),
+  },
+  'app rotate-webhook-secret [app]': {
+    description: 'a new webhook secret, shown only once; the old one stops working immediately',
+    options: [
+      ['--prepare', 'make the next secret, and go on signing with the present one'],
+      ['--activate', 'sign with the prepared secret from now on'],
+      YES,
+    ],
+    examples: [
+      'app rotate-webhook-secret 1',
+      'app rotate-webhook-secret 1 --prepare',
+      'app rotate-webhook-secret 1 --activate',
+    ],
+    refuse(_args, { prepare, activate }: Flags<'prepare' | 'activate'>) {
+      if (prepare && activate) throw new UsageError('--prepare and --activate exclude each other')
+    },
+    async change(session, [named], options: Consent & Flags<'prepare' | 'activate'>) {
+      const app = await session.app(named)
+      if (app.webhookSecret !== null && !options.prepare) await confirmVoid(app, options)
+      const secrets = await import('#apps/rotate-secret.ts')
+      const one = options.prepare
+        ? secrets.prepareWebhookSecret
+        : options.activate
+          ? secrets.activateWebhookSecret
+          : secrets.rotateWebhookSecret
+      printSecret(session, await performAs(session, one, undefined, { app }))
+      if (options.prepare)
+        session.out.hint(`Once receivers accept it: billing-cli app rotate-webhook-secret ${app.id} --activate`)
+    },
+  },
   'app set-identity [app]': {
     description: 'who issues the identity tokens of an identity-token app',
     options: [
@@ -200,26 +228,24 @@ function switchApp(name: 'disable' | 'enable', description: string): Declaration
   }
 }
 
-/** A command that replaces a secret; `ask` is for one that is there. */
-function rotation(
-  name: string,
-  what: string,
-  rotate: (session: Session, app: App, ask: () => Promise<void>) => Promise<object>,
-): Declaration {
-  return {
-    description: `${what}, shown only once; the old one stops working immediately`,
-    options: [YES],
-    examples: [`app ${name} 1`],
-    async change(session, [named], { yes, dryRun }: Consent) {
-      const app = await session.app(named)
-      const question = `${banner(app)}: The old secret stops working immediately. Continue?`
-      const secret = await rotate(session, app, () => goAhead(yes ?? dryRun, question))
-      session.out.result(secret, () => {
-        session.out.fields({ ...secret })
-        session.out.line('Keep it now: it is not shown again.')
-      })
-    },
-  }
+/** The body of a rotation: how long the old secret stays valid. */
+function overlapInput(overlap: string | undefined): { overlap_seconds?: number } {
+  if (overlap === undefined) return {}
+  const ms = parseDuration(overlap)
+  if (ms === null || ms < SECOND_MS || ms > 7 * DAY_MS)
+    throw new UsageError('--overlap must be such as 24h, and at most 7d')
+  return { overlap_seconds: ms / SECOND_MS }
+}
+
+async function confirmVoid(app: App, { yes, dryRun }: Consent): Promise<void> {
+  await goAhead(yes ?? dryRun, `${banner(app)}: The old secret stops working immediately. Continue?`)
+}
+
+function printSecret({ out }: Session, secret: object): void {
+  out.result(secret, () => {
+    out.fields({ ...secret })
+    out.line('Keep it now: it is not shown again.')
+  })
 }
 
 type IdentityOptions = Texts<'firebaseProject' | 'issuer' | 'audience' | 'jwksUrl'>

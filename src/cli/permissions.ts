@@ -30,6 +30,7 @@ const file: Permission = { effect: 'reads', role: 'owner' }
 const PERMISSIONS: Readonly<Record<string, Permission>> = {
   find: read,
   open: read,
+  review: read,
   'app create': owner,
   'app list': read,
   'app show': read,
@@ -111,6 +112,8 @@ const PERMISSIONS: Readonly<Record<string, Permission>> = {
   migrate: owner,
   'audit list': read,
   'key rotate': owner,
+  'backup create': file,
+  'backup list': file,
   stats: read,
   watch: read,
   doctor: read,

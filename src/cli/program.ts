@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { Command } from 'commander'
+import { productVersion } from '#config.ts'
 import { authorizeOptions } from './authorize.ts'
 import { addCommands, type Commands } from './declaration.ts'
 import { errorText } from './error-text.ts'
@@ -108,6 +107,7 @@ const GROUPS: readonly Group[] = [
     },
     () => import('./operations-commands.ts'),
   ],
+  ['Service', { backup: 'encrypted copies of the database' }, () => import('./backup-commands.ts')],
   ['Service', { key: 'the keys that secrets are encrypted with' }, () => import('./key-commands.ts')],
   [
     'Service',
@@ -116,6 +116,11 @@ const GROUPS: readonly Group[] = [
         'subscriptions by state, cash by month, deferred revenue, renewal rate, deliveries; of all live apps, or of one',
     },
     () => import('./stats-commands.ts'),
+  ],
+  [
+    'Payments',
+    { review: 'what needs review, the oldest first: payments, bank mails, mails, webhooks, paused accounts' },
+    () => import('./review-commands.ts'),
   ],
   [
     'Service',
@@ -196,11 +201,6 @@ export function isJson(program: Command): boolean {
 function addGroup(program: Command, words: Group[1], loaded: Awaited<ReturnType<Group[2]>>, who: Who): void {
   if ('commands' in loaded) addCommands(program, words, loaded.commands, who)
   else loaded(program)
-}
-
-function productVersion(): string {
-  const path = join(import.meta.dirname, '..', '..', 'package.json')
-  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version
 }
 
 /** `help app create` as `app create --help`: commander's own help goes one word deep. What names no command is left to commander. */

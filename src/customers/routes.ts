@@ -11,6 +11,7 @@ export const customerRoutes: readonly AppRoute[] = [
   route.list({
     id: 'listCustomers',
     summary: 'List customers',
+    description: 'The customers of the app, newest first.',
     filter: ListCustomersQuery,
     method: 'GET',
     path: '/api/v1/customers',
@@ -22,6 +23,7 @@ export const customerRoutes: readonly AppRoute[] = [
   route.query({
     id: 'getCustomer',
     summary: 'Get a customer',
+    description: 'One customer by its id.',
     method: 'GET',
     path: '/api/v1/customers/:id',
     access: 'hmac',

@@ -2,6 +2,7 @@ import type { Context } from '#context.ts'
 import { expectedWaitMs, poolUse, type PoolUse } from '#http/entry-queue.ts'
 import { JOBS } from '#doctor/check-work.ts'
 import { readHealthMetrics, type HealthMetrics } from '#doctor/health-metrics.ts'
+import type { ReviewSize } from '#review/read-review.ts'
 import { within } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 import { SECOND_MS, type RealTime } from '#shared/time.ts'
@@ -60,6 +61,12 @@ export function addDatabaseMetrics(
     ({ flagged }) =>
       flagged && sumBy(flagged.map((sum) => [{ reason: sum.reason, mode: modeOf(sum) }, BigInt(sum.transactions)])),
   )
+  const ofReview = (name: string, help: string, value: (size: ReviewSize) => number) =>
+    gauge(name, help, ['kind'], ({ review }) =>
+      review?.map((size) => ({ value: value(size), labels: { kind: size.kind } })),
+    )
+  ofReview('review_items', 'Matters that wait for an operator, by kind', ({ matters }) => matters)
+  ofReview('review_oldest_seconds', 'How long the oldest matter has waited, by kind', (size) => size.oldestSeconds)
   one('outbox_events', 'Events that wait to be sent, counted up to 100000', ({ outbox }) => outbox?.depth)
   one('outbox_lag_seconds', 'How long the oldest due event has been due', ({ outbox }) => outbox?.lagSeconds)
   one('reminder_lag_seconds', 'How long the oldest due reminder has been due', (values) => values.reminderLagSeconds)

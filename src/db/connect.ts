@@ -26,6 +26,8 @@ export interface OpenOptions {
   readonly poolSize?: number
   /** Maximum duration of a statement. */
   readonly statementSeconds?: number
+  /** Leaves the embedded database's schema as it is. */
+  readonly keepsSchema?: boolean
 }
 
 export interface Target extends ServerAddress {
@@ -57,7 +59,7 @@ export async function openDatabase(
   const embedded = await startEmbedded(config.home)
   try {
     const opened = await openPoolOf([embedded.connection], options)
-    await runMigrations(opened.db)
+    if (!options.keepsSchema) await runMigrations(opened.db)
     const close = async (): Promise<void> => {
       await opened.close()
       await embedded.release()

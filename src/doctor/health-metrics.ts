@@ -10,6 +10,7 @@ import { SECOND_MS, asAppTime, asRealTime, type RealTime } from '#shared/time.ts
 import { clockSkewSeconds } from './check-database.ts'
 import { readOutbox } from './store.ts'
 import { sumFlagged, type FlaggedSum } from '#reports/store.ts'
+import { measureReview, type ReviewSize } from '#review/read-review.ts'
 
 /** The service's health according to the database. Durations in seconds; only the skew may be negative. */
 export interface HealthMetrics {
@@ -22,6 +23,8 @@ export interface HealthMetrics {
   readonly realtimeFailed: number
   readonly clockSkewSeconds: number
   readonly jobs: readonly { readonly job: string; readonly secondsSinceRun: number }[]
+  /** What waits for an operator, by kind. */
+  readonly review: readonly ReviewSize[]
 }
 
 /** The metrics that could be read, and the errors of the others, by name. */
@@ -46,6 +49,7 @@ const READERS: { readonly [Name in keyof HealthMetrics]: (ctx: Context) => Promi
     const runs = await listLastJobRuns(ctx.db)
     return runs.map((run) => ({ job: run.job, secondsSinceRun: secondsSince(ctx, run.finishedAt ?? run.startedAt) }))
   },
+  review: measureReview,
 }
 
 /**

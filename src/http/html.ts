@@ -27,7 +27,8 @@ import { keepWordsTogether } from './vietnamese.ts'
  * There is no inline style or script, which the policy blocks: styles go into `style.css`, and what `page.js` does is switched on
  * by attributes: `data-copy="text" data-copied="Copied" hidden` on a button shows it and copies, `data-countdown="seconds"` counts
  * down and then loads the page again, `data-poll="path of the status" data-seen="its ETag" data-paid="words"` polls and goes to
- * `redirect_url` (or to `data-next`), `data-once` on a form blocks a second press.
+ * `redirect_url` (or to `data-next`), `data-slow="seconds"` replaces the texts of `data-slow-text` in it after a while and shows
+ * `data-slow-link`, `data-once` on a form blocks a second press.
  * Errors thrown by a route become a page by `friendlyErrors` (`pages/message.ts`), which goes before the routes.
  */
 
@@ -349,11 +350,21 @@ interface PageFile {
   readonly content: Buffer
 }
 
-let readFiles: { readonly css: PageFile; readonly js: PageFile } | null = null
+type PageFiles = Readonly<Record<'css' | 'js' | 'search', PageFile>>
+let readFiles: PageFiles | null = null
 
-function pageFiles(): { readonly css: PageFile; readonly js: PageFile } {
-  readFiles ??= { css: pageFile('style.css', 'text/css'), js: pageFile('page.js', 'text/javascript') }
+function pageFiles(): PageFiles {
+  readFiles ??= {
+    css: pageFile('style.css', 'text/css'),
+    js: pageFile('page.js', 'text/javascript'),
+    search: pageFile('search.js', 'text/javascript'),
+  }
   return readFiles
+}
+
+/** The path of the script that only the reference needs. */
+export function searchScript(): string {
+  return pageFiles().search.path
 }
 
 function pageFile(name: string, type: string): PageFile {
@@ -364,8 +375,7 @@ function pageFile(name: string, type: string): PageFile {
 
 /** Serves the pages' style sheet and script under names that change with their content, so that browsers cache them permanently. */
 export function sendAsset(http: PageHttp): void {
-  const { css, js } = pageFiles()
-  const file = [css, js].find(({ path }) => path === http.path)
+  const file = Object.values(pageFiles()).find(({ path }) => path === http.path)
   if (!file) throw notFound('file')
   http.set({ 'Cache-Control': 'public, max-age=31536000, immutable', 'X-Content-Type-Options': 'nosniff' })
   http.type = file.type

@@ -8,6 +8,7 @@ import { messageOf } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import type { Logger } from '#shared/log.ts'
 import { isLoopbackHost } from '#shared/loopback.ts'
+import { dkimSigner, type SignMessage } from './sign.ts'
 
 export interface Mailbox {
   readonly name: string
@@ -70,7 +71,7 @@ const SEND_DEADLINE_MS = 60 * SECOND_MS
 
 /** The configured mailer; null in production without an SMTP server. */
 export function openMailer(config: Config, log: Logger): Mailer | null {
-  if (config.smtpUrl) return new SmtpMailer(config.smtpUrl)
+  if (config.smtpUrl) return new SmtpMailer(config.smtpUrl, dkimSigner(config))
   return config.env === 'development' ? new FileMailer(join(config.home, 'mail'), log) : null
 }
 
@@ -89,7 +90,7 @@ function parseMailbox(text: string): Mailbox {
 class SmtpMailer implements Mailer {
   readonly #transport: Transporter
 
-  constructor(url: string) {
+  constructor(url: string, sign: SignMessage | null) {
     const { hostname } = new URL(url)
     this.#transport = nodemailer.createTransport({
       url,
@@ -107,6 +108,8 @@ class SmtpMailer implements Mailer {
     })
     this.#transport.use('stream', (message, done) => {
       const { handOver } = message.data as { handOver?: HandOver }
+      // Before the last moment at which the mail can be stopped, which is when its first byte leaves.
+      if (sign) message.message.processFunc(sign)
       if (handOver) message.message.processFunc((input) => new HandOverStream(handOver, input))
       done()
     })

@@ -28,7 +28,7 @@ export async function composeMail(
   const from = senderOf(app, config)
   const name = mailNameOf(customer)
   const { template, id, headers } = content
-  const common = { ...mailBrand(app), is_test: app.isSandbox, app_name: app.name, customer_name: name }
+  const common = { ...mailBrand(app, config.baseUrl), is_test: app.isSandbox, app_name: app.name, customer_name: name }
   return {
     from,
     to: { name, address: customer.email },
@@ -41,15 +41,16 @@ export async function composeMail(
   }
 }
 
-/** The values of the seller's colours and links in its mails. A link that is not set is empty. */
-export function mailBrand({ pageSettings }: Pick<App, 'pageSettings'>): MailValues {
-  const { accent, support = '', terms_url: terms = '', privacy_url: privacy = '' } = pageSettings ?? {}
+/** The values of the seller's logo, colours and links in its mails. What is not set is empty. */
+export function mailBrand({ pageSettings }: Pick<App, 'pageSettings'>, baseUrl: string): MailValues {
+  const { accent, logo, support = '', terms_url: terms = '', privacy_url: privacy = '' } = pageSettings ?? {}
   const isAddress = support !== '' && !support.includes('://')
   const onDark = accent === undefined ? USUAL.onDark : accentOnDark(accent)
   return {
     accent: accent ?? USUAL.accent,
     accent_dark: onDark.accent,
     on_accent_dark: onDark.onAccent,
+    logo: logo === undefined ? '' : `${baseUrl}/logo/${logo}`,
     support: isAddress ? `mailto:${support}` : support,
     support_shown: support,
     terms,

@@ -13,10 +13,11 @@ import { listRefundsOfTransaction } from '#payments/store.ts'
 import { findPlan } from '#plans/store.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
+import { referenceOf } from '#transactions/reference.ts'
 import { getTransaction, type Receipt, type Transaction } from '#transactions/store.ts'
 import { composeMail } from './compose-mail.ts'
 import { Stopped } from './mail-queue.ts'
-import { dayWords } from './words.ts'
+import { dayWords, paidForWords } from './words.ts'
 
 /** The mail of a receipt. Throws `Stopped` while a refund is pending, and if there is no customer or the receipt is out of date. */
 export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): Promise<Mail> {
@@ -41,9 +42,11 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   const reader = readerOf(app, locale)
   const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
   const { transfer, payUrl } = kind === 'part' ? await wayToPay(ctx, transaction) : NO_WAY
+  const title = plan?.name ?? planName ?? transaction.planRef
   const values = {
     kind,
-    title: plan?.name ?? planName ?? transaction.planRef,
+    title,
+    paid_for: paidForWords(title, plan !== null, locale),
     amount: money(amount),
     asked: money(transaction.amount),
     missing: kind === 'part' ? money(dueOf(transaction)) : '',
@@ -55,7 +58,7 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
     until: application?.endAfter ? dayWords(application.endAfter, reader) : '',
     is_lifetime: application !== null && application.endAfter === null,
     date: dayWords(appNow(app, receipt.createdAt), reader),
-    reference: transaction.transferCode ?? String(transactionId),
+    reference: referenceOf(transaction),
   }
   return composeMail(ctx.config, app, customer, { template: 'receipt', values, id: `receipt.${receipt.id}` })
 }

@@ -14,7 +14,7 @@ import {
 } from './store.ts'
 
 /** Longer than the stages of one period last. */
-const REFUSED_LISTED_MS = 14 * DAY_MS
+export const REFUSED_LISTED_MS = 14 * DAY_MS
 
 /** Mails that operators look after. */
 export interface MailList<View> {

@@ -63,6 +63,13 @@ export function planTitle(name: string, locale: MailLocale): string {
   return locale === 'vi' && !/^gói\s/iu.test(name.normalize('NFC')) ? `Gói ${name}` : name
 }
 
+/** What a payment was for, within a sentence: `gói Premium`, or `Gói Gia đình` if the plan is called so. */
+export function paidForWords(title: string, isPlan: boolean, locale: MailLocale): string {
+  if (!isPlan) return title
+  const words = planTitle(title, locale)
+  return words === title ? title : words.charAt(0).toLowerCase() + words.slice(1)
+}
+
 /** `2026-03-31`: the day in a zone, as machines read it. */
 export function isoDay(instant: AppTime, timeZone: string): string {
   return formatsFor({ locale: 'en', timeZone }).iso.format(instant)

@@ -13,10 +13,14 @@ import { cancelLink, checkoutPath, progressTag, whileTransferable } from './chec
 import { friendlyErrors } from './message.ts'
 import { sendPaid } from './paid.ts'
 import { pageTexts } from './texts.ts'
-import { factsOf, keyOf } from './transfer-facts.ts'
+import { brandOf } from './brand.ts'
+import { accountFacts, amountFact, noteFact } from './transfer-facts.ts'
 
 /** How often a browser without scripts reloads the page to see whether the money has arrived. */
 const RELOAD_SECONDS = 20
+
+/** Banks report most transfers within five minutes; who has waited this long wonders whether something went wrong. */
+const SLOW_SECONDS = 180
 
 /** The bank-transfer page of a checkout, the page that follows it, and the QR code alone. */
 export function bankPages(ctx: Context): Router<RequestState> {
@@ -52,8 +56,9 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
       title,
       code: details.transferCode,
       partial: partialOf(details, locale),
-      key: keyOf(details, locale),
-      facts: factsOf(details, locale),
+      slow: slowOf(view, details, locale),
+      account: accountFacts(details, locale),
+      typed: [amountFact(details, locale), noteFact(details, locale)],
       bank_apps: bankAppsOf(view, details),
       qr_path: path('/qr.svg'),
       picture_path: path('/qr.png'),
@@ -66,6 +71,7 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
       status_path: path('/status'),
       paid_path: path('/paid'),
       other_path: hasOtherMethods(view) && !isLate ? path('') : null,
+      left_to_pay: texts.checkout.leftToPay,
       amount: money(details.amountDue, locale),
       seen: progressTag(opened),
       seconds_left: secondsLeft,
@@ -105,16 +111,29 @@ function hasOtherMethods({ methods }: CheckoutView): boolean {
   return methods.some((method) => method !== bankPageProvider().method)
 }
 
-/** What has arrived and what is still missing; null before the first transfer. */
+/** How long it usually takes, and whom to ask with which code: said to those who have waited. */
+function slowOf({ app }: CheckoutView, { transferCode }: TransferDetails, locale: PageLocale): object {
+  const words = pageTexts(locale).bank
+  const { support } = brandOf(app)
+  const isMail = support?.includes('://') === false
+  return {
+    seconds: SLOW_SECONDS,
+    state: words.slow,
+    hint: words.slowHint(app.name, transferCode),
+    href: isMail ? `mailto:${support}?subject=${transferCode}` : support,
+    label: words.contact(app.name),
+  }
+}
+
+/** How much has arrived; null before the first transfer. */
 function partialOf(
-  { amount, amountDue, amountReceived }: TransferDetails,
+  { amount, amountReceived }: TransferDetails,
   locale: PageLocale,
-): { received: string; missing: string; max: number; value: number } | null {
+): { received: string; max: number; value: number } | null {
   if (amountReceived === 0) return null
   const words = pageTexts(locale).bank
   return {
     received: words.received(money(amountReceived, locale), money(amount, locale)),
-    missing: words.missing(money(amountDue, locale)),
     max: amount,
     value: amountReceived,
   }

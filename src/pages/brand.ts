@@ -31,7 +31,7 @@ export function descriptionOf(text: string | null | undefined): Description | nu
 
 /**
  * `GET /logo/{digest}`. Named after its content, so that browsers may cache it permanently. Opened by itself, it is a sandboxed document,
- * whatever the drawing contains.
+ * whatever the drawing contains. Webmail shows it within its own pages, so every site may (R344).
  */
 export async function sendLogo(ctx: Context, http: PageHttp, digest: string): Promise<void> {
   const logo = isPageToken(digest) ? await admit(ctx, 'stranger', (db) => findLogo(db, digest)) : null
@@ -39,7 +39,7 @@ export async function sendLogo(ctx: Context, http: PageHttp, digest: string): Pr
   http.set({
     'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     'X-Content-Type-Options': 'nosniff',
-    'Cross-Origin-Resource-Policy': 'same-origin',
+    'Cross-Origin-Resource-Policy': 'cross-origin',
     'Cache-Control': 'public, max-age=31536000, immutable',
   })
   http.type = logo.type

@@ -38,6 +38,7 @@ import { descriptionOf, sendLogo } from './brand.ts'
 import { effectOf } from './effect.ts'
 import { friendlyErrors } from './message.ts'
 import { applyTypedCode, codeForm, discountWords } from './promotion.ts'
+import { receivedOf } from './received.ts'
 import { pageTexts } from './texts.ts'
 
 const ResolveInput = z.strictObject({ payment_method: z.unknown() })
@@ -109,13 +110,14 @@ async function sendCheckout(
       price_name: price?.name ?? null,
       description: descriptionOf(view.description),
       amount: formatMoney(dueOf(transaction), transaction.currency, locale),
+      left: keptOf(transaction) > 0,
       terms: termsOf(view, locale),
       discount: discountWords(transaction, transaction.currency, locale),
       code: codeForm(ctx, http, view, refusedCode),
       after_trial: afterTrial(view, locale),
-      effect: effectOf(view.preview, readerOf(app, locale)),
+      effect: effectOf(view.preview, price && intervalOf(price, transaction.isTrial), readerOf(app, locale)),
       refusal: refusalOf(view, locale),
-      received: receivedOf(view, locale),
+      received: receivedOf(transaction, locale),
       processing: view.isProcessing,
       seen: progressTag(view),
       status_path: checkoutPath(ctx, http, session.token, '/status'),
@@ -154,15 +156,4 @@ function refusalOf({ app, preview }: CheckoutView, locale: PageLocale): string |
   if (preview?.kind !== 'refused') return null
   const words = pageTexts(locale).checkout
   return preview.reason === 'already_lifetime' ? words.refusedLifetime : words.refusedPeriod(app.name)
-}
-
-/** How much has arrived; null if nothing has. */
-function receivedOf({ transaction }: CheckoutView, locale: PageLocale): string | null {
-  const { amount, currency } = transaction
-  const received = keptOf(transaction)
-  if (received === 0) return null
-  return pageTexts(locale).checkout.received(
-    formatMoney(received, currency, locale),
-    formatMoney(amount, currency, locale),
-  )
 }

@@ -1,7 +1,9 @@
-import { dayWords, isoDay } from '#mails/words.ts'
+import { dayWords, intervalWords, isoDay } from '#mails/words.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import type { Reader } from '#apps/page-settings.ts'
+import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
+import { pageTexts } from './texts.ts'
 
 export interface PageDay {
   readonly iso: string
@@ -13,16 +15,20 @@ export function dayOf(instant: AppTime, reader: Reader): PageDay {
   return { iso: isoDay(instant, reader.timeZone), text: dayWords(instant, reader) }
 }
 
-/** What a page says about a payment before it is made: the exact new end, and where it extends from. Null if it would not be applied. */
+/** What a page says about a payment before it is made: the exact new end (null: none), and how it comes about. Null if it would not be applied. */
 export function effectOf(
   effect: PaymentEffect | null,
+  interval: Interval | null,
   reader: Reader,
-): { until: PageDay | null; from: PageDay | null; starts_today: boolean } | null {
+): { until: PageDay | null; how: string | null } | null {
   if (!effect || effect.kind === 'refused') return null
-  const { start, end } = effect.period
-  return {
-    until: end && dayOf(end, reader),
-    from: effect.kind === 'extended' ? dayOf(start, reader) : null,
-    starts_today: effect.kind === 'restarted',
+  const { end } = effect.period
+  if (!end) return { until: null, how: null }
+  const words = pageTexts(reader.locale).checkout
+  const hows = {
+    extended: interval && words.adds(intervalWords(interval, reader.locale)),
+    restarted: words.startsToday,
+    started: null,
   }
+  return { until: dayOf(end, reader), how: hows[effect.kind] }
 }

@@ -14,7 +14,7 @@ import {
 import { formatMoney } from '#shared/money.ts'
 import type { AppError } from '#shared/errors.ts'
 import { pageTexts, type PageTexts } from './texts.ts'
-import { factsOf, keyOf } from './transfer-facts.ts'
+import { accountFacts, amountFact, noteFact } from './transfer-facts.ts'
 
 /** A page with one message: what went wrong, or what was done. */
 export interface Message {
@@ -42,7 +42,9 @@ export async function sendMessage(ctx: Context, http: PageHttp, message: Message
       tone,
       heading,
       lines,
-      facts: transfer ? [keyOf(transfer, locale), ...factsOf(transfer, locale)] : [],
+      facts: transfer
+        ? [...accountFacts(transfer, locale), amountFact(transfer, locale), noteFact(transfer, locale)]
+        : [],
       words: texts.bank,
       actions,
       reference,
@@ -86,10 +88,11 @@ function linesAboutMoney(texts: PageTexts, http: PageHttp): readonly string[] | 
   const { owner } = http.state
   if (!owner) return null
   const { part, appName, isOvertaken, takesTransfers } = owner
-  if (!part) return takesTransfers ? (isOvertaken ? texts.overtakenAfterTransfer : texts.expiredAfterTransfer) : null
+  if (!part)
+    return takesTransfers ? (isOvertaken ? texts.overtakenAfterTransfer(appName) : texts.expiredAfterTransfer) : null
   const money = (amount: number) => formatMoney(amount, part.currency, pageLocale(http))
   const received = texts.part.received(money(part.received), money(part.asked), money(part.due))
-  if (isOvertaken) return [...texts.overtakenAfterTransfer.slice(0, 1), received, texts.part.decide(appName)]
+  if (isOvertaken) return [...texts.overtakenAfterTransfer(appName).slice(0, 1), received, texts.part.decide(appName)]
   const transfer = transferOfRest(http)
   if (!transfer) return [received, texts.part.completeOrBack(appName)]
   return [received, texts.part.transferRest(money(part.due), transfer.transferCode), texts.part.moneyBack(appName)]

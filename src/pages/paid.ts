@@ -3,9 +3,11 @@ import { readerOf } from '#apps/page-settings.ts'
 import type { Context } from '#context.ts'
 import { linkable, pageLocale, seeOther, sendPage, type PageHttp, type PageLocale } from '#http/html.ts'
 import { keptOf } from '#payments/balance.ts'
-import { intervalWords } from '#mails/words.ts'
+import { intervalWords, momentWords } from '#mails/words.ts'
+import { providerOfCode } from '#providers/providers.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, type PaymentApplication } from '#subscriptions/store.ts'
+import { referenceOf } from '#transactions/reference.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { checkoutPath, openView, tokenOf, type PageLink, type TokenHttp } from './checkout-frame.ts'
 import { dayOf, type PageDay } from './effect.ts'
@@ -45,10 +47,22 @@ export function paidViewOf({ app, title, transaction, application }: PaidPayment
     facts: [
       fact(words.bought, bought),
       ...(application ? [until] : []),
-      fact(words.reference, transaction.transferCode ?? String(transaction.id)),
+      ...paymentFacts(app, transaction, locale).map(([label, value]) => fact(label, value)),
     ],
     review: transaction.mode === 'subscription' && !application ? words.review(app.name) : null,
   }
+}
+
+/** When and how it was paid, and the reference that every page and mail of it has. */
+function paymentFacts(app: PayableApp, transaction: Transaction, locale: PageLocale): [label: string, value: string][] {
+  const { completedAt, providerCode } = transaction
+  const words = pageTexts(locale).paid
+  const method = providerCode === null ? null : providerOfCode(providerCode)
+  return [
+    ...(completedAt ? [[words.paidAt, momentWords(completedAt, readerOf(app, locale))] as [string, string]] : []),
+    ...(method ? [[words.method, method.texts[locale].name] as [string, string]] : []),
+    [words.reference, referenceOf(transaction)],
+  ]
 }
 
 /**

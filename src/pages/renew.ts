@@ -20,10 +20,11 @@ import { payer } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { openRenewal } from '#renewals/open-renewal.ts'
 import { optOut } from '#renewals/opt-out.ts'
-import { admitToRenewal, findSellerUrl, type RenewalView } from '#renewals/view-renewal.ts'
+import { admitToRenewal, findSellerUrl, type OpenPayment, type RenewalView } from '#renewals/view-renewal.ts'
 import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#mails/words.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
+import { dueOf, keptOf } from '#payments/balance.ts'
 import { formatMoney } from '#shared/money.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { effectiveStatus } from '#subscriptions/lifecycle.ts'
@@ -35,6 +36,7 @@ import { friendlyErrors, sendMessage, speaksJson } from './message.ts'
 import { paidViewOf, returnLink } from './paid.ts'
 import { discountWords } from './promotion.ts'
 import { promotionTexts } from './promotion-texts.ts'
+import { receivedOf } from './received.ts'
 import { renewTexts } from './renew-texts.ts'
 import { pageTexts } from './texts.ts'
 
@@ -130,7 +132,7 @@ function renewPath(ctx: Context, http: TokenHttp, rest = ''): string {
 }
 
 async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, status = 200): Promise<void> {
-  const { app, subscription, plan, price, due, openCheckoutToken, paid } = view
+  const { app, subscription, plan, price, due, open, paid } = view
   const locale = pageLocale(http)
   const reader = readerOf(app, locale)
   const words = { ...pageTexts(locale).checkout, ...renewTexts(locale) }
@@ -144,27 +146,26 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
     formSources: providerSources(ctx, view.methods),
     values: {
       words,
-      title: plan.name,
+      title: words.pageTitle(plan.name),
       price_name: price.name,
       description: descriptionOf(plan.description),
-      amount: formatMoney(due.amount, price.currency, locale),
-      discount: discountWords(due, price.currency, locale),
+      left: isPartPaid(open),
+      amount: formatMoney(open ? dueOf(open.transaction) : due.amount, price.currency, locale),
+      discount: discountWords(open?.transaction ?? due, price.currency, locale),
       terms:
         price.intervalUnit === 'lifetime'
           ? words.lifetime
           : words.forInterval(intervalWords({ unit: price.intervalUnit, count: price.intervalCount }, locale)),
       standing: { label: isOver ? words.endedOn : words.validNow, day: end },
-      effect: effectOf(view.effect, reader),
-      meanwhile: status === 409 ? words.renewedMeanwhile : null,
-      unpaid: due.amount === 0 && !view.isRenewedAlready && refusal === null ? promotionTexts(locale) : null,
-      renewed: view.isRenewedAlready ? words.renewedAlready(end.text) : null,
+      effect: effectOf(view.effect, { unit: price.intervalUnit, count: price.intervalCount }, reader),
+      notice: noticeOf(ctx, http, view, { isRenewedMeanwhile: status === 409, end: end.text }),
+      is_renewed: view.isRenewedAlready,
       paid: paid && paidViewOf({ app, ...paid }, locale),
       way_back: refusal !== null || hasNothingToPay(view) ? wayBack(http) : null,
-      refusal,
-      open_path: openCheckoutToken && `${pathBase(ctx)}/checkout/${openCheckoutToken}${keptLanguage(http)}`,
-      methods: offeredMethods(view).map((method) => ({ method, ...providerOf(method).texts[locale] })),
+      is_refused: refusal !== null,
+      unpaid: refusal === null && isUnpaid(view) ? promotionTexts(locale) : null,
+      methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
       statement: app.pageSettings?.statement_name ? words.statement(app.pageSettings.statement_name) : null,
-      no_methods: words.noMethods(app.name),
       period_end: formatTimestamp(subscription.currentPeriodEnd),
       renew_path: renewPath(ctx, http),
       opt_out_path: subscription.remindersStoppedAt ? null : renewPath(ctx, http, '/opt-out'),
@@ -172,22 +173,71 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
   })
 }
 
-/** None where a discount leaves nothing to pay. */
-function offeredMethods({ due, methods }: RenewalView): RenewalView['methods'] {
-  return due.amount === 0 ? [] : methods
-}
-
 /** Whether the payer's next step is back to the seller: the period is paid, or cannot be paid. */
 function hasNothingToPay(view: RenewalView): boolean {
-  const { paid, due, openCheckoutToken, isRenewedAlready } = view
-  const isStuck = due.amount > 0 && offeredMethods(view).length === 0
-  return paid !== null || (openCheckoutToken === null && (isRenewedAlready || isStuck))
+  const { paid, open, isRenewedAlready } = view
+  return paid !== null || (open === null && (isRenewedAlready || isUnpayable(view)))
 }
 
-function refusalOf({ app, effect, openCheckoutToken }: RenewalView, locale: PageLocale): string | null {
+/** Whether a click renews, since a discount leaves nothing to pay. */
+function isUnpaid({ due, open, isRenewedAlready }: RenewalView): boolean {
+  return due.amount === 0 && open === null && !isRenewedAlready
+}
+
+function isUnpayable({ due, methods }: RenewalView): boolean {
+  return due.amount > 0 && methods.length === 0
+}
+
+function refusalOf({ app, effect, open }: RenewalView, locale: PageLocale): string | null {
   const texts = renewTexts(locale)
-  if (app.disabledAt && !openCheckoutToken) return texts.disabled(app.name)
+  if (app.disabledAt && !open) return texts.disabled(app.name)
   return effect.kind === 'refused' ? texts.cannotExtend(app.name) : null
+}
+
+/** The one box of the page. */
+interface Notice {
+  /** The state comes first, then what it means. */
+  readonly sentences: readonly string[]
+  readonly isUrgent: boolean
+  readonly action: PageLink | null
+}
+
+/** What else there is to know before paying; null if nothing. Where several things are true, the first one is the box's head. */
+function noticeOf(
+  ctx: Context,
+  http: TokenHttp,
+  view: RenewalView,
+  { isRenewedMeanwhile, end }: { readonly isRenewedMeanwhile: boolean; readonly end: string },
+): Notice | null {
+  const { app, open, paid, isRenewedAlready } = view
+  const locale = pageLocale(http)
+  const texts = renewTexts(locale)
+  const refusal = refusalOf(view, locale)
+  const urgent = [
+    ...(isRenewedMeanwhile ? [texts.renewedMeanwhile] : []),
+    ...(refusal === null ? [] : [refusal]),
+    ...(open ? openWords(open, locale) : []),
+  ]
+  const sentences = [
+    ...urgent,
+    ...(isRenewedAlready && !paid ? [texts.renewedAlready(end)] : []),
+    ...(refusal === null && isUnpayable(view) && !isRenewedAlready
+      ? [pageTexts(locale).checkout.noMethods(app.name)]
+      : []),
+  ]
+  const path = `${pathBase(ctx)}/checkout/${open?.token ?? ''}${keptLanguage(http)}`
+  const action = open && { href: path, label: texts.continuePayment }
+  return sentences.length === 0 ? null : { sentences, isUrgent: urgent.length > 0, action }
+}
+
+function openWords({ transaction }: OpenPayment, locale: PageLocale): string[] {
+  const { stillOpen, stillOpenHint } = renewTexts(locale)
+  const received = receivedOf(transaction, locale)
+  return received === null ? [stillOpen, stillOpenHint] : [received, pageTexts(locale).checkout.restOnly]
+}
+
+function isPartPaid(open: OpenPayment | null): boolean {
+  return open !== null && keptOf(open.transaction) > 0
 }
 
 async function askOptOut(ctx: Context, http: TokenHttp, view: RenewalView): Promise<void> {

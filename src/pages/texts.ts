@@ -13,7 +13,7 @@ export interface PageTexts {
   /** Replaces `checkout_expired` if the subscription has changed since the link was made. */
   readonly overtaken: Notice
   /** Replaces its lines where the payment takes bank transfers. */
-  readonly overtakenAfterTransfer: readonly string[]
+  readonly overtakenAfterTransfer: (appName: string) => readonly string[]
   /** Replaces the lines of `checkout_expired` if the payment takes bank transfers. */
   readonly expiredAfterTransfer: readonly string[]
   readonly reference: string
@@ -33,9 +33,12 @@ export interface PageTexts {
     readonly lifetime: string
     readonly trial: (interval: string) => string
     readonly afterTrial: (price: string, interval: string) => string
+    /** Instead of `pay`, after a part of it has arrived. */
+    readonly leftToPay: string
+    /** What a payment will do: `After payment: valid until 1 May 2026 (adds 1 month)`. */
     readonly validUntil: string
     readonly neverExpires: string
-    readonly extends: string
+    readonly adds: (interval: string) => string
     readonly startsToday: string
     readonly payAnyway: string
     readonly restOnly: string
@@ -66,10 +69,13 @@ export interface PageTexts {
     readonly copied: string
     readonly copyLabel: (what: string) => string
     readonly received: (received: string, asked: string) => string
-    readonly missing: (due: string) => string
     readonly sameCode: string
     readonly waiting: string
     readonly waitingHint: string
+    /** Instead of the last two, after three minutes. */
+    readonly slow: string
+    readonly slowHint: (appName: string, code: string) => string
+    readonly contact: (appName: string) => string
     readonly checkAgain: string
     readonly paid: string
     readonly timeLeft: string
@@ -83,6 +89,8 @@ export interface PageTexts {
     readonly bought: string
     readonly until: string
     readonly neverExpires: string
+    readonly paidAt: string
+    readonly method: string
     readonly reference: string
     readonly review: (appName: string) => string
     readonly leadsOn: string
@@ -103,16 +111,16 @@ export interface PageTexts {
 const en: PageTexts = {
   errors: {
     not_found: {
-      heading: 'There is no page at this address',
+      heading: 'Page not found',
       lines: ['The link may be incomplete. Open it again from the app or the email that it came from.'],
     },
     checkout_expired: {
       heading: 'This payment link has expired',
-      lines: ['No new payment can be started here. Go back to the app or page you came from to get a new link.'],
+      lines: ['This link can no longer be used. Go back to the app or page you came from to get a new one.'],
     },
     payment_method_unavailable: {
       heading: 'This payment method is not available',
-      lines: ['It cannot be used for this payment. Please choose another method.'],
+      lines: ['This method does not apply to this payment. Please choose another one.'],
     },
     provider_error: {
       heading: 'The payment provider is not responding',
@@ -120,7 +128,7 @@ const en: PageTexts = {
     },
     invalid_request: {
       heading: 'That did not work',
-      lines: ['We could not read what your browser sent. Please try again.'],
+      lines: ['We could not read what your browser sent. Please go back and try again.'],
     },
     already_lifetime: {
       heading: 'No payment is due',
@@ -138,14 +146,14 @@ const en: PageTexts = {
   },
   overtaken: {
     heading: 'Your subscription has changed',
-    lines: ['It changed after this payment link was made, so nothing can be paid here. Go back to get a new link.'],
+    lines: ['It has just changed, so this link can no longer be used. Go back to get a new one.'],
   },
-  overtakenAfterTransfer: [
-    'It changed after this payment link was made. Please do not transfer any more with this code.',
-    'Have you already made the transfer? Nothing is lost: it is recorded, and a person will check it.',
+  overtakenAfterTransfer: (appName) => [
+    "It has just changed, so this link can no longer be used. Please don't make another transfer with this code.",
+    `Already transferred? Your money is safe. ${appName} will check the transfer and contact you.`,
   ],
   expiredAfterTransfer: [
-    'Have you already made the transfer? Nothing is lost: it counts as soon as the bank reports it.',
+    'Already transferred? Your money is safe. It counts as soon as the bank reports it.',
     'If not, go back to the app or page you came from to get a new link.',
   ],
   reference: 'Reference',
@@ -155,19 +163,20 @@ const en: PageTexts = {
   checkout: {
     pageTitle: (title) => `Pay for ${title}`,
     pay: 'Amount due',
+    leftToPay: 'Left to pay:',
     received: (received, asked) => `We have already received ${received} of ${asked}.`,
     choose: 'How would you like to pay?',
     processing: 'Your payment is being processed.',
-    processingHint: 'There is nothing more to do: your bank still has to confirm it, which can take a few days.',
+    processingHint: 'There is nothing more to do. Your bank still has to confirm it, which can take a few days.',
     noMethods: (appName) => `No payment method is available right now. Please contact ${appName}.`,
     oneTime: 'One-time purchase',
     forInterval: (interval) => `for ${interval}`,
     lifetime: 'Lifetime access, one payment',
     trial: (interval) => `trial for ${interval}`,
     afterTrial: (price, interval) => `Then ${price} for ${interval}, only if you choose to renew.`,
-    validUntil: 'Valid until',
-    neverExpires: 'Never expires',
-    extends: 'extends from',
+    validUntil: 'After payment: valid until',
+    neverExpires: 'After payment: never expires',
+    adds: (interval) => `adds ${interval}`,
     startsToday: 'starts today',
     payAnyway: 'Pay anyway',
     restOnly: 'Whichever method you choose, you pay only the rest.',
@@ -175,7 +184,7 @@ const en: PageTexts = {
     refusedPeriod: (appName) =>
       `This payment cannot be applied at the moment. Please contact ${appName} before you pay.`,
     noAutomaticCharge: 'You pay once. Nothing is charged automatically.',
-    statement: (name) => `Your statement shows this payment as ${name}.`,
+    statement: (name) => `Your statement shows this payment as “${name}”.`,
     about: 'About this plan',
     timeLeft: 'Expires in',
     cancel: (appName) => `Cancel and go back to ${appName}`,
@@ -183,32 +192,35 @@ const en: PageTexts = {
   bank: {
     pageTitle: 'Bank transfer',
     heading: 'Pay by bank transfer',
-    lead: 'Scan this code in your banking app, or pick the saved picture there. Amount and note are filled in for you.',
+    lead: 'Scan this QR code with your banking app, or save it and choose it from your photos. Amount and note are filled in for you.',
     qrAlt: (amount, account, bank, code) =>
       `VietQR code: transfer ${amount} to account ${account} at ${bank} with the note ${code}`,
     saveQr: 'Save QR image',
     openApp: 'Open in my banking app',
     openAppHint:
-      'Opened through vietqr.io. If your app does not fill in the details, save the QR image and pick it there.',
+      'Opens through vietqr.io. If your app does not fill in the details, save the QR image and choose it from your photos.',
     bankName: 'Bank',
     accountNumber: 'Account number',
     accountHolder: 'Account holder',
     amount: 'Amount',
-    amountLeft: 'Amount still to pay',
+    amountLeft: 'Amount left to pay',
     code: 'Transfer note (nội dung)',
-    codeNote: 'Enter the note exactly as shown: it is how we recognise your payment.',
+    codeNote: 'Enter the note exactly as shown, so that we recognise your payment.',
     copy: 'Copy',
     copied: 'Copied',
     copyLabel: (what) => `Copy: ${what}`,
     received: (received, asked) => `We received ${received} of ${asked}.`,
-    missing: (due) => `${due} is still missing.`,
-    sameCode: 'Transfer the rest with the same note. The QR code already asks for the rest only.',
+    sameCode: 'Transfer the rest with the same note. The QR code already has the right amount.',
     waiting: 'Waiting for your transfer',
-    waitingHint: 'This page updates by itself when the money arrives, usually within a few minutes.',
+    waitingHint: 'This page updates by itself when the money arrives.',
+    slow: 'Transferred, but nothing has changed here?',
+    slowHint: (appName, code) =>
+      `It usually takes 1–5 minutes. Keep your receipt and contact ${appName} with the code ${code}.`,
+    contact: (appName) => `Contact ${appName}`,
     checkAgain: 'Check again',
     paid: 'Payment received. One moment…',
     timeLeft: 'Expires in',
-    lateNote: 'A transfer that arrives later still counts.',
+    lateNote: 'A transfer that arrives after this time still counts.',
     restNote: 'This link has expired, but the rest still counts when it arrives.',
     otherMethod: 'Choose another payment method',
   },
@@ -217,15 +229,17 @@ const en: PageTexts = {
     bought: 'For',
     until: 'Valid until',
     neverExpires: 'Never expires',
+    paidAt: 'Paid',
+    method: 'Method',
     reference: 'Reference',
     review: (appName) =>
-      `This payment could not be applied to your subscription. ${appName} has been notified and will contact you; your money is not lost.`,
+      `This payment could not be applied to your subscription. Your money is safe. ${appName} will check the payment and contact you.`,
     leadsOn: 'This page continues automatically in a few seconds.',
   },
   part: {
-    received: (received, asked, due) => `We received ${received} of ${asked}. ${due} is still missing.`,
+    received: (received, asked, due) => `We received ${received} of ${asked}. Left to pay: ${due}.`,
     transferRest: (due, code) =>
-      `You can still transfer the missing ${due} with the note ${code}. The payment is complete as soon as it arrives.`,
+      `You can still transfer the remaining ${due} with the note ${code}. The payment is complete as soon as it arrives.`,
     payRest: (due) => `Pay ${due}`,
     moneyBack: (appName) => `Would you rather have your money back? Please contact ${appName}.`,
     decide: (appName) => `Please contact ${appName} about the money that has arrived.`,
@@ -240,18 +254,16 @@ const en: PageTexts = {
 const vi: PageTexts = {
   errors: {
     not_found: {
-      heading: 'Không có trang nào ở địa chỉ này',
+      heading: 'Không tìm thấy trang',
       lines: ['Có thể liên kết chưa đầy đủ. Vui lòng mở lại từ ứng dụng hoặc email nơi bạn nhận được liên kết.'],
     },
     checkout_expired: {
       heading: 'Liên kết thanh toán đã hết hạn',
-      lines: [
-        'Không thể bắt đầu thanh toán tại đây nữa. Vui lòng quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.',
-      ],
+      lines: ['Liên kết này không còn dùng được. Vui lòng quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.'],
     },
     payment_method_unavailable: {
       heading: 'Không dùng được phương thức này',
-      lines: ['Khoản thanh toán này không dùng được phương thức đó. Vui lòng chọn phương thức khác.'],
+      lines: ['Phương thức này không áp dụng cho khoản thanh toán này. Vui lòng chọn phương thức khác.'],
     },
     provider_error: {
       heading: 'Cổng thanh toán không phản hồi',
@@ -259,7 +271,7 @@ const vi: PageTexts = {
     },
     invalid_request: {
       heading: 'Chưa thực hiện được',
-      lines: ['Chúng tôi không đọc được dữ liệu trình duyệt gửi đến. Vui lòng thử lại.'],
+      lines: ['Chúng tôi không đọc được dữ liệu trình duyệt gửi đến. Vui lòng quay lại và thử lại.'],
     },
     already_lifetime: {
       heading: 'Bạn không cần thanh toán',
@@ -277,16 +289,14 @@ const vi: PageTexts = {
   },
   overtaken: {
     heading: 'Gói đăng ký của bạn đã thay đổi',
-    lines: [
-      'Gói đã thay đổi sau khi liên kết thanh toán này được tạo nên không thể thanh toán tại đây. Vui lòng quay lại để lấy liên kết mới.',
-    ],
+    lines: ['Gói của bạn vừa thay đổi nên liên kết này không còn dùng được. Vui lòng quay lại để lấy liên kết mới.'],
   },
-  overtakenAfterTransfer: [
-    'Gói đã thay đổi sau khi liên kết thanh toán này được tạo. Vui lòng không chuyển thêm tiền theo mã này.',
-    'Bạn đã chuyển khoản rồi? Bạn sẽ không bị mất tiền: khoản chuyển được ghi nhận và sẽ có nhân viên kiểm tra.',
+  overtakenAfterTransfer: (appName) => [
+    'Gói của bạn vừa thay đổi nên liên kết này không còn dùng được. Vui lòng không chuyển thêm tiền với mã này.',
+    `Nếu bạn đã chuyển khoản, tiền vẫn an toàn. ${appName} sẽ kiểm tra và liên hệ với bạn.`,
   ],
   expiredAfterTransfer: [
-    'Bạn đã chuyển khoản rồi? Bạn sẽ không bị mất tiền: khoản chuyển được ghi nhận ngay khi ngân hàng báo tiền về.',
+    'Nếu bạn đã chuyển khoản, tiền vẫn an toàn. Khoản chuyển được ghi nhận ngay khi ngân hàng báo tiền về.',
     'Nếu chưa, vui lòng quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.',
   ],
   reference: 'Mã tham chiếu',
@@ -296,27 +306,28 @@ const vi: PageTexts = {
   checkout: {
     pageTitle: (title) => `Thanh toán ${title}`,
     pay: 'Cần thanh toán',
+    leftToPay: 'Còn phải trả',
     received: (received, asked) => `Chúng tôi đã nhận được ${received} trên tổng số ${asked}.`,
     choose: 'Chọn phương thức thanh toán',
     processing: 'Khoản thanh toán của bạn đang được xử lý.',
-    processingHint: 'Bạn không cần làm gì thêm: ngân hàng còn phải xác nhận, có thể mất vài ngày.',
+    processingHint: 'Bạn không cần làm gì thêm. Ngân hàng còn phải xác nhận, có thể mất vài ngày.',
     noMethods: (appName) => `Hiện chưa có phương thức thanh toán nào. Vui lòng liên hệ ${appName}.`,
     oneTime: 'Mua một lần',
     forInterval: (interval) => `cho ${interval}`,
     lifetime: 'Dùng trọn đời, thanh toán một lần',
     trial: (interval) => `dùng thử ${interval}`,
     afterTrial: (price, interval) => `Sau đó ${price} cho ${interval}, chỉ khi bạn chọn gia hạn.`,
-    validUntil: 'Có hiệu lực đến',
-    neverExpires: 'Không hết hạn',
-    extends: 'gia hạn từ',
-    startsToday: 'bắt đầu từ hôm nay',
+    validUntil: 'Sau khi thanh toán: dùng đến',
+    neverExpires: 'Sau khi thanh toán: dùng trọn đời',
+    adds: (interval) => `thêm ${interval}`,
+    startsToday: 'tính từ hôm nay',
     payAnyway: 'Vẫn thanh toán',
     restOnly: 'Dù chọn phương thức nào, bạn chỉ thanh toán phần còn lại.',
     refusedLifetime: 'Bạn đã có gói trọn đời. Bạn không cần thanh toán nữa.',
     refusedPeriod: (appName) =>
       `Khoản thanh toán này hiện không áp dụng được. Vui lòng liên hệ ${appName} trước khi thanh toán.`,
     noAutomaticCharge: 'Bạn chỉ thanh toán một lần. Chúng tôi không tự động thu tiền.',
-    statement: (name) => `Sao kê sẽ ghi khoản thanh toán này là ${name}.`,
+    statement: (name) => `Trên sao kê, khoản này hiển thị là “${name}”.`,
     about: 'Thông tin về gói này',
     timeLeft: 'Hết hạn sau',
     cancel: (appName) => `Hủy và quay lại ${appName}`,
@@ -324,32 +335,35 @@ const vi: PageTexts = {
   bank: {
     pageTitle: 'Chuyển khoản ngân hàng',
     heading: 'Thanh toán bằng chuyển khoản',
-    lead: 'Quét mã này bằng ứng dụng ngân hàng, hoặc chọn ảnh QR đã lưu. Số tiền và nội dung được điền sẵn.',
+    lead: 'Quét mã QR này bằng ứng dụng ngân hàng, hoặc lưu ảnh rồi chọn trong thư viện ảnh. Số tiền và nội dung được điền sẵn.',
     qrAlt: (amount, account, bank, code) =>
       `Mã VietQR: chuyển ${amount} đến tài khoản ${account} tại ${bank} với nội dung ${code}`,
     saveQr: 'Lưu ảnh QR',
     openApp: 'Mở ứng dụng ngân hàng',
-    openAppHint: 'Mở qua vietqr.io. Nếu ứng dụng không tự điền thông tin, hãy lưu ảnh QR rồi chọn ảnh trong ứng dụng.',
+    openAppHint:
+      'Mở qua vietqr.io. Nếu ứng dụng không tự điền thông tin, vui lòng lưu ảnh QR rồi chọn trong thư viện ảnh.',
     bankName: 'Ngân hàng',
     accountNumber: 'Số tài khoản',
     accountHolder: 'Chủ tài khoản',
     amount: 'Số tiền',
-    amountLeft: 'Số tiền còn thiếu',
+    amountLeft: 'Số tiền còn phải trả',
     code: 'Nội dung chuyển khoản',
     codeNote: 'Vui lòng nhập đúng nội dung này để chúng tôi nhận ra khoản thanh toán của bạn.',
     copy: 'Sao chép',
     copied: 'Đã chép',
     copyLabel: (what) => `Sao chép: ${what}`,
     received: (received, asked) => `Đã nhận được ${received} trên tổng số ${asked}.`,
-    missing: (due) => `Còn thiếu ${due}.`,
-    sameCode: 'Vui lòng chuyển phần còn thiếu với cùng nội dung. Mã QR đã điền sẵn phần còn thiếu.',
+    sameCode: 'Vui lòng chuyển phần còn lại với cùng nội dung. Mã QR đã điền sẵn số tiền còn lại.',
     waiting: 'Đang chờ bạn chuyển khoản',
-    waitingHint: 'Trang sẽ tự cập nhật khi tiền đến, thường trong vài phút.',
+    waitingHint: 'Trang sẽ tự cập nhật khi tiền về.',
+    slow: 'Đã chuyển mà chưa thấy cập nhật?',
+    slowHint: (appName, code) => `Thường mất 1–5 phút. Giữ lại biên lai và liên hệ ${appName}, mã ${code}.`,
+    contact: (appName) => `Liên hệ ${appName}`,
     checkAgain: 'Kiểm tra lại',
     paid: 'Đã nhận thanh toán. Xin chờ giây lát…',
     timeLeft: 'Hết hạn sau',
-    lateNote: 'Nếu tiền đến muộn hơn, khoản chuyển vẫn được ghi nhận.',
-    restNote: 'Liên kết đã hết hạn, nhưng phần còn lại vẫn được ghi nhận khi tiền về.',
+    lateNote: 'Tiền về sau thời hạn này vẫn được ghi nhận.',
+    restNote: 'Liên kết đã hết hạn, nhưng tiền về sau thời hạn này vẫn được ghi nhận.',
     otherMethod: 'Chọn phương thức khác',
   },
   paid: {
@@ -357,15 +371,18 @@ const vi: PageTexts = {
     bought: 'Thanh toán cho',
     until: 'Có hiệu lực đến',
     neverExpires: 'Không hết hạn',
+    paidAt: 'Thời gian',
+    method: 'Phương thức',
     reference: 'Mã tham chiếu',
     review: (appName) =>
-      `Khoản thanh toán này chưa áp dụng được cho gói của bạn. ${appName} đã được thông báo và sẽ liên hệ với bạn; bạn sẽ không bị mất tiền.`,
+      `Khoản thanh toán này chưa áp dụng được cho gói của bạn. Tiền của bạn vẫn an toàn. ${appName} sẽ kiểm tra và liên hệ với bạn.`,
     leadsOn: 'Trang sẽ tự chuyển tiếp sau vài giây.',
   },
   part: {
-    received: (received, asked, due) => `Chúng tôi đã nhận được ${received} trên tổng số ${asked}. Còn thiếu ${due}.`,
+    received: (received, asked, due) =>
+      `Chúng tôi đã nhận được ${received} trên tổng số ${asked}. Còn phải trả ${due}.`,
     transferRest: (due, code) =>
-      `Bạn vẫn có thể chuyển ${due} còn thiếu với nội dung ${code}. Thanh toán sẽ hoàn tất ngay khi chúng tôi nhận được tiền.`,
+      `Bạn vẫn có thể chuyển ${due} còn lại với nội dung ${code}. Thanh toán sẽ hoàn tất ngay khi chúng tôi nhận được tiền.`,
     payRest: (due) => `Thanh toán ${due}`,
     moneyBack: (appName) => `Bạn muốn nhận lại tiền? Vui lòng liên hệ ${appName}.`,
     decide: (appName) => `Vui lòng liên hệ ${appName} về khoản tiền đã nhận.`,

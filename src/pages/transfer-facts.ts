@@ -12,22 +12,26 @@ export interface Fact {
   readonly is_exact: boolean
 }
 
-/** The transfer code, by which the transfer is recognized. */
-export function keyOf({ transferCode }: TransferFacts, locale: PageLocale): Fact {
+/** The note: the transfer code, by which the transfer is recognized. */
+export function noteFact({ transferCode }: TransferFacts, locale: PageLocale): Fact {
   return factOf(locale, pageTexts(locale).bank.code, transferCode, transferCode)
 }
 
-/** Amount, account, bank and holder. */
-export function factsOf(transfer: TransferFacts, locale: PageLocale): Fact[] {
+/** Bank, account and holder: banking apps ask for these first, then for the amount and the note (R343). */
+export function accountFacts({ bankName, accountNumber, accountHolder }: TransferFacts, locale: PageLocale): Fact[] {
   const words = pageTexts(locale).bank
-  const { bankName, accountNumber, accountHolder, amountDue, amountReceived } = transfer
-  const amount = formatMoney(amountDue, 'VND', locale)
   return [
-    factOf(locale, amountReceived > 0 ? words.amountLeft : words.amount, amount, String(amountDue)),
-    factOf(locale, words.accountNumber, accountNumber, accountNumber),
     factOf(locale, words.bankName, bankName),
+    factOf(locale, words.accountNumber, accountNumber, accountNumber),
     factOf(locale, words.accountHolder, accountHolder),
   ]
+}
+
+/** The amount that is left to pay. */
+export function amountFact({ amountDue, amountReceived }: TransferFacts, locale: PageLocale): Fact {
+  const words = pageTexts(locale).bank
+  const amount = formatMoney(amountDue, 'VND', locale)
+  return factOf(locale, amountReceived > 0 ? words.amountLeft : words.amount, amount, String(amountDue))
 }
 
 function factOf(locale: PageLocale, label: string, value: string, copy: string | null = null): Fact {

@@ -31,12 +31,21 @@ interface Schema {
   readonly required?: readonly string[]
   readonly anyOf?: readonly Schema[]
   readonly oneOf?: readonly Schema[]
+  readonly allOf?: readonly Schema[]
 }
 
 type Schemas = Readonly<Record<string, Schema>>
 
+/** What the page has and the document has not. */
+export interface Extras {
+  /** Markdown that stands before the calls. */
+  readonly before: string
+  /** Markdown that follows a call, such as `GET /api/v1/plans`. */
+  readonly after: (call: string, operation: Operation) => string
+}
+
 /** The reference of the API in Markdown: objects, calls, errors and webhooks. */
-export function referenceOf({ info, tags, paths, webhooks, components }: OpenApi): string {
+export function referenceOf({ info, tags, paths, webhooks, components }: OpenApi, extras?: Extras): string {
   const schemas = components.schemas as Schemas
   const calls = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ call: `${method.toUpperCase()} ${path}`, operation })),
@@ -45,10 +54,12 @@ export function referenceOf({ info, tags, paths, webhooks, components }: OpenApi
     `## ${name}`,
     description,
     ...objectOf(schemas, OBJECT_OF[name]),
-    ...calls.filter(({ operation }) => operation.tags.includes(name)).flatMap((entry) => callOf(schemas, entry)),
+    ...calls
+      .filter(({ operation }) => operation.tags.includes(name))
+      .flatMap((entry) => [...callOf(schemas, entry), ...(extras ? [extras.after(entry.call, entry.operation)] : [])]),
   ])
   const events = Object.values(webhooks).flatMap(({ post }) => eventOf(schemas, post))
-  return [info.description, ...parts, ...events].join('\n\n')
+  return [info.description, ...(extras ? [extras.before] : []), ...parts, ...events].join('\n\n')
 }
 
 function objectOf(schemas: Schemas, name: string | undefined): string[] {
@@ -171,7 +182,7 @@ interface Field {
 
 /** The fields and their nested fields, `prices[].amount`. */
 function fieldsOf(schemas: Schemas, schema: Schema, prefix = ''): Field[] {
-  const { properties = {}, required = [] } = resolved(schemas, schema)
+  const { properties = {}, required = [] } = flattened(schemas, schema)
   return Object.entries(properties).flatMap(([name, field]) => {
     const inner = insideOf(field)
     const path = `${prefix}${name}`
@@ -212,6 +223,31 @@ function limitsOf({ minimum, maximum, maxLength, minItems, maxItems }: Schema): 
   if (maxItems !== undefined) return minItems ? `${minItems} to ${maxItems}.` : `At most ${maxItems}.`
   if (minimum !== undefined && maximum !== undefined && maximum < LARGEST) return `${minimum} to ${maximum}.`
   return minimum !== undefined && minimum > -LARGEST ? `At least ${minimum}.` : ''
+}
+
+/** The schema as one object: all parts together, and of several forms what each of them has. */
+function flattened(schemas: Schemas, schema: Schema): Schema {
+  const { allOf, oneOf, ...whole } = resolved(schemas, schema)
+  if (oneOf) return commonOf(oneOf.map((form) => flattened(schemas, form)))
+  const parts = [...(allOf ?? []).map((part) => flattened(schemas, part)), whole]
+  return {
+    properties: Object.assign({}, ...parts.map(({ properties }) => properties)) as Record<string, Schema>,
+    required: parts.flatMap(({ required = [] }) => required),
+  }
+}
+
+/** A field that is one word in each form is one of these words. */
+function commonOf(forms: readonly Schema[]): Schema {
+  const [{ properties = {}, required = [] } = {}] = forms
+  const fieldOf = (name: string, first: Schema): Schema => {
+    const fields = forms.map((form) => form.properties?.[name] ?? {})
+    if (first.const !== undefined) return { enum: fields.map((field) => field.const) }
+    return first.properties ? { type: 'object', description: 'As in the webhook of this type.' } : first
+  }
+  return {
+    properties: Object.fromEntries(Object.entries(properties).map(([name, first]) => [name, fieldOf(name, first)])),
+    required,
+  }
 }
 
 function resolved(schemas: Schemas, schema: Schema): Schema {

@@ -1,9 +1,11 @@
 import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import type { AppRoute } from '#apps/authenticate.ts'
+import { productVersion } from '#config.ts'
 import { listProviders } from '#providers/providers.ts'
 import { ERROR_STATUS, type ErrorCode } from '#shared/errors.ts'
 import { publicId } from '#shared/validate.ts'
+import { EVENT_BODIES, eventName } from '#webhooks/event-bodies.ts'
 import { EVENTS, type EventType } from '#webhooks/events.ts'
 import { ERROR_WORDS } from './error-words.ts'
 import { markdownTable } from './markdown-table.ts'
@@ -70,8 +72,11 @@ const ALWAYS: readonly ErrorCode[] = [
   'service_unavailable',
 ]
 
-/** The OpenAPI 3.1 document of the sellers' calls and the webhooks, generated from the routes and events themselves. */
-export function openApiOf(routes: readonly AppRoute[]): OpenApi {
+/**
+ * The OpenAPI 3.1 document of the sellers' calls and the webhooks, generated from the routes and events themselves. `server` is the base
+ * address of the installation.
+ */
+export function openApiOf(routes: readonly AppRoute[], server: string): OpenApi {
   const schemas = new Schemas()
   const paths: Record<string, Record<string, Operation>> = {}
   for (const route of routes) {
@@ -85,11 +90,12 @@ export function openApiOf(routes: readonly AppRoute[]): OpenApi {
     openapi: '3.1.0',
     info: {
       title: 'Paygate API',
-      version: 'v1',
+      version: productVersion(),
       description: `${INTRODUCTION}\n\n${errorTable()}\n\n${methodTable()}`,
+      contact: { name: 'Whoever runs this installation', url: server },
       license: { name: 'UNLICENSED', identifier: 'LicenseRef-UNLICENSED' },
     },
-    servers: [{ url: '/' }],
+    servers: [{ url: server }],
     tags: tags.map(([name, description]) => ({ name, description })),
     paths,
     webhooks,
@@ -235,35 +241,19 @@ function errorExample(code: ErrorCode): Json {
 }
 
 function webhookOf(type: EventType, schemas: Schemas): Operation {
-  const { when, data, example } = EVENTS[type]
-  const name = `${type
-    .split(/[._]/)
-    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
-    .join('')}Event`
-  schemas.named[name] = {
-    type: 'object',
-    required: ['id', 'event_type', 'app_id', 'data', 'created_at'],
-    properties: {
-      id: {
-        type: 'string',
-        pattern: '^evt_[1-9][0-9]*$',
-        description: 'The same for all attempts. Both signatures cover it: skip events that you have handled by it.',
-      },
-      event_type: { type: 'string', const: type },
-      app_id: { type: 'integer' },
-      data: schemas.of(data, 'output'),
-      created_at: { type: 'string', format: 'date-time' },
-    },
-  }
+  const { when, example } = EVENTS[type]
   const body = { id: 'evt_1', event_type: type, app_id: 1, data: example, created_at: '2026-12-01T09:31:12+00:00' }
   return {
-    operationId: `on${name.replace(/Event$/, '')}`,
+    operationId: `on${eventName(type).replace(/Event$/, '')}`,
     summary: type,
     description: when,
     tags: [WEBHOOKS_TAG],
     security: [],
     parameters: WEBHOOK_HEADERS,
-    requestBody: { required: true, content: { 'application/json': { schema: referenceTo(name), example: body } } },
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema: schemas.of(EVENT_BODIES[type], 'output'), example: body } },
+    },
     responses: {
       '2XX': { description: 'Any 2xx acknowledges the event.' },
       '4XX': { description: 'Anything else is retried.' },

@@ -21,7 +21,8 @@ export function renderReference(markdown: string): ReferencePage {
       heading({ depth, text, tokens }: Tokens.Heading): string {
         const id = newId(text, headings)
         headings.push({ level: depth, id, title: text.replaceAll('`', '') })
-        return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+        const link = `<a class="anchor" href="#${id}" aria-label="Link to this heading">#</a>`
+        return `<h${depth} id="${id}">${this.parser.parseInline(tokens)} ${link}</h${depth}>\n`
       },
       codespan(token: Tokens.Codespan): string {
         // A path that is longer than a line breaks before a slash, not inside a name.

@@ -2,7 +2,7 @@ import Router from '@koa/router'
 import type { AppRoute } from '#apps/authenticate.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
-import { renderShared, sendShared, sharedBody } from '#http/html.ts'
+import { renderShared, searchScript, sendShared, sharedBody } from '#http/html.ts'
 import { notFound } from '#shared/errors.ts'
 
 /**
@@ -30,13 +30,14 @@ export function referenceRoutes(ctx: Context, routes: readonly AppRoute[]): Rout
 }
 
 async function makeDocuments(ctx: Context, routes: readonly AppRoute[]) {
-  const [{ openApiOf }, { referenceOf }, { renderReference }] = await Promise.all([
+  const [{ openApiOf }, { referenceOf }, { renderReference }, { samples }] = await Promise.all([
     import('./openapi.ts'),
     import('./markdown.ts'),
     import('./page.ts'),
+    import('./sample-blocks.ts'),
   ])
-  const api = openApiOf(routes)
-  const values = { ...renderReference(referenceOf(api)) }
+  const api = openApiOf(routes, ctx.config.baseUrl)
+  const values = { ...renderReference(referenceOf(api, samples)), search: searchScript() }
   return {
     openApi: sharedBody(JSON.stringify(api), 'application/json; charset=utf-8'),
     page: await renderShared(ctx, { template: 'reference', title: 'API reference', values }),

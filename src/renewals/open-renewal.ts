@@ -74,7 +74,7 @@ async function openChecked(
 
 function requireExtendable(view: RenewalView): void {
   // A disabled app completes what was opened before, and opens nothing new (R68).
-  if (view.app.disabledAt && !view.openCheckoutToken) throw new AppError('app_disabled', 'this app is disabled')
+  if (view.app.disabledAt && !view.open) throw new AppError('app_disabled', 'this app is disabled')
   if (view.effect.kind === 'refused')
     throw new AppError('invalid_request', 'this subscription cannot be extended further')
 }

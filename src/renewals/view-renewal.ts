@@ -1,6 +1,6 @@
 import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
-import { findLastOfSeller, findLatestRenewal, type CheckoutSession } from '#checkout/store.ts'
+import { findLastOfSeller, findLatestRenewal } from '#checkout/store.ts'
 import { stateOf } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { findCustomer, type Customer } from '#customers/store.ts'
@@ -28,17 +28,24 @@ export interface RenewalView {
   /** What a renewal costs: the price's regular amount, less the discount of a promotion for every period. */
   readonly due: DiscountedAmount
   readonly customer: Customer | null
+  /** None where there is nothing to pay. */
   readonly methods: readonly Method[]
   /** What a payment would do now, by the function that applies it. */
   readonly effect: PaymentEffect
-  /** Token of a checkout that this link opened and that can still be paid. */
-  readonly openCheckoutToken: string | null
+  /** The payment that this link opened and that can still be made. */
+  readonly open: OpenPayment | null
   /** Whether the period that the link was mailed for has been paid already. */
   readonly isRenewedAlready: boolean
   /** The payment that renewed it; null if it is not renewed, or was by something else than a payment. */
   readonly paid: PaidRenewal | null
   /** The app's own time of the view. */
   readonly now: AppTime
+}
+
+/** A payment under way, with the token of its checkout. */
+export interface OpenPayment {
+  readonly token: string
+  readonly transaction: Transaction
 }
 
 /** The payment of the current period. */
@@ -77,9 +84,9 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
     price,
     due,
     customer: customerId === null ? null : await findCustomer(ctx.db, appId, customerId),
-    methods: await availableMethods(ctx.db, app, due.amount, price.currency),
+    methods: due.amount === 0 ? [] : await availableMethods(ctx.db, app, due.amount, price.currency),
     effect: (await decideOn(ctx.db, subject, quote, paidAt)).effect,
-    openCheckoutToken: (await findPayable(ctx.db, subscription, now))?.token ?? null,
+    open: await findPayable(ctx.db, subscription, now),
     isRenewedAlready: isRenewed,
     paid: isRenewed ? await findPaid(ctx.db, subscription) : null,
     now,
@@ -89,7 +96,7 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
 async function findPaid(db: Queries, subscription: Subscription): Promise<PaidRenewal | null> {
   const application = await findApplicationOfEnd(db, subscription)
   const transaction = application?.transactionId ? await findTransaction(db, application.transactionId) : null
-  if (!application || transaction?.status !== 'completed') return null
+  if (!application || transaction?.status !== 'completed' || transaction.amount === 0) return null
   const plan = await findPlan(db, subscription.appId, application.planId)
   return { transaction, application, title: plan?.name ?? transaction.planRef }
 }
@@ -116,17 +123,13 @@ export async function promotionOf(
 }
 
 /** The last checkout that the link opened, if it can still be paid and is for the current price and discount. */
-export async function findPayable(
-  db: Queries,
-  subscription: Subscription,
-  now: AppTime,
-): Promise<CheckoutSession | null> {
+export async function findPayable(db: Queries, subscription: Subscription, now: AppTime): Promise<OpenPayment | null> {
   const latest = await findLatestRenewal(db, subscription.id)
   const transaction = latest?.transactionId ? await findTransaction(db, latest.transactionId) : null
   if (!latest || !transaction || stateOf(latest, transaction, now) !== 'open') return null
   const isSame =
     transaction.priceId === subscription.priceId && transaction.promotionCode === subscription.promotionCode
-  return isSame ? latest : null
+  return isSame ? { token: latest.token, transaction } : null
 }
 
 /** Only mails contain the link. Before the first mail of the current period is due, the link was mailed for an earlier period. */

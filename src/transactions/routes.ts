@@ -26,6 +26,7 @@ export const transactionRoutes: readonly AppRoute[] = [
   route.query({
     id: 'getTransaction',
     summary: 'Get a transaction',
+    description: 'One payment: its state, what was received and refunded, and why an operator must review it.',
     method: 'GET',
     path: '/api/v1/transactions/:id',
     access: 'any',

@@ -1,11 +1,8 @@
+import { APP_SECRET_COLUMNS, type AppSecretColumn } from '#apps/store.ts'
 import { bigint, id, int, text } from '#db/columns.ts'
 import { shape } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
-
-/** Columns of sealed secrets. The name is part of what a secret is sealed to. */
-const SECRET_COLUMNS = ['api_secret', 'webhook_secret', 'realtime_service_account'] as const
-export type AppSecretColumn = (typeof SECRET_COLUMNS)[number]
 
 /** One sealed secret, and where it is stored. */
 export type SealedSecret =
@@ -33,12 +30,20 @@ export async function listAppSecrets(
 ): Promise<{ secrets: SealedSecret[]; nextAfterId: number | null }> {
   const sealed = text().nullable()
   const rows = await db.all(
-    shape({ id: id(), apiKey: text(), api_secret: sealed, webhook_secret: sealed, realtime_service_account: sealed }),
-    `SELECT id, api_key AS apiKey, ${SECRET_COLUMNS.join(', ')} FROM apps WHERE id > ? ORDER BY id LIMIT ?`,
+    shape({
+      id: id(),
+      apiKey: text(),
+      api_secret: sealed,
+      earlier_api_secrets: sealed,
+      webhook_secret: sealed,
+      next_webhook_secret: sealed,
+      realtime_service_account: sealed,
+    }),
+    `SELECT id, api_key AS apiKey, ${APP_SECRET_COLUMNS.join(', ')} FROM apps WHERE id > ? ORDER BY id LIMIT ?`,
     [afterId, limit],
   )
   const secrets = rows.flatMap((row) =>
-    SECRET_COLUMNS.flatMap((column): SealedSecret[] => {
+    APP_SECRET_COLUMNS.flatMap((column): SealedSecret[] => {
       const secret = row[column]
       return secret === null ? [] : [{ table: 'apps', id: row.id, apiKey: row.apiKey, column, sealed: secret }]
     }),

@@ -1,23 +1,23 @@
 import { z } from 'zod'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { publicId, timestamp } from '#shared/validate.ts'
+import { AnyEvent, HAS_MORE } from './event-bodies.ts'
 import { EVENTS } from './events.ts'
 import type { Event } from './store.ts'
 
 /** An event in the answer of `GET /api/v1/events` (R155). */
 export const EventOutput = z
-  .strictObject({
-    id: publicId('evt').describe('The `X-Gateway-Event-Id` of its deliveries.'),
-    event_type: z.string(),
-    app_id: z.int(),
-    data: z.record(z.string(), z.unknown()).describe('As in the webhook of this type.'),
-    created_at: timestamp,
-    delivery_status: z
-      .string()
-      .describe('`pending`, `delivered`, `failed`, or `not_configured` if the app had no address or no secret.'),
-    attempts: z.int().describe('The number of delivery attempts.'),
-  })
+  .intersection(
+    AnyEvent,
+    z
+      .strictObject({
+        delivery_status: z
+          .string()
+          .describe('`pending`, `delivered`, `failed`, or `not_configured` if the app had no address or no secret.'),
+        attempts: z.int().describe('The number of delivery attempts.'),
+      })
+      .meta(HAS_MORE),
+  )
   .meta({
     id: 'Event',
     description: 'An event of the app, with the state of its delivery.',
@@ -34,6 +34,7 @@ export const EventOutput = z
     ],
   })
 
+/** The data of the frozen envelope fits its type: `emitEvent` wrote it. */
 export function presentEvent(event: Event): z.input<typeof EventOutput> {
   return {
     id: formatId('evt', event.id),
@@ -43,10 +44,9 @@ export function presentEvent(event: Event): z.input<typeof EventOutput> {
     created_at: formatTimestamp(event.createdAt),
     delivery_status: event.deliveryStatus,
     attempts: event.attempts,
-  }
+  } as z.input<typeof EventOutput>
 }
 
-/** The `data` of the frozen envelope. */
 function dataOf(event: Event): Record<string, unknown> {
   return (JSON.parse(event.body.toString('utf8')) as { data: Record<string, unknown> }).data
 }

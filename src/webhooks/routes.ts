@@ -20,6 +20,7 @@ export const eventRoutes: readonly AppRoute[] = [
   route.query({
     id: 'getEvent',
     summary: 'Get an event',
+    description: 'One event by its id, with the state of its delivery.',
     method: 'GET',
     path: '/api/v1/events/:id',
     access: 'hmac',

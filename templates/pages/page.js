@@ -98,6 +98,16 @@ function poll(element) {
   timer = setTimeout(ask, waitMs)
 }
 
+/** Says after so many seconds of waiting what to do now, unless the page has said something else meanwhile. */
+function sayWhenSlow(element) {
+  setTimeout(() => {
+    if (element.classList.contains('is-paid')) return
+    for (const text of element.querySelectorAll('[data-slow-text]')) text.textContent = text.dataset.slowText
+    for (const link of element.querySelectorAll('[data-slow-link]')) link.hidden = false
+    element.classList.add('is-slow')
+  }, Number(element.dataset.slow) * 1000)
+}
+
 /** Disables the form after one press, so that one press is one payment. Going back in the browser enables it again. */
 function pressOnce(form) {
   const buttons = [...form.querySelectorAll('button')]
@@ -116,4 +126,5 @@ function pressOnce(form) {
 all('[data-countdown]').forEach(countDown)
 all('[data-copy]').forEach(copyOnPress)
 all('[data-poll]').forEach(poll)
+all('[data-slow]').forEach(sayWhenSlow)
 all('form[data-once]').forEach(pressOnce)

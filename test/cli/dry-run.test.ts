@@ -22,6 +22,7 @@ const READS = [
   ...['payment list', 'payment show'],
   ...['bank-mail forwarding', 'plan list', 'plan show', 'customer list', 'customer show', 'subscription list'],
   ...[
+    'review',
     'subscription show',
     'transaction list',
     'transaction show',
@@ -38,6 +39,8 @@ const READS = [
     'approval list',
     'approval show',
     'as',
+    'backup create',
+    'backup list',
     'stats',
     'doctor',
     'docs',
@@ -103,6 +106,7 @@ describe('--dry-run', () => {
       [['app', 'enable', app], [`app ${app}`], []],
       [['app', 'rotate-secret', app], [`app ${app}`], []],
       [['app', 'rotate-webhook-secret', app], [`app ${app}`], []],
+      [['app', 'rotate-webhook-secret', app, '--prepare'], [`app ${app}`], []],
       [['app', 'set-identity', client, '--firebase-project', 'my-project'], [`app ${client}`], []],
       [
         ['app', 'set-realtime', client, '--database-url', 'https://x.firebaseio.com', '--service-account', file],

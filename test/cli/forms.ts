@@ -22,11 +22,13 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
     'realtime',
   ],
   'service.test.ts': ['migrate', 'audit', 'key', 'stats', 'doctor', 'service', 'notification'],
+  'backups.test.ts': ['backup'],
   'operators.test.ts': ['operator', 'as', 'approval'],
   'find.test.ts': ['find', 'open'],
   'developer.test.ts': ['listen', 'trigger', 'request'],
   'demo.test.ts': ['demo'],
   'watch.test.ts': ['watch'],
+  'review.test.ts': ['review'],
   'docs.test.ts': ['docs'],
   'completion.test.ts': ['completion'],
 }

@@ -55,7 +55,7 @@ const OTHERS = [
   ...['reminders settle', 'receipts settle', 'webhook test', 'trigger', 'demo', 'mail test', 'reconcile', 'migrate'],
   ...['key rotate', 'service install', 'docs', 'completion', 'plan create', 'bank-account assign', 'app clock'],
   ...['operator add', 'operator list', 'operator set-role', 'operator remove', 'as', 'approval grant', 'approval deny'],
-  ...['approval show', 'approval list'],
+  ...['approval show', 'approval list', 'backup create', 'backup list'],
 ]
 
 describe('text that would steer a terminal', () => {
@@ -129,6 +129,7 @@ describe('text that would steer a terminal', () => {
       ['realtime', 'resync', app, user, '--dry-run'],
       ['audit', 'list'],
       ['stats', app],
+      ['review'],
       ['watch', '--once'],
       ['doctor'],
     ]

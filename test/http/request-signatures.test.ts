@@ -247,7 +247,7 @@ describe('signed requests', () => {
 
     it('with a rotated secret are refused at once', async () => {
       expect((await signed('GET', PLANS)).status).to.equal(200)
-      const { api_secret } = await perform(service.ctx, operator('tester'), rotateSecret, undefined, { app: app.app })
+      const { api_secret } = await perform(service.ctx, operator('tester'), rotateSecret, {}, { app: app.app })
       expectError(await signed('GET', PLANS), 401, 'unauthorized')
       const signature = sign(now(), 'GET', PLANS, Buffer.alloc(0), api_secret)
       expect((await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': signature })).status).to.equal(200)

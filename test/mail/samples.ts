@@ -11,7 +11,7 @@ export interface SampleMail {
 
 const RENEW_URL = `http://127.0.0.1:8080/renew/${'3f9a'.repeat(16)}`
 export const REMINDER = {
-  ...mailBrand({ pageSettings: null }),
+  ...mailBrand({ pageSettings: null }, 'http://127.0.0.1:8080'),
   stage: 3,
   is_test: false,
   in_trial: false,
@@ -28,11 +28,12 @@ export const REMINDER = {
 } satisfies MailValues
 
 const RECEIPT = {
-  ...mailBrand({ pageSettings: null }),
+  ...mailBrand({ pageSettings: null }, 'http://127.0.0.1:8080'),
   is_test: false,
   app_name: REMINDER.app_name,
   customer_name: REMINDER.customer_name,
   title: REMINDER.plan_name,
+  paid_for: REMINDER.plan_name,
   amount: '₫60,000',
   asked: '₫99,000',
   missing: '',

@@ -19,6 +19,7 @@ import { listRefundsOfTransaction } from '#payments/store.ts'
 import { recordRefundAnswer } from '#transactions/refund-money.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
+import { BRAND } from '../pages/scenes.ts'
 import { changeApp } from '../support/operators.ts'
 import { aCheckout, aCustomer, aPlan, LIFETIME, paid, priceId, tokenOf } from '../support/factories.ts'
 import { until } from '../support/until.ts'
@@ -86,9 +87,30 @@ describe('receipts', () => {
     await pay(transactionId, 39_000)
     await sweep()
     expect(subjects().map((subject) => subject?.replace(/\s/g, ' '))).to.deep.equal([
-      '[TEST] Đã nhận một phần thanh toán: còn thiếu 39.000 ₫',
+      '[TEST] Đã nhận một phần thanh toán: còn phải trả 39.000 ₫',
       '[TEST] Đã nhận thanh toán: Premium',
     ])
+  })
+
+  it('carry the app’s logo, at the address at which its pages show it', async () => {
+    const { ctx, inbox } = scene
+    await pay(await open(), 99_000)
+    await sweep()
+    expect(inbox.mails[0]!.parsed.html).not.to.contain('/logo/')
+    await changeApp(ctx, 'tester', await scene.app(), { logo: BRAND.logo })
+    const { logo } = (await scene.app()).pageSettings!
+    await pay(await open(), 99_000)
+    await sweep()
+    expect(inbox.mails[1]!.parsed.html).to.contain(`src="${ctx.config.baseUrl}/logo/${logo!}"`)
+  })
+
+  it('name in Vietnamese the plan whose payment was refunded', async () => {
+    const transactionId = await open('vi')
+    await pay(transactionId, 99_000)
+    await refund(transactionId)
+    await sweep()
+    const texts = scene.inbox.mails.map(({ parsed }) => String(parsed.text).replace(/\s+/g, ' '))
+    expect(texts.join()).to.contain('Chúng tôi đã hoàn 99.000 ₫ cho khoản thanh toán gói Premium.')
   })
 
   it('say where the rest of a part goes that came by bank transfer', async () => {

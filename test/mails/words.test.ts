@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { readerOf } from '#apps/page-settings.ts'
-import { dayWords, intervalWords, isoDay, momentWords, planTitle } from '#mails/words.ts'
+import { dayWords, intervalWords, isoDay, momentWords, paidForWords, planTitle } from '#mails/words.ts'
 import { parseAppTime } from '#shared/time.ts'
 
 const instant = parseAppTime('2026-03-31 23:05:00') ?? expect.fail('no time')
@@ -37,6 +37,9 @@ describe('times and intervals in words', () => {
     expect(planTitle('Premium', 'en')).to.equal('Premium')
     expect(planTitle('Premium', 'vi')).to.equal('Gói Premium')
     expect(planTitle('Gói Cao cấp'.normalize('NFD'), 'vi')).to.equal('Gói Cao cấp'.normalize('NFD'))
+    expect(paidForWords('Premium', true, 'vi')).to.equal('gói Premium')
+    expect(paidForWords('Gói Cao cấp', true, 'vi')).to.equal('Gói Cao cấp')
+    expect(paidForWords('Sách nói', false, 'vi')).to.equal('Sách nói')
   })
 
   it('intervals are counted in words', () => {

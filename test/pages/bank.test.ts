@@ -27,15 +27,16 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     scenario.service.call('GET', open.checkout_url + path, { headers })
   const copied = (page: { text: string }) => attributes(page, 'button', 'data-copy')
 
-  it('shows bank, account number, account holder, amount, transfer code, QR code and countdown', async () => {
+  it('shows bank, account, holder, amount and note in the order in which banking apps ask for them, a QR code and a countdown', async () => {
     const page = await get('/bank')
     expect(page.status).to.equal(200)
-    const [code, amount, number] = copied(page)
+    const [number, amount, code] = copied(page)
     expect([number, amount]).to.deep.equal([ACCOUNT.number, '99000'])
     expect(code).to.match(/^PG[2-9A-HJ-NP-Z]{8}$/)
     const text = textOf(page)
-    for (const shown of ['Vietcombank', ACCOUNT.number, ACCOUNT.holder, '₫99,000', code!])
-      expect(text).to.include(shown)
+    expect(text.replaceAll(' Copy', '')).to.include(
+      `Bank Vietcombank Account number ${ACCOUNT.number} Account holder ${ACCOUNT.holder} Amount ₫99,000 Transfer note (nội dung) ${code!}`,
+    )
     expect(attributes(page, 'img', 'src')).to.deep.equal([`${new URL(open.checkout_url).pathname}/qr.svg`])
     expect(attributes(page, 'span', 'data-countdown')).to.deep.equal(['3600'])
   })
@@ -76,14 +77,14 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
   })
 
   it('shows after a partial transfer what has arrived and what is still missing, under the same code', async () => {
-    const [code] = copied(await get('/bank'))
+    const [, , code] = copied(await get('/bank'))
     await transfer(scenario, open.transaction_id, 60_000)
     const page = await get('/bank')
-    expect(textOf(page)).to.include('We received ₫60,000 of ₫99,000. ₫39,000 is still missing.')
-    expect(copied(page)).to.deep.equal([code, '39000', ACCOUNT.number])
+    expect(textOf(page)).to.include('Left to pay: ₫39,000').and.to.include('We received ₫60,000 of ₫99,000.')
+    expect(copied(page)).to.deep.equal([ACCOUNT.number, '39000', code])
     expect(attributes(page, 'progress', 'value')).to.deep.equal(['60000'])
     await transfer(scenario, open.transaction_id, 9_000)
-    expect(copied(await get('/bank'))).to.deep.equal([code, '30000', ACCOUNT.number])
+    expect(copied(await get('/bank'))).to.deep.equal([ACCOUNT.number, '30000', code])
   })
 
   it('what is due: after a part has come the checkout asks for the rest, and says how much has arrived', async () => {
@@ -93,7 +94,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     await transfer(scenario, open.transaction_id, 60_000)
     expect(attributes(await get('/bank'), 'a', 'href'), 'other ways to pay').to.include(checkout)
     const page = await get('')
-    expect(textOf(page)).to.include('Amount due: ₫39,000')
+    expect(textOf(page)).to.include('Left to pay: ₫39,000').and.not.to.include('for 1 month')
     expect(textOf(page)).to.include('We have already received ₫60,000 of ₫99,000.')
     expect(offeredMethods(page)).to.include.members(['bank_transfer', 'test'])
   })
@@ -117,25 +118,25 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     const page = await get('/bank')
     expect(page.status).to.equal(410)
     expect(page.text).not.to.include(ACCOUNT.number)
-    expect(textOf(page)).to.include('Have you already made the transfer? Nothing is lost')
+    expect(textOf(page)).to.include('Already transferred? Your money is safe.')
     expect((await get('/qr.svg')).status).to.equal(410)
     await transfer(scenario, open.transaction_id, 99_000)
     expect((await get('/bank')).headers['location']).to.equal('https://shop.example/ok')
   })
 
   it('after it expired the checkout says how much has arrived, and that the rest still counts: without contradiction', async () => {
-    const [code] = copied(await get('/bank'))
+    const [, , code] = copied(await get('/bank'))
     await transfer(scenario, open.transaction_id, 60_000)
     scenario.at('2026-03-01 11:00:00')
     const page = await get('')
     expect(page.status).to.equal(410)
     const text = textOf(page)
-    expect(text).to.include('We received ₫60,000 of ₫99,000. ₫39,000 is still missing.')
-    expect(text).to.include(`transfer the missing ₫39,000 with the note ${code!}`)
+    expect(text).to.include('We received ₫60,000 of ₫99,000. Left to pay: ₫39,000.')
+    expect(text).to.include(`transfer the remaining ₫39,000 with the note ${code!}`)
     expect(text).to.include('Please contact Reader')
     expect(text).to.include('Pay ₫39,000')
-    expect(text).not.to.match(/do not transfer/i)
-    expect(copied(page), 'what to type in').to.deep.equal([code, '39000', ACCOUNT.number])
+    expect(text).not.to.match(/make another transfer/i)
+    expect(copied(page), 'what to type in').to.deep.equal([ACCOUNT.number, '39000', code])
     expect(attributes(page, 'a', 'href')).to.include(`${new URL(open.checkout_url).pathname}/bank`)
     await transfer(scenario, open.transaction_id, 39_000)
     expect((await scenario.subscription()).status).to.equal('active')
@@ -151,10 +152,10 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     it('shows the amount still due and its QR code, also days later, and the rest counts', async () => {
       const page = await get('/bank')
       expect(page.status).to.equal(200)
-      const [, amount, number] = copied(page)
+      const [number, amount] = copied(page)
       expect([amount, number]).to.deep.equal(['39000', ACCOUNT.number])
       const text = textOf(page)
-      expect(text).to.include('We received ₫60,000 of ₫99,000. ₫39,000 is still missing.')
+      expect(text).to.include('Left to pay: ₫39,000').and.to.include('We received ₫60,000 of ₫99,000.')
       expect(text).to.include('This link has expired, but the rest still counts when it arrives.')
       expect(text).to.include('Would you rather have your money back? Please contact Reader. Back to Reader')
       for (const path of ['/qr.svg', '/qr.png']) expect((await get(path)).status, path).to.equal(200)
@@ -209,13 +210,13 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
   })
 
   describe('the moment after the payment, GET /checkout/{token}/paid', () => {
-    it('says what was received, what it bought, until when and the reference, and goes on by itself', async () => {
-      const [code] = copied(await get('/bank'))
+    it('says what was received, what it bought, until when, when and how it was paid and the reference, and goes on by itself', async () => {
+      const [, , code] = copied(await get('/bank'))
       await transfer(scenario, open.transaction_id, 99_000)
       const page = await get('/paid')
       expect(page.status).to.equal(200)
       expect(textOf(page)).to.include(
-        `Payment received ₫99,000 For Premium · 1 month Valid until 1 April 2026 Reference ${code!} Back to Reader`,
+        `Payment received ₫99,000 For Premium · 1 month Valid until 1 April 2026 Paid 1 March 2026, 10:00 UTC Method Bank transfer Reference ${code!} Back to Reader`,
       )
       expect(page.text).to.match(/<meta http-equiv="refresh" content="\d;url=https:\/\/shop\.example\/ok">/)
       expect(attributes(page, 'a', 'href')).to.include('https://shop.example/ok')
@@ -246,9 +247,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
       await transfer(scenario, late.transaction_id, 99_000)
       expect((await scenario.transaction(late.transaction_id)).flag_reason).to.equal('superseded')
       const page = await scenario.service.call('GET', `${late.checkout_url}/paid`)
-      expect(textOf(page))
-        .to.include('could not be applied to your subscription')
-        .and.to.include('your money is not lost')
+      expect(textOf(page)).to.include('could not be applied to your subscription').and.to.include('Your money is safe.')
       expect(textOf(page)).not.to.include('Valid until')
       expect(page.text, 'time to read it').not.to.include('http-equiv="refresh"')
     })
@@ -258,7 +257,9 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
       await scenario.service.call('GET', `${book.checkout_url}/bank`)
       await transfer(scenario, book.transaction_id, 50_000)
       const text = textOf(await scenario.service.call('GET', `${book.checkout_url}/paid`))
-      expect(text).to.match(/Payment received ₫50,000 For audio-book Reference PG\w+ Back to Reader/)
+      expect(text).to.match(
+        /Payment received ₫50,000 For audio-book Paid 1 March 2026, 10:00 UTC Method Bank transfer Reference PG\w+ Back to Reader/,
+      )
     })
   })
 
@@ -270,7 +271,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     for (const path of ['', '/bank', '/qr.svg', '/qr.png']) {
       const page = await get(path)
       expect([page.status, page.headers['location']], path).to.deep.equal([410, undefined])
-      expect(textOf(page)).not.to.include('Nothing is lost')
+      expect(textOf(page)).not.to.include('Your money is safe')
     }
     expect((await get('/status')).body).to.deep.equal({ status: 'pending', expired: true, redirect_url: null })
   })
@@ -325,7 +326,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
   })
 
   it('gives the QR code alone as a PNG picture to keep', async () => {
-    const [code] = copied(await get('/bank'))
+    const [, , code] = copied(await get('/bank'))
     const picture = await get('/qr.png')
     expect(picture.headers['content-type']).to.equal('image/png')
     expect(picture.headers['content-disposition']).to.equal(`attachment; filename="QR-${code!}.png"`)

@@ -59,7 +59,7 @@ describe('pages under the seller’s name', () => {
       expect(links, address).to.include.members(['mailto:help@shop.example', LOOKS.terms_url, LOOKS.privacy_url])
       expect(attributes(page, 'img', 'alt'), address).to.include('Sách Hay')
     }
-    expect(textOf(await get(url))).to.include('Your statement shows this payment as SACH HAY.')
+    expect(textOf(await get(url))).to.include('Your statement shows this payment as “SACH HAY”.')
     await change({ logo: null, accent: null, support: null })
     expect((await get(url)).text).not.to.match(/brand-logo|<style>|mailto:/)
   })

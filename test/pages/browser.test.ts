@@ -68,16 +68,21 @@ describe('hosted pages in a browser', () => {
     await scenario.service.stop()
   })
 
-  const enter = async (url: string, options: BrowserContextOptions = {}): Promise<Visit> => {
+  const enter = async (
+    url: string,
+    options: BrowserContextOptions = {},
+    before: (page: Page) => Promise<void> = () => Promise.resolve(),
+  ): Promise<Visit> => {
     const visitor = await visit(browser, [scenario.service.url, seller.url], options)
     stops.push(() => visitor.end())
+    await before(visitor.page)
     await visitor.page.goto(url)
     return visitor
   }
   /** What the page shows beside the code, to be typed manually. */
   const printed = async (page: Page) => {
     const texts = await page.locator('.fact dd').allInnerTexts()
-    return { number: texts[2]!, amount: Number(texts[1]!.replace(/\D/g, '')), purpose: texts[0]! }
+    return { number: texts[1]!, amount: Number(texts[3]!.replace(/\D/g, '')), purpose: texts[4]! }
   }
 
   /** Lets the page poll at once, as when its tab comes to the front. */
@@ -98,7 +103,7 @@ describe('hosted pages in a browser', () => {
       expect(await page.locator('.copy').first().isVisible()).to.equal(false)
       await transfer(scenario, open.transaction_id, 60_000)
       await page.getByRole('link', { name: 'Kiểm tra lại' }).click()
-      await page.getByText('Còn thiếu 39.000 ₫.').waitFor()
+      await page.getByText('Còn phải trả', { exact: true }).waitFor()
       await transfer(scenario, open.transaction_id, 39_000)
       await page.getByRole('link', { name: 'Kiểm tra lại' }).click()
       await page.getByRole('heading', { name: 'Đã nhận thanh toán' }).waitFor()
@@ -116,7 +121,7 @@ describe('hosted pages in a browser', () => {
       const asked = page.waitForRequest((request) => request.url().startsWith('https://checkout.stripe.com/'), {
         timeout: 10_000,
       })
-      await Promise.all([asked, page.getByRole('button', { name: 'Card' }).click()])
+      await Promise.all([asked, page.getByRole('button', { name: 'International card' }).click()])
       expect(complaints.join()).not.to.include('form-action')
     })
 
@@ -136,7 +141,7 @@ describe('hosted pages in a browser', () => {
       const { page, complaints, outside } = await enter(`${open.checkout_url}/bank`)
       await transfer(scenario, open.transaction_id, 60_000)
       await look(page)
-      await page.getByText('₫39,000 is still missing.').waitFor()
+      await page.getByText('Left to pay:').waitFor()
       await transfer(scenario, open.transaction_id, 39_000)
       await page.getByRole('heading', { name: 'Payment received' }).waitFor()
       await page.waitForURL(`${seller.url}/ok`)
@@ -158,7 +163,7 @@ describe('hosted pages in a browser', () => {
       scenario.at('2026-03-01 11:00:00')
       await look(page)
       await page.getByRole('heading', { name: 'This payment link has expired' }).waitFor()
-      await page.getByText('Nothing is lost').waitFor()
+      await page.getByText('Your money is safe.').waitFor()
     })
 
     it('keep the bank page of a part payment after the end, without loading it again and again', async () => {
@@ -200,11 +205,11 @@ describe('hosted pages in a browser', () => {
 
     it('do not shift when a copy button reports that it has copied', async () => {
       const { page } = await enter(`${open.checkout_url}/bank`, { locale: 'vi' })
-      const button = page.locator('.fact-key .copy')
-      const before = [await button.boundingBox(), await page.locator('.fact-key').boundingBox()]
+      const button = page.locator('.typed .copy').last()
+      const before = [await button.boundingBox(), await page.locator('.typed').boundingBox()]
       await button.click()
       await button.getByText('Đã chép').waitFor()
-      expect([await button.boundingBox(), await page.locator('.fact-key').boundingBox()]).to.deep.equal(before)
+      expect([await button.boundingBox(), await page.locator('.typed').boundingBox()]).to.deep.equal(before)
     })
 
     for (const javaScriptEnabled of [true, false])
@@ -221,6 +226,34 @@ describe('hosted pages in a browser', () => {
         expect(complaints).to.deep.equal([])
       })
 
+    it('say after three minutes of waiting how long it takes, to keep the receipt, and whom to ask with which code', async () => {
+      await changeApp(scenario.service.ctx, 'tester', scenario.app.app, { support: 'help@shop.example' })
+      const { page } = await enter(`${open.checkout_url}/bank`, { locale: 'vi' }, (opened) => opened.clock.install())
+      const { purpose } = await printed(page)
+      const state = page.locator('.waiting')
+      await page.clock.fastForward('02:59')
+      const said = async () => (await state.innerText()).replace(/\s+/g, ' ')
+      expect(await said()).to.include('Đang chờ bạn chuyển khoản')
+      await page.clock.fastForward('00:01')
+      await page.getByText('Đã chuyển mà chưa thấy cập nhật?').waitFor()
+      expect(await said()).to.include(`Thường mất 1–5 phút. Giữ lại biên lai và liên hệ Reader, mã ${purpose}.`)
+      expect(await state.getByRole('link').getAttribute('href')).to.equal(`mailto:help@shop.example?subject=${purpose}`)
+      await transfer(scenario, open.transaction_id, 99_000)
+      await look(page)
+      await page.getByRole('heading', { name: 'Đã nhận thanh toán' }).waitFor()
+    })
+
+    it('keep amount and note in view on a phone, wherever the page is scrolled', async () => {
+      const { page } = await enter(`${open.checkout_url}/bank`, { isMobile: true, hasTouch: true })
+      const height = await page.evaluate<number>('document.documentElement.scrollHeight')
+      for (const y of [0, height / 3, height / 2, height]) {
+        await page.evaluate(`scrollTo(0, ${y})`)
+        const box = (await page.locator('.typed').boundingBox()) ?? expect.fail('no amount and note')
+        expect(box.y, String(y)).to.be.at.least(0)
+        expect(box.y + box.height, String(y)).to.be.at.most(844)
+      }
+    })
+
     it('let a form be sent once, and again after coming back', async () => {
       const { page } = await enter(open.checkout_url)
       const button = page.getByRole('button', { name: 'Bank transfer' })
@@ -234,7 +267,7 @@ describe('hosted pages in a browser', () => {
   it('on a phone the bank page shows amount, code and state without scrolling, and opens banking apps', async () => {
     const phone = { isMobile: true, hasTouch: true, locale: 'vi' }
     const { page, outside } = await enter(`${open.checkout_url}/bank`, phone)
-    for (const shown of ['.bank-sum .amount', '.fact-key .exact', '.fact-key .copy', '.waiting-state']) {
+    for (const shown of ['.bank-sum .amount', '.typed .exact', '.typed .copy >> nth=1', '.waiting-state']) {
       const box = (await page.locator(shown).boundingBox()) ?? expect.fail(`${shown} is not there`)
       expect(box.y + box.height, shown).to.be.at.most(844)
     }

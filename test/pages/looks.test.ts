@@ -75,7 +75,7 @@ describe('hosted pages are readable and reachable for everybody', () => {
       expect(await page.evaluate('document.activeElement.textContent')).to.equal('Skip to content')
       await page.keyboard.press('Enter')
       await page.keyboard.press('Tab')
-      expect(await page.evaluate('document.activeElement.value')).to.equal('card')
+      expect(await page.evaluate('document.activeElement.value')).to.equal('payos')
       expect(await page.evaluate('getComputedStyle(document.activeElement).outlineWidth')).to.equal('3px')
       await visitor.end()
     }))

@@ -1,4 +1,6 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core'
+import spectralCore from '@stoplight/spectral-core'
+import { oas } from '@stoplight/spectral-rulesets'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -6,10 +8,14 @@ import { API_ROUTES } from '#daemon/app.ts'
 import { openApiOf, type Json, type OpenApi } from '#reference/openapi.ts'
 import { ERROR_STATUS } from '#shared/errors.ts'
 import { EVENTS } from '#webhooks/events.ts'
+import packageJson from '../../package.json' with { type: 'json' }
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
+const { Spectral } = spectralCore
+
 describe('the OpenAPI document', () => {
-  const api = openApiOf(API_ROUTES)
+  const SERVER = 'https://paygate.seller.example'
+  const api = openApiOf(API_ROUTES, SERVER)
   const operations = Object.entries(api.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   )
@@ -39,6 +45,22 @@ describe('the OpenAPI document', () => {
     expect(problems.map(({ ruleId, message }) => `${ruleId}: ${message}`)).to.deep.equal([])
   })
 
+  it('passes the rules that Spectral recommends', async () => {
+    const spectral = new Spectral()
+    spectral.setRuleset({ extends: [[{ extends: [], ...oas }, 'recommended']] })
+    const problems = await spectral.run(JSON.parse(JSON.stringify(api)) as Json)
+    expect(problems.map(({ code, path, message }) => `${code} ${path.join('.')}: ${message}`)).to.deep.equal([])
+  })
+
+  it('has one type for each event, in webhooks and in lists', () => {
+    const bodies = Object.values(api.webhooks).map(
+      ({ post }) =>
+        (post.requestBody as { content: Record<string, { schema: Json }> }).content['application/json']!.schema,
+    )
+    expect(bodies.map(({ $ref }) => $ref)).to.include('#/components/schemas/TransactionCompletedEvent')
+    expect(at(api, 'components.schemas.Event.allOf.0.oneOf')).to.deep.equal(bodies)
+  })
+
   it('has examples that fit their schemas', () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false })
     ajv.addSchema(api, 'api')
@@ -64,7 +86,10 @@ describe('the OpenAPI document', () => {
       const { status, headers, body } = await scenario.service.call('GET', '/openapi.json')
       expect(status).to.equal(200)
       expect(headers['access-control-allow-origin']).to.equal('*')
-      expect(body).to.deep.equal(JSON.parse(JSON.stringify(api)))
+      const address = scenario.service.url
+      expect(body).to.deep.equal(JSON.parse(JSON.stringify(api).replaceAll(SERVER, address)))
+      expect(body.servers).to.deep.equal([{ url: address }])
+      expect(body.info.version).to.equal(packageJson.version)
     })
 
     it('has bodies that are accepted, each with the success that it names', async () => {

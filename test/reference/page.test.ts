@@ -159,4 +159,45 @@ describe('the page of the API reference', () => {
       expect(await page.locator(`[id="${target?.slice(1)}"]`).count(), target ?? '').to.equal(1)
     await visitor.end()
   })
+
+  for (const [name, viewport] of Object.entries({ phone: PHONE, desktop: DESKTOP })) {
+    it(`keeps its index in view on a ${name}, and searches by keyboard alone`, async () => {
+      const visitor = await visit(browser, [service.url], { viewport })
+      const { page, complaints } = visitor
+      await page.goto(`${service.url}/docs#get-an-event`)
+      const box = await page.locator('.index').boundingBox()
+      expect(box?.y).to.be.within(0, 5)
+      await page.keyboard.press('/')
+      await page.keyboard.type('REFUND total')
+      const shown = page.locator('.contents li:visible a')
+      expect(await shown.allTextContents()).to.deep.equal(['transaction.refunded'])
+      expect(await page.locator('.search output').textContent()).to.equal('1 part')
+      await page.keyboard.press('Enter')
+      expect(new URL(page.url()).hash).to.equal('#transaction-refunded')
+      await page.keyboard.press('/')
+      await page.keyboard.press('Escape')
+      expect(await page.locator('.contents li[hidden]').count()).to.equal(0)
+      expect(complaints).to.deep.equal([])
+      await visitor.end()
+    })
+  }
+
+  it('opens one language of a sample at a time, and has a link at each heading', async () => {
+    const visitor = await visit(browser, [service.url], { viewport: PHONE })
+    const { page } = visitor
+    await page.goto(`${service.url}/docs`)
+    const languages = page.locator('#create-a-plan ~ .samples').first().locator('details')
+    for (const at of [0, 3]) await languages.nth(at).locator('summary').press('Enter')
+    const open = await languages.evaluateAll((each) => each.map((one) => one.hasAttribute('open')))
+    expect(open).to.deep.equal([false, false, false, true])
+    expect(await languages.nth(3).locator('pre').isVisible()).to.equal(true)
+    const anchors = await page
+      .locator('.text :is(h2, h3)')
+      .evaluateAll((headings) =>
+        headings.map(({ id, lastElementChild }) => [id, lastElementChild?.getAttribute('href')]),
+      )
+    expect(anchors.length).to.be.above(40)
+    for (const [id, href] of anchors) expect(href).to.equal(`#${id}`)
+    await visitor.end()
+  })
 })

@@ -35,7 +35,7 @@ describe('renewal page in a browser', () => {
       const visitor = await visit(browser, [scenario.service.url], { javaScriptEnabled })
       const { page, complaints } = visitor
       await page.goto(scenario.service.url + path)
-      await page.getByText('extends from').waitFor()
+      await page.getByText('(adds 1 month)').waitFor()
       await page.getByRole('button', { name: 'Test payment' }).click()
       await page.getByRole('heading', { name: 'Payment received' }).waitFor()
       await page.getByText('1 May 2026').first().waitFor()

@@ -59,8 +59,9 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
       const { status, text } = await page()
       expect(status).to.equal(200)
       expect(text).to.contain('₫99,000').and.to.contain('for 1 month')
-      expect(text).to.match(/Valid until <strong><time datetime="2026-03-31">31 March 2026<\/time><\/strong>/)
-      expect(text).to.match(/extends from <time datetime="2026-02-28">28 February 2026<\/time>/)
+      const shown = textOf({ text })
+      expect(shown).to.contain('Renew Premium').and.to.contain('Currently valid until 28 February 2026')
+      expect(shown).to.contain('After payment: valid until 31 March 2026 (adds 1 month)')
       expect(text).to.contain('TEST')
     })
 
@@ -68,7 +69,8 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
       scenario.at('2026-02-26 10:00:00')
       const vietnamese = await page('vi')
       expect(vietnamese.text).to.contain('<html lang="vi">')
-      expect(textOf(vietnamese)).to.contain('gia hạn').and.to.contain('99.000')
+      expect(textOf(vietnamese)).to.contain('Gia hạn Premium').and.to.contain('99.000')
+      expect(textOf(vietnamese)).to.contain('Sau khi thanh toán: dùng đến 31/3/2026 (thêm 1 tháng)')
       expect(vietnamese.headers['content-language']).to.equal('vi')
     })
 
@@ -76,7 +78,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
       scenario.at('2026-03-03 12:00:00')
       const { text } = await page()
       expect(text).to.contain('Ended on').and.to.contain('starts today')
-      expect(text).to.contain('datetime="2026-04-03"').and.not.to.contain('extends from')
+      expect(text).to.contain('datetime="2026-04-03"').and.not.to.contain('adds 1')
     })
 
     it('has a strict policy, no outside address and no referrer', async () => {
@@ -128,7 +130,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
       const shown = textOf(await page())
       const { transaction_id } = (await transactionsOf())[0]!
       expect(shown).to.match(
-        /Payment received ₫99,000 For Premium · 1 month Valid until 31 March 2026 Reference \w+ Back to/,
+        /Payment received ₫99,000 For Premium · 1 month Valid until 31 March 2026 Paid 26 February 2026, 10:00 UTC Method Test payment Reference \w+ Back to/,
       )
       expect(shown).to.contain(`Reference ${transaction_id} Back to Reader`)
     })
@@ -269,6 +271,17 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
       expect(await transactionsOf()).to.have.lengthOf(2)
     })
 
+    it('after a part of the open payment the page asks for the rest, in one box', async () => {
+      await renew('bank_transfer')
+      await transfer(scenario, (await transactionsOf())[0]!.transaction_id, 60_000)
+      const shown = await page()
+      expect(textOf(shown)).to.contain('Left to pay: ₫39,000').and.not.to.contain('for 1 month')
+      expect(textOf(shown)).to.contain(
+        'We have already received ₫60,000 of ₫99,000. Whichever method you choose, you pay only the rest. Continue that payment',
+      )
+      expect(shown.text.match(/class="notice/g)).to.have.lengthOf(1)
+    })
+
     it('another method pays the same payment, not a second one', async () => {
       await renew('bank_transfer')
       await renew('test')
@@ -296,7 +309,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
       expect((await renew('bank_transfer')).status).to.equal(200)
       scenario.at('2026-01-31 12:00:00')
       expectError(await renew('bank_transfer'), 403, 'app_disabled')
-      expect((await page()).text).to.contain('isn’t accepting payments')
+      expect((await page()).text).to.contain('is not accepting payments')
     })
   })
 

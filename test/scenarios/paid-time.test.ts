@@ -265,7 +265,7 @@ describe('quotes and decisions', () => {
       const late = await overtaken()
       const [en, vi] = [await page(late.checkout_url), await page(late.checkout_url, 'vi')]
       expect(textOf(en)).to.include('Your subscription has changed')
-      expect(textOf(en)).to.include('Have you already made the transfer?')
+      expect(textOf(en)).to.include('Your money is safe. Reader will check the transfer and contact you.')
       expect(textOf(vi)).to.include('Gói đăng ký của bạn đã thay đổi')
       for (const { text } of [en, vi]) expect(text).to.include('href="https://shop.example/no"')
       const other = await open((await scenario.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })).prices[0], {
@@ -300,7 +300,7 @@ describe('quotes and decisions', () => {
       scenario.at('2026-03-01 10:05:00')
       await switchTo(gold.prices[0])
       expect(textOf(await page(extension.checkout_url))).to.include(
-        'Valid until 1 May 2026 , extends from 1 April 2026',
+        'After payment: valid until 1 May 2026 (adds 1 month)',
       )
     })
 

@@ -13,12 +13,12 @@ export const bankTransfer = defineProvider({
   texts: {
     en: {
       name: 'Bank transfer',
-      hint: 'Scan a VietQR code or type the details in your banking app',
+      hint: 'Scan a VietQR code or enter the details in your banking app',
       pay: 'Pay by bank transfer',
     },
     vi: {
       name: 'Chuyển khoản ngân hàng',
-      hint: 'Quét mã VietQR hoặc tự nhập trong ứng dụng ngân hàng',
+      hint: 'Quét mã VietQR hoặc nhập thông tin trong ứng dụng ngân hàng',
       pay: 'Thanh toán bằng chuyển khoản',
     },
   },

@@ -57,8 +57,8 @@ export const card = defineProvider({
   method: 'card',
   ...sessions,
   texts: {
-    en: { name: 'Card', hint: 'Visa, Mastercard and other cards', pay: 'Pay by card' },
-    vi: { name: 'Thẻ', hint: 'Visa, Mastercard và thẻ khác', pay: 'Thanh toán bằng thẻ' },
+    en: { name: 'International card', hint: 'Visa, Mastercard, JCB', pay: 'Pay by international card' },
+    vi: { name: 'Thẻ quốc tế', hint: 'Visa, Mastercard, JCB', pay: 'Thanh toán bằng thẻ quốc tế' },
   },
   credentials: cardCredentials,
   notifications: {

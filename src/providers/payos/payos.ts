@@ -58,12 +58,12 @@ export const payos = defineProvider({
   texts: {
     en: {
       name: 'QR payment (payOS)',
-      hint: 'Scan with your banking app, confirmed at once',
+      hint: 'Scan with your banking app. Confirmed at once.',
       pay: 'Pay in your banking app',
     },
     vi: {
       name: 'Quét mã QR (payOS)',
-      hint: 'Bằng ứng dụng ngân hàng, xác nhận ngay',
+      hint: 'Bằng ứng dụng ngân hàng. Xác nhận ngay.',
       pay: 'Thanh toán qua ứng dụng ngân hàng',
     },
   },

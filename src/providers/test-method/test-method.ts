@@ -7,8 +7,8 @@ export const testMethod = defineProvider({
   method: 'test',
   code: 'test',
   texts: {
-    en: { name: 'Test payment', hint: 'Pays at once, moves no money', pay: 'Pay with test money' },
-    vi: { name: 'Thanh toán thử', hint: 'Hoàn tất ngay, không chuyển tiền thật', pay: 'Thanh toán thử' },
+    en: { name: 'Test payment', hint: 'Completes instantly. No real money moves.', pay: 'Pay with test money' },
+    vi: { name: 'Thanh toán thử', hint: 'Hoàn tất ngay. Không chuyển tiền thật.', pay: 'Thanh toán thử' },
   },
   isSandboxOnly: true,
   paysAtOnce: true,

@@ -1,0 +1,109 @@
+import { open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { asRealTime, DAY_MS, type RealTime } from '#shared/time.ts'
+import { HEADER_BYTES, labelIn, type Label } from './label.ts'
+import { DRAFT } from './sinks.ts'
+
+/** A backup in the folder. */
+export interface StoredBackup extends Label {
+  /** The path. */
+  readonly file: string
+  readonly bytes: number
+  readonly verifiedAt: RealTime | null
+}
+
+/** What is kept beside a backup that was verified. */
+interface Verification {
+  readonly taken_at: string
+  readonly bytes: number
+  readonly verified_at: string
+}
+
+/** `paygate-20261123-084500-123.sql.gz.age` */
+export function nameOf({ takenAt }: Label): string {
+  const digits = takenAt.toISOString().replace(/\D/g, '')
+  return `paygate-${digits.slice(0, 8)}-${digits.slice(8, 14)}-${digits.slice(14)}.sql.gz.age`
+}
+
+/** The backups in a folder, newest first. Files that are no backups of ours are not among them. */
+export async function listBackups(folder: string): Promise<StoredBackup[]> {
+  const names = await namesIn(folder)
+  const found = await Promise.all(names.map((name) => readBackup(join(folder, name))))
+  return found.filter((backup) => backup !== null).sort((a, b) => b.takenAt.getTime() - a.takenAt.getTime())
+}
+
+/** A backup by its path; null if there is none. */
+export async function readBackup(path: string): Promise<StoredBackup | null> {
+  if (basename(path).startsWith(DRAFT)) return null
+  const header = await firstBytes(path)
+  const label = header && labelIn(header)
+  if (!label) return null
+  const { size: bytes } = await stat(path)
+  const verified = await verificationOf(path)
+  const isOfThis = verified?.bytes === bytes && verified.taken_at === label.takenAt.toISOString()
+  return { file: path, bytes, ...label, verifiedAt: isOfThis ? asRealTime(new Date(verified.verified_at)) : null }
+}
+
+/** Keeps beside the backup that it was verified, or forgets it (`at` null). */
+export async function recordVerified({ file, bytes, takenAt }: StoredBackup, at: RealTime | null): Promise<void> {
+  if (at === null) return rm(recordOf(file), { force: true })
+  const record: Verification = { taken_at: takenAt.toISOString(), bytes, verified_at: at.toISOString() }
+  await writeFile(recordOf(file), `${JSON.stringify(record)}\n`, { mode: 0o644 })
+}
+
+/** Removes the backups that were taken before `before`, but for the newest and the newest verified one; returns their paths. */
+export async function removeOld(folder: string, before: RealTime): Promise<string[]> {
+  const backups = await listBackups(folder)
+  const kept = [backups[0], backups.find(({ verifiedAt }) => verifiedAt !== null)]
+  const old = backups.filter((backup) => backup.takenAt < before && !kept.includes(backup))
+  for (const { file } of old) {
+    await rm(file)
+    await rm(recordOf(file), { force: true })
+  }
+  return old.map(({ file }) => file)
+}
+
+/** Removes what programs that were killed left unfinished more than a day ago. */
+export async function removeDrafts(folder: string, now: RealTime): Promise<void> {
+  for (const name of (await namesIn(folder)).filter((each) => each.startsWith(DRAFT))) {
+    const { mtimeMs } = await stat(join(folder, name))
+    if (mtimeMs < now.getTime() - DAY_MS) await rm(join(folder, name), { force: true })
+  }
+}
+
+function recordOf(file: string): string {
+  return `${file}.verified.json`
+}
+
+async function verificationOf(file: string): Promise<Verification | null> {
+  try {
+    return JSON.parse(await readFile(recordOf(file), 'utf8')) as Verification
+  } catch {
+    return null
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true })
+    return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+}
+
+async function firstBytes(path: string): Promise<Buffer | null> {
+  let handle
+  try {
+    handle = await open(path, 'r')
+  } catch {
+    return null
+  }
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0)
+    return buffer.subarray(0, bytesRead)
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,73 @@
+import { spawn } from 'node:child_process'
+import { createWriteStream } from 'node:fs'
+import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Writable } from 'node:stream'
+import { childEnvironment } from '#config.ts'
+import { randomHex } from '#shared/crypto.ts'
+import { AppError } from '#shared/errors.ts'
+
+/** Where bytes go. Ends by `finish`, which returns the file that holds them, or by `abandon`. */
+export interface Sink {
+  readonly stream: Writable
+  readonly finish: () => Promise<string | null>
+  readonly abandon: () => Promise<void>
+}
+
+/** Files that are being written begin so; what a killed program left is removed a day later. */
+export const DRAFT = '.paygate-draft-'
+
+/** A file that only its owner can read, and that is either there, whole and on disk, or not there at all. */
+export async function fileSink(path: string): Promise<Sink> {
+  const folder = dirname(path)
+  await mkdir(folder, { recursive: true, mode: 0o755 })
+  const draft = join(folder, `${DRAFT}${randomHex(8)}`)
+  return {
+    stream: createWriteStream(draft, { flags: 'wx', mode: 0o600, flush: true }),
+    async finish() {
+      await rename(draft, path)
+      await syncFolder(folder)
+      return path
+    },
+    abandon: () => rm(draft, { force: true }),
+  }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** A command of the shell, which reads the bytes; it has to end well. It gets none of our settings, which hold secrets. */
+export function commandSink(command: string): Sink {
+  const inherited = Object.entries(childEnvironment({})).filter(
+    ([name]) => !/^(BILLING_|CREDENTIALS_DIRECTORY$)/.test(name),
+  )
+  const child = spawn('/bin/sh', ['-c', command], {
+    stdio: ['pipe', process.stderr, process.stderr],
+    env: Object.fromEntries(inherited),
+  })
+  const ended = new Promise<void>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => {
+      if (code === 0) resolve()
+      else reject(new AppError('provider_error', `the command of --pipe failed: it ended with ${signal ?? code}`))
+    })
+  })
+  ended.catch(() => undefined)
+  return {
+    stream: child.stdin,
+    async finish() {
+      await ended
+      return null
+    },
+    async abandon() {
+      child.kill()
+      await ended
+    },
+  }
+}

@@ -1,0 +1,87 @@
+import { bigint, exact, sum, text } from '#db/columns.ts'
+import type { Queries } from '#db/queries.ts'
+import { shape } from '#db/table.ts'
+import { isMoney } from './money-columns.ts'
+
+type Readable = Pick<Queries, 'all' | 'one'>
+
+/** Whose dumps a server understands. */
+export type Family = 'MariaDB' | 'MySQL'
+
+/** Names by table. */
+export type MoneyColumns = ReadonlyMap<string, readonly string[]>
+
+/** What a database holds: the sums are of columns of money, in smallest units over all currencies. */
+export interface Contents {
+  readonly rows: Readonly<Record<string, number>>
+  readonly sums: Readonly<Record<string, Readonly<Record<string, bigint>>>>
+}
+
+const NAME = shape({ name: exact('name', 255) })
+
+export async function readFamily(db: Readable): Promise<{ readonly family: Family; readonly version: string }> {
+  const found = await db.one(shape({ version: text() }), 'SELECT VERSION() AS version')
+  const version = found?.version ?? ''
+  return { family: version.includes('MariaDB') ? 'MariaDB' : 'MySQL', version }
+}
+
+/** The tables with the server's estimate of their rows, by name. */
+export async function readTables(db: Readable): Promise<ReadonlyMap<string, number>> {
+  const found = await db.all(
+    shape({ name: exact('name', 64), estimate: bigint() }),
+    `SELECT table_name AS name, COALESCE(table_rows, 0) AS estimate FROM information_schema.tables
+     WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name`,
+  )
+  return new Map(found.map(({ name, estimate }) => [name, estimate]))
+}
+
+/** The columns of money of every table, whatever version made it. */
+export async function readMoneyColumns(db: Readable): Promise<MoneyColumns> {
+  const found = await db.all(
+    shape({ table: exact('table', 64), column: exact('column', 64) }),
+    `SELECT table_name AS \`table\`, column_name AS \`column\` FROM information_schema.columns
+     WHERE table_schema = DATABASE() AND data_type = 'bigint' ORDER BY table_name, ordinal_position`,
+  )
+  const money = Map.groupBy(
+    found.filter(({ column }) => isMoney(column)),
+    ({ table }) => table,
+  )
+  return new Map([...money].map(([table, columns]) => [table, columns.map(({ column }) => column)]))
+}
+
+/** The name of the newest migration that was applied; null for a database without any. */
+export async function readSchema(db: Readable): Promise<string | null> {
+  const tables = await readTables(db)
+  // The first version had a table of its own.
+  const bookkeeping = ['migrations', 'schema_migrations'].find((name) => tables.has(name))
+  if (bookkeeping === undefined) return null
+  const newest = await db.one(NAME, `SELECT name FROM ${bookkeeping} ORDER BY RIGHT(name, 13) DESC LIMIT 1`)
+  return newest?.name ?? null
+}
+
+/** Whether the database has neither a table nor a view. */
+export async function isEmptyDatabase(db: Readable): Promise<boolean> {
+  const found = await db.one(
+    NAME,
+    'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() LIMIT 1',
+  )
+  return found === null
+}
+
+/** Counts the rows of every table, and adds up the columns that are named. */
+export async function readContents(db: Readable, money: MoneyColumns): Promise<Contents> {
+  const rows: Record<string, number> = {}
+  const sums: Record<string, Record<string, bigint>> = {}
+  for (const table of (await readTables(db)).keys()) {
+    const columns = money.get(table) ?? []
+    const totals = columns.map((column) => `COALESCE(SUM(\`${column}\`), 0) AS \`${column}\``)
+    const found = await db.one(
+      shape({ rowCount: bigint(), ...Object.fromEntries(columns.map((column) => [column, sum()])) }),
+      `SELECT ${['COUNT(*) AS rowCount', ...totals].join(', ')} FROM \`${table}\``,
+    )
+    const { rowCount, ...totalOf } = found ?? { rowCount: 0 }
+    rows[table] = rowCount
+    if (columns.length > 0) sums[table] = totalOf
+  }
+  return { rows, sums }
+}

@@ -1,0 +1,119 @@
+import { listApps } from '#apps/store.ts'
+import { suggestionsOf } from '#bank-mail/list-bank-mails.ts'
+import { fitOf } from '#bank-mail/fits.ts'
+import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
+import { confirmedBy } from '#mails/mail-state.ts'
+import { REFUSED_LISTED_MS } from '#mails/mail-lists.ts'
+import { RECEIPT_LEASE_MS } from '#mails/store.ts'
+import { formatId } from '#shared/ids.ts'
+import { HOUR_MS, SECOND_MS, addMs, type RealTime } from '#shared/time.ts'
+import { countWaiting, listWaiting, REVIEW_KINDS, type ReviewKind, type ReviewTimes, type WaitingRow } from './store.ts'
+
+/** A matter that waits for an operator, as `review` prints it. */
+export interface ReviewItem {
+  readonly kind: ReviewKind
+  /** As the commands take it: a number, or `evt_17` of an event. */
+  readonly id: number | string
+  /** Null where no app is known, and so is `sandbox`. */
+  readonly app_id: number | null
+  readonly sandbox: boolean | null
+  /** Of real time. */
+  readonly age_seconds: number
+  /** What waits, in the smallest unit; null where no money waits, or nobody knows how much. */
+  readonly amount: number | null
+  readonly currency: string | null
+  readonly subject: string
+  /** A command that shows or decides the matter. */
+  readonly next_step: string
+}
+
+/** More than an operator works off; the list says when it is cut. */
+export const MAX_ITEMS = 1000
+/** An account whose pause ended this long ago is forgotten, even if it has not answered since. */
+const PAUSE_FORGOTTEN_MS = HOUR_MS
+
+/** The instants by which the queue is read at `now`, by the database's clock. */
+export function reviewTimes(now: RealTime): ReviewTimes {
+  return {
+    confirmedBy: confirmedBy(now),
+    receiptsBy: addMs(confirmedBy(now), RECEIPT_LEASE_MS),
+    refusedSince: addMs(now, -REFUSED_LISTED_MS),
+    pausedSince: addMs(now, -PAUSE_FORGOTTEN_MS),
+  }
+}
+
+/** What waits for an operator, the oldest first: each matter once. `appId` null reads those of all apps, and of none. */
+export async function readReview(ctx: Context, appId: number | null): Promise<ReviewItem[]> {
+  const now = await databaseNow(ctx, ctx.db)
+  const rows = await listWaiting(ctx.db, reviewTimes(now), appId, MAX_ITEMS)
+  const sandboxes = new Map((await listApps(ctx.db)).map(({ id, isSandbox }) => [id, isSandbox]))
+  const matches = await matchesOf(ctx, rows)
+  return rows.map((row) => ({
+    kind: row.kind,
+    id: row.kind === 'failed_webhook' ? formatId('evt', row.id) : row.id,
+    app_id: row.appId,
+    sandbox: row.appId === null ? null : (sandboxes.get(row.appId) ?? null),
+    age_seconds: Math.max(0, Math.floor((now.getTime() - row.since.getTime()) / SECOND_MS)),
+    amount: row.amount,
+    currency: row.currency,
+    subject: subjectOf(row),
+    next_step: `billing-cli ${matches.get(row) ?? stepOf(row)}`,
+  }))
+}
+
+/** How many matters of a kind wait, and for how long the oldest has. */
+export interface ReviewSize {
+  readonly kind: ReviewKind
+  readonly matters: number
+  readonly oldestSeconds: number
+}
+
+/** The size of the queue, by kind; each kind is there. */
+export async function measureReview(ctx: Context): Promise<ReviewSize[]> {
+  const now = await databaseNow(ctx, ctx.db)
+  const counts = new Map((await countWaiting(ctx.db, reviewTimes(now))).map((count) => [count.kind, count]))
+  return REVIEW_KINDS.map((kind) => {
+    const { matters = 0, oldest = now } = counts.get(kind) ?? {}
+    return { kind, matters, oldestSeconds: Math.max(0, (now.getTime() - oldest.getTime()) / SECOND_MS) }
+  })
+}
+
+/** For unmatched money that fits a payment, the command that books it there. */
+async function matchesOf(ctx: Context, rows: readonly WaitingRow[]): Promise<ReadonlyMap<WaitingRow, string>> {
+  const mails = new Map(rows.filter(({ kind }) => kind === 'unmatched_bank_mail').map((row) => [row.id, row]))
+  const commands = new Map<WaitingRow, string>()
+  for (const mail of await suggestionsOf(ctx, [...mails.keys()])) {
+    const row = mails.get(mail.id)
+    const fit = fitOf(mail)
+    if (row && fit) commands.set(row, fit.command)
+  }
+  return commands
+}
+
+const SUBJECTS: Partial<Record<ReviewKind, (row: WaitingRow) => string>> = {
+  unmatched_bank_mail: ({ subject }) => subject ?? 'unknown bank',
+  unreadable_bank_mail: ({ subject, reason }) => `${subject ?? 'unknown bank'}: ${reason ?? ''}`,
+  unconfirmed_mail: ({ mail, subject }) => `${mail ?? ''} to ${subject ?? ''}`,
+}
+
+/** `user-1: underpaid` */
+function subjectOf(row: WaitingRow): string {
+  const { subject, reason } = row
+  return SUBJECTS[row.kind]?.(row) ?? [subject, reason].filter((part) => part !== null && part !== '').join(': ')
+}
+
+const STEPS: Readonly<Record<ReviewKind, (row: WaitingRow) => string>> = {
+  flagged_payment: ({ id }) => `transaction resolve ${id}`,
+  unapplied_payment: ({ id }) => `payment show ${id}`,
+  unmatched_bank_mail: () => 'bank-mail list --unmatched',
+  unreadable_bank_mail: () => 'bank-mail list --unmatched',
+  unconfirmed_mail: ({ id, mail }) => `${mail ?? 'reminder'}s settle ${id} --sent`,
+  failed_webhook: ({ id }) => `webhook retry ${formatId('evt', id)}`,
+  paused_account: ({ appId }) => `reconcile --app ${appId ?? ''}`,
+  refused_address: () => 'reminders refused --retry',
+}
+
+function stepOf(row: WaitingRow): string {
+  return STEPS[row.kind](row)
+}

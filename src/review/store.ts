@@ -1,0 +1,165 @@
+import { bigint, realTime, text } from '#db/columns.ts'
+import type { Param, Queries } from '#db/queries.ts'
+import { shape } from '#db/table.ts'
+import type { RealTime } from '#shared/time.ts'
+
+export const REVIEW_KINDS = [
+  'flagged_payment',
+  'unapplied_payment',
+  'unmatched_bank_mail',
+  'unreadable_bank_mail',
+  'unconfirmed_mail',
+  'failed_webhook',
+  'paused_account',
+  'refused_address',
+] as const
+export type ReviewKind = (typeof REVIEW_KINDS)[number]
+
+/** A matter that waits for an operator. */
+export interface WaitingRow {
+  readonly kind: ReviewKind
+  readonly id: number
+  readonly appId: number | null
+  readonly since: RealTime
+  /** In the smallest unit; null where no money waits, or nobody knows how much. */
+  readonly amount: number | null
+  readonly currency: string | null
+  /** Whom or what it is about. */
+  readonly subject: string | null
+  /** Why it waits, as its table says. */
+  readonly reason: string | null
+  /** Of mails to end users: `reminder` or `receipt`. */
+  readonly mail: string | null
+}
+
+const WAITING = shape({
+  kind: text().as<ReviewKind>(),
+  id: bigint(),
+  appId: bigint().nullable(),
+  since: realTime(),
+  amount: bigint().nullable(),
+  currency: text().nullable(),
+  subject: text().nullable(),
+  reason: text().nullable(),
+  mail: text().nullable(),
+})
+
+/** The instants by which the queue is read. */
+export interface ReviewTimes {
+  /** Mails that were handed over by then will not be confirmed any more. */
+  readonly confirmedBy: RealTime
+  /** As `confirmedBy`, for the column in which receipts keep it. */
+  readonly receiptsBy: RealTime
+  /** Refusals since then are listed. */
+  readonly refusedSince: RealTime
+  /** Pauses that ended since then are listed: their accounts have not answered yet. */
+  readonly pausedSince: RealTime
+}
+
+interface Part {
+  readonly sql: string
+  readonly params: readonly Param[]
+}
+
+/** The flag's time is the app's own, which a test clock moves; that of the history is real. */
+const FLAGGED = `
+  SELECT 'flagged_payment' AS kind, t.id, t.app_id AS appId,
+    COALESCE((SELECT MAX(c.at) FROM transaction_changes c WHERE c.transaction_id = t.id AND c.kind = 'flagged'),
+      t.flagged_at, t.created_at) AS since,
+    t.amount_left AS amount, t.currency, t.external_ref AS subject, t.flag_reason AS reason, NULL AS mail
+  FROM transactions t WHERE t.flag_reason IS NOT NULL`
+
+/** Money that a waiting mail reports is the mail's matter. */
+const UNAPPLIED = `
+  SELECT 'unapplied_payment', p.id, p.app_id, p.received_at, p.amount_left, p.currency,
+    COALESCE((SELECT e.external_ref FROM end_users e WHERE e.id = p.end_user_id), p.reference), p.provider, NULL
+  FROM payments p WHERE p.closed_at IS NULL AND (p.amount_left > 0 OR p.amount_left IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM bank_mails m WHERE m.payment_id = p.id AND m.review IS NOT NULL)`
+
+/** Where several mails report one payment, the first stands for all. What of the money was moved waits no more. */
+const BANK_MAILS = `
+  SELECT IF(m.review = 'credit', 'unmatched_bank_mail', 'unreadable_bank_mail'), m.id, m.app_id, m.received_at,
+    IF(m.review = 'credit', COALESCE(p.amount_left, m.amount), NULL), IF(m.review = 'credit', 'VND', NULL),
+    m.bank, m.review, NULL
+  FROM bank_mails m LEFT JOIN payments p ON p.id = m.payment_id
+  WHERE m.review IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM bank_mails o WHERE o.payment_id = m.payment_id AND o.review IS NOT NULL AND o.id < m.id)`
+
+const UNCONFIRMED_REMINDERS = `
+  SELECT 'unconfirmed_mail', r.id, r.app_id, r.handed_over_at, NULL, NULL, s.external_ref, r.last_error, 'reminder'
+  FROM reminders r JOIN subscriptions s ON s.id = r.subscription_id
+  WHERE r.status = 'claimed' AND r.handed_over_at <= ?`
+
+const UNCONFIRMED_RECEIPTS = `
+  SELECT 'unconfirmed_mail', r.id, r.app_id, r.created_at, NULL, NULL, t.external_ref, r.last_error, 'receipt'
+  FROM receipts r JOIN transactions t ON t.id = r.transaction_id
+  WHERE r.status = 'handed_over' AND r.next_try_at <= ?`
+
+/** Without an address or a secret nothing can be delivered again, and what a disabled app does not take harms nobody. */
+const FAILED_WEBHOOKS = `
+  SELECT STRAIGHT_JOIN 'failed_webhook', e.id, e.app_id, e.written_at, NULL, NULL, COALESCE(e.external_ref, e.event_type), e.last_error, NULL
+  FROM apps a JOIN events e FORCE INDEX (events_app_due) ON e.app_id = a.id AND e.delivery_status = 'failed'
+  WHERE a.disabled_at IS NULL AND a.webhook_url IS NOT NULL AND a.webhook_secret IS NOT NULL`
+
+const PAUSED_ACCOUNTS = `
+  SELECT 'paused_account', p.provider_account_id, p.app_id, p.since, NULL, NULL, p.provider, p.reason, NULL
+  FROM provider_pauses p WHERE p.paused_until > ?`
+
+/** The mails of one period to one address are one matter; the first stands for all. */
+const REFUSED_ADDRESSES = `
+  SELECT 'refused_address', MIN(r.id), r.app_id, MIN(r.claimed_at), NULL, NULL, r.refused_to, MIN(r.last_error), NULL
+  FROM reminders r
+  JOIN subscriptions s ON s.id = r.subscription_id AND s.current_period_end = r.period_end
+  JOIN customers c ON c.id = s.customer_id AND c.email = r.refused_to
+  JOIN apps a ON a.id = s.app_id
+  WHERE r.status = 'refused' AND r.claimed_at >= ? AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL
+  GROUP BY r.app_id, r.refused_to`
+
+function partsAt(times: ReviewTimes): Part[] {
+  return [
+    { sql: FLAGGED, params: [] },
+    { sql: UNAPPLIED, params: [] },
+    { sql: BANK_MAILS, params: [] },
+    { sql: UNCONFIRMED_REMINDERS, params: [times.confirmedBy] },
+    { sql: UNCONFIRMED_RECEIPTS, params: [times.receiptsBy] },
+    { sql: FAILED_WEBHOOKS, params: [] },
+    { sql: PAUSED_ACCOUNTS, params: [times.pausedSince] },
+    { sql: REFUSED_ADDRESSES, params: [times.refusedSince] },
+  ]
+}
+
+function queueAt(times: ReviewTimes): Part {
+  const parts = partsAt(times)
+  return { sql: parts.map(({ sql }) => sql).join(' UNION ALL '), params: parts.flatMap(({ params }) => params) }
+}
+
+/** The oldest matters first; `appId` null for those of all apps and of none. */
+export async function listWaiting(
+  db: Queries,
+  times: ReviewTimes,
+  appId: number | null,
+  limit: number,
+): Promise<WaitingRow[]> {
+  const queue = queueAt(times)
+  return db.all(
+    WAITING,
+    `SELECT * FROM (${queue.sql}) q${appId === null ? '' : ' WHERE q.appId = ?'} ORDER BY q.since, q.kind, q.id LIMIT ?`,
+    [...queue.params, ...(appId === null ? [] : [appId]), limit],
+  )
+}
+
+export interface WaitingCount {
+  readonly kind: ReviewKind
+  readonly matters: number
+  readonly oldest: RealTime
+}
+
+/** How many matters of each kind wait, and since when the oldest does. */
+export async function countWaiting(db: Queries, times: ReviewTimes): Promise<WaitingCount[]> {
+  const queue = queueAt(times)
+  return db.all(
+    shape({ kind: text().as<ReviewKind>(), matters: bigint(), oldest: realTime() }),
+    `SELECT q.kind, COUNT(*) AS matters, MIN(q.since) AS oldest FROM (${queue.sql}) q GROUP BY q.kind ORDER BY q.kind`,
+    [...queue.params],
+  )
+}

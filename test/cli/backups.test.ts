@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { expect } from 'chai'
+import { generateX25519Identity, identityToRecipient } from 'age-encryption'
+import { before, describe, it } from 'mocha'
+import { backUp } from '#backups/back-up.ts'
+import { listBackups, recordVerified } from '#backups/backup-folder.ts'
+import { readContents, readMoneyColumns } from '#backups/store.ts'
+import { formatTimestamp } from '#shared/time.ts'
+import { itRunsEveryForm } from './forms.ts'
+import { openCli } from './run-cli.ts'
+import { testContext } from '../support/context.ts'
+import { testDatabase } from '../support/database.ts'
+import { anApp, aPlan, aSubscription } from '../support/factories.ts'
+import { scratchFolder } from '../support/scratch.ts'
+
+describe('the command line: backups', () => {
+  let recipient: string
+
+  before(async () => {
+    recipient = await identityToRecipient(await generateX25519Identity())
+  })
+
+  const settings = (folder: string, others: Readonly<Record<string, string>> = {}) => ({
+    BILLING_BACKUP_DIR: folder,
+    BILLING_BACKUP_RECIPIENT: recipient,
+    ...others,
+  })
+
+  it('backup create writes one file for its owner alone, with the rows and sums of every table, whatever the texts in it', async () => {
+    const ctx = testContext()
+    const app = await anApp(ctx)
+    const hostile = "O'Brien\\'s (a),('b');\n-- Dump completed \"x\" ✓ v1.k.x\0"
+    await testDatabase().db.query('UPDATE apps SET name = ?', [hostile])
+    await aSubscription(ctx, app, await aPlan(ctx, app, { name: "a '(plan)', \\" }), { external_ref: "u'1\\" })
+    await aPlan(ctx, app)
+    const folder = join(scratchFolder('backups'), 'new')
+    const cli = openCli(settings(folder))
+    const created = await cli.json(['backup', 'create'])
+
+    const { db } = testDatabase()
+    const { rows, sums } = await readContents(db, await readMoneyColumns(db))
+    expect(created.rows).to.deep.equal(rows)
+    expect(created.sums).to.deep.equal(
+      JSON.parse(JSON.stringify(sums, (_, value) => (typeof value === 'bigint' ? Number(value) : value))),
+    )
+    expect(created.rows.prices).to.be.greaterThan(1)
+    expect(created.sums.prices.amount).to.be.greaterThan(0)
+    expect(dirname(created.file)).to.equal(folder)
+    expect(readdirSync(folder)).to.have.lengthOf(1)
+    expect(statSync(created.file).mode & 0o777).to.equal(0o600)
+    const bytes = readFileSync(created.file)
+    expect(bytes).to.have.lengthOf(created.bytes)
+    expect(createHash('sha256').update(bytes).digest('hex')).to.equal(created.sha256)
+    expect(bytes.includes("O'Brien")).to.equal(false)
+    expect(created.schema).to.match(/^[A-Z]\w+\d{13}$/)
+    expect(await cli.json(['backup', 'list'])).to.deep.equal([
+      {
+        file: created.file,
+        bytes: created.bytes,
+        taken_at: created.taken_at,
+        schema: created.schema,
+        verified_at: null,
+      },
+    ])
+  })
+
+  it('backup create needs a recipient: without one, and with a wrong one, nothing is written', async () => {
+    const folder = scratchFolder('backups')
+    const without = openCli({ BILLING_BACKUP_DIR: folder })
+    expect(await without.refused(['backup', 'create'])).to.include('BILLING_BACKUP_RECIPIENT')
+    expect(await without.refused(['backup', 'create', '--recipient', 'age1nobody'])).to.include('public key of age')
+    expect(readdirSync(folder)).to.deep.equal([])
+  })
+
+  it('a backup that is given to a command leaves no file, and fails if the command does', async () => {
+    const folder = scratchFolder('backups')
+    const target = join(scratchFolder('pipe'), 'copy.age')
+    const cli = openCli(settings(folder), { program: true })
+    const created = await cli.json(['backup', 'create', '--pipe', `cat > ${target}`])
+    expect(created.file).to.equal(null)
+    expect(statSync(target).size).to.equal(created.bytes)
+    expect(await cli.refused(['backup', 'create', '--pipe', 'cat > /dev/null; exit 3'])).to.include('3')
+    expect(await cli.refused(['backup', 'create', '--pipe', 'exit 4'])).to.include('4')
+    expect(readdirSync(folder)).to.deep.equal([])
+  })
+
+  it('backup create removes what is older than is kept, but neither the newest nor the newest verified one, and no foreign file', async () => {
+    const folder = scratchFolder('backups')
+    mkdirSync(join(folder, 'other'))
+    const foreign = ['notes.txt', 'other', 'paygate-20200101-000000-000.sql.gz.age']
+    for (const name of [foreign[0]!, foreign[2]!]) writeFileSync(join(folder, name), 'mine')
+    const ctx = testContext(settings(folder, { BILLING_BACKUP_KEEP: '2d' }))
+    const make = () => backUp(ctx, { onProgress: () => undefined })
+    for (const day of [1, 2, 3, 4]) {
+      await make()
+      const [newest] = await listBackups(folder)
+      if (day === 2) await recordVerified(newest!, ctx.clock.now())
+      if (day < 4) ctx.clock.advance('1d')
+    }
+    expect((await listBackups(folder)).map(({ takenAt }) => formatTimestamp(takenAt))).to.deep.equal([
+      '2026-03-04 10:00:00',
+      '2026-03-03 10:00:00',
+      '2026-03-02 10:00:00',
+    ])
+    ctx.clock.advance('30d')
+    const { removed } = await make()
+    expect(removed).to.have.lengthOf(2)
+    const left = await listBackups(folder)
+    expect(left.map(({ takenAt }) => formatTimestamp(takenAt))).to.deep.equal([
+      '2026-04-03 10:00:00',
+      '2026-03-02 10:00:00',
+    ])
+    const ours = left.flatMap(({ file, verifiedAt }) => [
+      basename(file),
+      ...(verifiedAt ? [`${basename(file)}.verified.json`] : []),
+    ])
+    expect(readdirSync(folder).sort()).to.deep.equal([...foreign, ...ours].sort())
+  })
+  it('people see the file and its rows', async () => {
+    const cli = openCli(settings(scratchFolder('backups')))
+    expect(await cli.table(['backup', 'list'])).to.include('no backup in')
+    const created = await cli.table(['backup', 'create'])
+    expect(created.replaceAll(/\s/g, '')).to.match(/^file\/.*\.sql\.gz\.agebytes/)
+    expect(await cli.table(['backup', 'list'])).to.match(/^paygate-\d{8}-\d{6}-\d{3}\.sql\.gz\.age /m)
+  })
+
+  itRunsEveryForm('backups.test.ts')
+})
