@@ -44,6 +44,7 @@ const GROUPS: readonly Group[] = [
     () => import('./bank-commands.ts'),
   ],
   ['Apps and plans', { plan: 'what an app sells', price: 'the prices of a plan' }, () => import('./plan-commands.ts')],
+  ['Apps and plans', { promotion: 'codes that take something off a payment' }, () => import('./promotion-commands.ts')],
   ['Customers', { customer: 'the people who receive reminders' }, () => import('./customer-commands.ts')],
   ['Customers', { subscription: 'who has access, and until when' }, () => import('./subscription-commands.ts')],
   [

@@ -6,6 +6,7 @@ import type { RealTime } from '#shared/time.ts'
 import { DELIVERY_RULES } from './deliveries/store.ts'
 import { MONEY_RULES } from './money/store.ts'
 import { PERIOD_RULES } from './periods/store.ts'
+import { PROMOTION_RULES } from './promotions/store.ts'
 import type { TableRules } from './rules.ts'
 
 /** Something in the ledgers that does not add up, with the keys that `ledger verify --json` prints. */
@@ -24,7 +25,7 @@ const STEP = 5000
  */
 export async function findBrokenRules(db: Queries, appId: number | null, now: RealTime): Promise<Discrepancy[]> {
   const found: Discrepancy[] = []
-  for (const rules of [...PERIOD_RULES, ...MONEY_RULES, ...DELIVERY_RULES]) {
+  for (const rules of [...PERIOD_RULES, ...MONEY_RULES, ...PROMOTION_RULES, ...DELIVERY_RULES]) {
     for (let after = 0; ;) {
       const last = await lastOfStep(db, rules, appId, after)
       if (last === null) break

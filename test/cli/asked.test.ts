@@ -17,6 +17,7 @@ import {
   aCustomer,
   anApp,
   aPlan,
+  aPromotion,
   aSubscription,
   MONTHLY,
   partlyPaid,
@@ -138,6 +139,8 @@ describe('a missing argument is asked for on a terminal', () => {
     await aSubscription(ctx, app, plan)
     const csv = join(scratchFolder('cli'), 'subscriptions.csv')
     writeFileSync(csv, `external_ref,price_id,current_period_end\nuser-9,${priceId(plan)},2099-01-01 00:00:00\n`)
+    await aPromotion(ctx, app, { code: 'OFFER' })
+    const offer = type('Promotion', 'OFFER')
     const user = type('<external_ref>', 'user-1')
     const planId = type('<plan_id>', `plan_${plan.id}`)
     const offId = type('<plan_id>', `plan_${off.id}`)
@@ -151,6 +154,10 @@ describe('a missing argument is asked for on a terminal', () => {
       ],
       ['plan update', [APP, planId], 'All of it', ['--name', 'All of it']],
       ['plan archive', [APP, offId], '(archived)'],
+      ['promotion create', [APP, type('--code', 'tet'), type('Amount', '30000:VND')], /TET[^]*₫30,000/],
+      ['promotion list', [APP], 'OFFER'],
+      ['promotion show', [APP, offer], '20 %'],
+      ['promotion archive', [APP, offer], 'archived'],
       ['price add', [APP, planId, type('Price', '1000:VND:day')], '1 day'],
       ['price archive', [APP, planId, type('<price_id>', priceId(plan, 1))], 'archived'],
       ['customer list', [APP], 'an@example.com'],
@@ -163,6 +170,7 @@ describe('a missing argument is asked for on a terminal', () => {
     ])
     await hold([
       ['plan restore', [APP, offId], '(active)'],
+      ['promotion restore', [APP, offer], 'active'],
       ['price restore', [APP, planId, type('<price_id>', priceId(plan, 1))], /year +- +active/],
     ])
     await hold([['subscription switch-plan', [APP, user, type('<price_id>', priceId(plan, 1))], priceId(plan, 1)]])

@@ -9,6 +9,7 @@ import { createProgram } from '#cli/program.ts'
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   'apps.test.ts': ['app', 'method', 'bank-account'],
   'selling.test.ts': ['plan', 'price', 'customer', 'subscription'],
+  'promotions.test.ts': ['promotion'],
   'payments.test.ts': [
     'bank-mail',
     'payment',
