@@ -40,6 +40,8 @@ const READS = [
     'as',
     'backup create',
     'backup list',
+    'backup verify',
+    'key export',
     'stats',
     'doctor',
     'docs',
@@ -55,7 +57,7 @@ const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'trigger', 
 /** These have their own preview, which their own tests cover. */
 const PREVIEWED = [
   ...['bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
-  ...['realtime resync', 'service install', 'request', 'demo', 'approval grant', 'approval deny'],
+  ...['realtime resync', 'service install', 'request', 'demo', 'approval grant', 'approval deny', 'backup restore'],
 ]
 
 describe('--dry-run', () => {
