@@ -199,6 +199,14 @@ describe('the command line: the service itself', () => {
     const { files } = await cli.json(words)
     expect(files.map(({ path }: { path: string }) => path)).to.deep.equal(planned.files.map(({ path }: any) => path))
     for (const { path } of files) expect(existsSync(join(folder, path)), path).to.equal(true)
+    const backup = readFileSync(join(folder, 'etc/systemd/system/billing-backup.service'), 'utf8')
+    expect(backup, 'does nothing without a recipient').to.include(
+      `ExecCondition=/bin/sh -c 'test -n "$BILLING_BACKUP_RECIPIENT"'`,
+    )
+    expect(backup)
+      .to.include('ExecStart=/usr/local/bin/billing-cli backup create\n')
+      .and.not.match(/@[A-Z_]+@/)
+    expect(readFileSync(join(folder, 'etc/systemd/system/billing-backup.timer'), 'utf8')).to.include('OnCalendar=')
     const token = join(folder, 'etc/paygate/credentials/BILLING_METRICS_TOKEN')
     const made = readFileSync(token, 'utf8')
     expect(made, 'without one watch is refused behind the proxy').to.match(/^[0-9a-f]{64}\n$/)
