@@ -71,6 +71,12 @@ export async function isEmptyDatabase(db: Readable): Promise<boolean> {
   return found === null
 }
 
+/** Whether anything is sold: without an app there is nothing to lose. */
+export async function hasApps(db: Readable): Promise<boolean> {
+  if (!(await readTables(db)).has('apps')) return false
+  return (await db.one(shape({ id: bigint() }), 'SELECT id FROM apps LIMIT 1')) !== null
+}
+
 /** Counts the rows of every table, and adds up the columns that are named. */
 export async function readContents(db: Readable, money: MoneyColumns): Promise<Contents> {
   const rows: Record<string, number> = {}

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { runMigrations } from '#db/migrate.ts'
+import { CONTRACTING, EXPANDING, runMigrations } from '#db/migrate.ts'
 import { verifyLedger, type LedgerReport } from '#transactions/ledger.ts'
 import { recordVerified, type StoredBackup } from './backup-folder.ts'
 import { compareContents, type Comparison } from './compare-contents.ts'
@@ -64,7 +64,7 @@ async function check(
   { onStep }: ReadOptions,
 ): Promise<Omit<Verified, 'seconds'>> {
   onStep('running the migrations on the copy')
-  await runMigrations(db)
+  for (const step of [EXPANDING, CONTRACTING]) await runMigrations(db, step)
   onStep('verifying the ledger of the copy')
   const ledger = await verifyLedger({ ...tools, db }, null)
   const ok = comparison.rowsEqual && comparison.sumsEqual && ledger.faults.length === 0

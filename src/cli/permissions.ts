@@ -109,6 +109,7 @@ const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'mail test': owner,
   'realtime resync': support,
   migrate: owner,
+  upgrade: file,
   'audit list': read,
   'key rotate': owner,
   'key export': file,

@@ -139,6 +139,11 @@ describe('the command line: backups', () => {
     expect(verified.value.ok).to.equal(true)
     expect(verified.text).to.match(/^result +good$/m)
 
+    const rehearsed = await cli.both(['upgrade', '--rehearse'])
+    expect(rehearsed.value).to.deep.equal({ migrations: [], ledger: { checked: 0, faults: [] }, ok: true })
+    expect(rehearsed.text).to.include('The upgrade can be made')
+    expect(await cli.misused(['upgrade'])).to.include('--rehearse')
+
     const { db, name, socketPath } = testDatabase()
     const restore = ['backup', 'restore', basename(created.file), '--into', urlOf(socketPath, `${name}_restored`)]
     await db.query(`CREATE DATABASE ${name}_restored`)

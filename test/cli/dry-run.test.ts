@@ -42,6 +42,7 @@ const READS = [
     'backup list',
     'backup verify',
     'key export',
+    'upgrade',
     'stats',
     'doctor',
     'docs',
