@@ -50,6 +50,9 @@ const READS = [
     'as',
     'backup create',
     'backup list',
+    'backup verify',
+    'key export',
+    'upgrade',
     'stats',
     'doctor',
     'docs',
@@ -65,7 +68,7 @@ const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'trigger', 
 /** These have their own preview, which their own tests cover. */
 const PREVIEWED = [
   ...['bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
-  ...['realtime resync', 'service install', 'request', 'demo', 'approval grant', 'approval deny'],
+  ...['realtime resync', 'service install', 'request', 'demo', 'approval grant', 'approval deny', 'backup restore'],
 ]
 
 describe('--dry-run', () => {

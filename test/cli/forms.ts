@@ -23,7 +23,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
     'realtime',
   ],
   'service.test.ts': ['migrate', 'audit', 'key', 'stats', 'doctor', 'service', 'notification'],
-  'backups.test.ts': ['backup'],
+  'backups.test.ts': ['backup', 'upgrade'],
   'operators.test.ts': ['operator', 'as', 'approval'],
   'find.test.ts': ['find', 'open'],
   'developer.test.ts': ['listen', 'trigger', 'request'],

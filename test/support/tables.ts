@@ -4,7 +4,7 @@ import { checkoutSessions } from '#checkout/store.ts'
 import { customers } from '#customers/store.ts'
 import { approvals } from '#approvals/store.ts'
 import { auditLog, commitTokens } from '#commands/store.ts'
-import { jobRuns } from '#db/store.ts'
+import { daemons, jobRuns } from '#db/store.ts'
 import type { AnyTable } from '#db/table.ts'
 import { idempotencyKeys } from '#http/store.ts'
 import { allocations, payments, refunds } from '#payments/store.ts'
@@ -58,4 +58,5 @@ export const TABLES: readonly AnyTable[] = [
   auditLog,
   commitTokens,
   jobRuns,
+  daemons,
 ]
