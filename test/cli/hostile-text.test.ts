@@ -56,6 +56,7 @@ const OTHERS = [
   ...['key rotate', 'service install', 'docs', 'completion', 'plan create', 'bank-account assign', 'app clock'],
   ...['operator add', 'operator list', 'operator set-role', 'operator remove', 'as', 'approval grant', 'approval deny'],
   ...['approval show', 'approval list', 'backup create', 'backup list'],
+  ...['alert list', 'alert test', 'alert mute'],
 ]
 
 describe('text that would steer a terminal', () => {

@@ -2,6 +2,7 @@ import { operators } from '#operators/store.ts'
 import { appLogos, apps, paymentMethods } from '#apps/store.ts'
 import { checkoutSessions } from '#checkout/store.ts'
 import { customers } from '#customers/store.ts'
+import { alertChores, alertMessages, alertMutes, alerts } from '#alerts/store.ts'
 import { approvals } from '#approvals/store.ts'
 import { auditLog, commitTokens } from '#commands/store.ts'
 import { jobRuns } from '#db/store.ts'
@@ -58,4 +59,8 @@ export const TABLES: readonly AnyTable[] = [
   auditLog,
   commitTokens,
   jobRuns,
+  alerts,
+  alertMessages,
+  alertMutes,
+  alertChores,
 ]
