@@ -126,6 +126,11 @@ const GROUPS: readonly Group[] = [
   ],
   [
     'Service',
+    { alert: 'what operators are told when something begins to be wrong' },
+    () => import('./alert-commands.ts'),
+  ],
+  [
+    'Service',
     {
       watch: 'a live view, redrawn in place: daemon, requests, deliveries, payments, outbox, jobs; q quits',
     },

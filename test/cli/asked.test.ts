@@ -107,6 +107,7 @@ describe('a missing argument is asked for on a terminal', () => {
       ['operator add', [type('Name of the operator', 'linh'), pick('What may the operator do?', 1)], 'restrict,pty'],
       ['operator set-role', [pick('Which operator?'), pick('What may the operator do?', 2)], 'has the role money'],
       ['operator remove', [pick('Which operator?')], 'is no operator any more'],
+      ['alert mute', [pick('Which kind?', 1), type('For how long?', '2h')], 'webhooks_failed is muted until'],
       ['app export', [APP, type('Folder', join(folder, 'export'))], 'customers'],
       ['method enable', [APP, pick('Which method?', METHODS.indexOf('bank_transfer'))], /bank_transfer +yes/],
       ['method disable', [APP, pick('Which method?', METHODS.indexOf('test'))], /test +no/],

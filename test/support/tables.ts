@@ -2,6 +2,7 @@ import { operators } from '#operators/store.ts'
 import { appLogos, apps, paymentMethods } from '#apps/store.ts'
 import { checkoutSessions } from '#checkout/store.ts'
 import { customers } from '#customers/store.ts'
+import { alertChores, alertMessages, alertMutes, alerts } from '#alerts/store.ts'
 import { approvals } from '#approvals/store.ts'
 import { auditLog, commitTokens } from '#commands/store.ts'
 import { daemons, jobRuns } from '#db/store.ts'
@@ -59,4 +60,8 @@ export const TABLES: readonly AnyTable[] = [
   commitTokens,
   jobRuns,
   daemons,
+  alerts,
+  alertMessages,
+  alertMutes,
+  alertChores,
 ]
