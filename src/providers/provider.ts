@@ -148,6 +148,8 @@ export interface Provider<Method extends string = string> extends Partial<Sessio
   readonly reportsTransfers?: true
   /** Paid on our own bank page, and confirmed by bank mails. */
   readonly hasBankPage?: true
+  /** Paid by scanning a code with a banking app. */
+  readonly hasQrCode?: true
   /** How payers quote its transactions. */
   readonly codes?: PayerCodes
   readonly credentials?: CredentialsSpec

@@ -23,6 +23,7 @@ export const bankTransfer = defineProvider({
     },
   },
   hasBankPage: true,
+  hasQrCode: true,
   codes: { findIn: findTransferCodes, near: nearTransferCodes },
   accepts: (amount, currency) => currency === 'VND' && amount < 1e13,
   async isReady(db, app, enabled) {
