@@ -5,6 +5,7 @@ import { referenceOf } from '#reference/markdown.ts'
 import { API_ROUTES } from '#daemon/app.ts'
 import { createProgram } from '#cli/program.ts'
 import { formatPermissions } from '#cli/permissions.ts'
+import { manPages } from '#cli/man-page.ts'
 import { describeCommands, formatReference } from '#cli/reference.ts'
 import { clientTypes } from './client-types.ts'
 
@@ -23,13 +24,16 @@ const MEASUREMENTS = 'bench/results.md'
 /** The rows of the measurements that the README quotes. */
 const QUOTED = ['read', 'checkout', 'payment', 'webhooks', 'reminders', 'ready', 'memory', 'cli-command']
 
+const program = await createProgram()
+const commands = describeCommands(program)
+
 export const GENERATED: readonly GeneratedPart[] = [
   {
     name: 'api',
     file: 'docs/api.md',
     render: () => Promise.resolve(referenceOf(openApiOf(API_ROUTES, EXAMPLE_SERVER))),
   },
-  { name: 'cli', file: 'docs/cli.md', render: async () => formatReference(describeCommands(await createProgram())) },
+  { name: 'cli', file: 'docs/cli.md', render: () => formatReference(commands) },
   { name: 'roles', file: 'docs/operators.md', render: () => formatPermissions() },
   {
     name: 'types of the client',
@@ -37,6 +41,12 @@ export const GENERATED: readonly GeneratedPart[] = [
     isWhole: true,
     render: () => clientTypes(openApiOf(API_ROUTES, EXAMPLE_SERVER)),
   },
+  ...manPages(commands, program.options).map(({ file, text }): GeneratedPart => ({
+    name: file,
+    file: `man/${file}`,
+    isWhole: true,
+    render: () => text,
+  })),
   { name: 'measurements', file: 'README.md', render: () => quoteMeasurements(read(MEASUREMENTS)) },
 ]
 

@@ -1,4 +1,5 @@
 import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
 import type { AdvancedClock } from '#renewals/advance-test-clock.ts'
 import { settingOptions, settingsInput } from './app-settings.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
@@ -197,20 +198,42 @@ export const commands: Commands = {
     },
   },
   'app export [app]': {
-    description: "write all of an app's data into a folder, as JSON Lines and CSV, without secrets",
-    options: [['--dir <folder>', 'the target folder; created if it does not exist']],
-    examples: ['app export 1 --dir ./export-2026-11'],
-    async run({ ctx, out, app: pick }, [named], options: { dir?: string }) {
-      const { exportApp } = await import('#reports/export-app.ts')
+    description:
+      "write all of an app's data into a folder, as JSON Lines and CSV, without secrets; or its sales alone, for bookkeeping",
+    options: [
+      [
+        '--sales',
+        'only sales.csv: a row for each payment and each refund, with decimal amounts, in the time zone of the app',
+      ],
+      ['--out <folder>', 'the target folder; created if it does not exist'],
+      ['--dir <folder>', 'the same as --out'],
+    ],
+    examples: ['app export 1 --out ./export-2026-11', 'app export 1 --sales --out ./sales-2026'],
+    refuse(_args, { out, dir }: Texts<'out' | 'dir'>) {
+      if (out !== undefined && dir !== undefined) throw new UsageError('--out and --dir are the same: give one')
+    },
+    async run({ ctx, out, app: pick }, [named], options: Texts<'out' | 'dir'> & Flags<'sales'>) {
       const app = await pick(named)
-      const folder = await required(options.dir, '--dir', 'Folder:')
-      const counts = await exportApp(ctx, app, folder, (name, rows) => out.progress(`${name}: ${rows} rows`))
+      const folder = await required(options.out ?? options.dir, '--out', 'Folder:')
+      const counts = options.sales
+        ? { sales: await writeSales(ctx, app, folder, out) }
+        : await writeAll(ctx, app, folder, out)
       out.result(counts, () => {
         out.line(banner(app))
         out.table({ head: ['table', 'rows'], rows: Object.entries(counts), none: 'nothing' })
       })
     },
   },
+}
+
+async function writeAll(ctx: Context, app: App, folder: string, out: Output): Promise<Record<string, number>> {
+  const { exportApp } = await import('#reports/export-app.ts')
+  return exportApp(ctx, app, folder, (name, rows) => out.progress(`${name}: ${rows} rows`))
+}
+
+async function writeSales(ctx: Context, app: App, folder: string, out: Output): Promise<number> {
+  const { exportSales } = await import('#reports/sales/export-sales.ts')
+  return exportSales(ctx, app, folder, (rows) => out.progress(`sales: ${rows} rows`))
 }
 
 function switchApp(name: 'disable' | 'enable', description: string): Declaration {

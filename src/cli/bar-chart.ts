@@ -19,7 +19,7 @@ export function formatBars(bars: readonly Bar[], width: number): string {
   return bars
     .map(({ label, value, text }) => {
       const bar = room < MIN_BAR ? [] : [drawBar(value / greatest, room).padEnd(room)]
-      return [label.padEnd(labels), ...bar, text.padStart(texts)].join('  ')
+      return [label.padEnd(labels), ...bar, text.padStart(texts)].join('  ').trimEnd()
     })
     .join('\n')
 }

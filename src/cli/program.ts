@@ -114,7 +114,7 @@ const GROUPS: readonly Group[] = [
     'Service',
     {
       stats:
-        'subscriptions by state, cash by month, deferred revenue, renewal rate, deliveries; of all live apps, or of one',
+        'how business is: this month compared, subscriptions, renewal rates, deferred revenue, deliveries; of all live apps, or of one',
     },
     () => import('./stats-commands.ts'),
   ],

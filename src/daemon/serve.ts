@@ -11,6 +11,7 @@ import { answerWhileStarting } from './starting.ts'
 import { stopOnSignal } from './stop.ts'
 import { openMetrics } from './metrics.ts'
 import { schedule, startScheduler, type Scheduler } from './scheduler.ts'
+import { addBusinessMetrics } from './business-metrics.ts'
 import { addDatabaseMetrics } from './database-metrics.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
 
@@ -64,6 +65,7 @@ export async function serve(settings: Config): Promise<void> {
   )
   sender.wake = scheduler.wakeSender
   addDatabaseMetrics(ctx, metrics, scheduler)
+  addBusinessMetrics(ctx, metrics)
   const health = { isStopping: false }
   const handle = createApp(ctx, metrics, health).callback()
   server.off('request', answerWhileStarting).on('request', (request, response) => void handle(request, response))

@@ -1,18 +1,22 @@
 /**
- * One reading for all callers: the one under way, or the last one where it began less than `freshMs` milliseconds ago. A failed
- * reading is shared like any other, so that a database in trouble is not asked more often.
+ * One reading for all callers: the one under way, or the last one where it began less than `freshMs` milliseconds ago, or less than
+ * `rest` times as long as it took. A failed reading is shared like any other, so that a database in trouble is not asked more often.
  */
-export function shareReading<T>(freshMs: number, read: () => Promise<T>): () => Promise<T> {
+export function shareReading<T>(freshMs: number, read: () => Promise<T>, rest = 0): () => Promise<T> {
   let last: Promise<T> | null = null
   let isRunning = false
   let begunMs = 0
+  let freshForMs = freshMs
   return () => {
-    if (last && (isRunning || performance.now() - begunMs < freshMs)) return last
+    if (last && (isRunning || performance.now() - begunMs < freshForMs)) return last
     const begun = read()
     last = begun
     isRunning = true
     begunMs = performance.now()
-    const end = (): void => void (isRunning = false)
+    const end = (): void => {
+      isRunning = false
+      freshForMs = Math.max(freshMs, rest * (performance.now() - begunMs))
+    }
     begun.then(end, end)
     return begun
   }

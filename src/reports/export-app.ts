@@ -1,7 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { stringify } from 'csv-stringify/sync'
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
@@ -19,7 +18,7 @@ import { presentTransaction } from '#transactions/present.ts'
 import { receipts, shownTransactions } from '#transactions/store.ts'
 import { presentEvent } from '#webhooks/present.ts'
 import { events } from '#webhooks/store.ts'
-import { guardCell } from '#shared/formula-cell.ts'
+import { formatCsv } from './csv.ts'
 import { listRowsAfter, type AppRow, type AppTable } from './store.ts'
 
 type Shown = Readonly<Record<string, unknown>>
@@ -148,17 +147,8 @@ async function writePart(ctx: Context, app: App, folder: string, { name, pages }
   let count = 0
   for await (const rows of pages(ctx, app)) {
     await lines.appendFile(rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
-    await table.appendFile(formatCsv(rows, count === 0))
+    await table.appendFile(formatCsv(rows, { header: count === 0 }))
     count += rows.length
   }
   return count
-}
-
-function formatCsv(rows: readonly Shown[], header: boolean): string {
-  return stringify([...rows], {
-    header,
-    cast: { string: guardCell, boolean: String, object: (value) => JSON.stringify(value) },
-    // To a spreadsheet that separates cells by semicolons, what follows one would be a cell of its own.
-    quoted_match: ';',
-  })
 }

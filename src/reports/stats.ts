@@ -1,3 +1,4 @@
+import { appNow } from '#apps/app-time.ts'
 import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { sumUnallocated } from '#payments/store.ts'
@@ -15,6 +16,11 @@ import {
   type CashMonth,
   type SubscriptionCounts,
 } from './store.ts'
+import { sumExpected } from './expected.ts'
+import { fraction } from './movements/renewal-rates.ts'
+import { monthOf } from './month.ts'
+import { gatherMonths, type Months } from './months.ts'
+import type { Amounts } from './sales/figures.ts'
 import { unearnedOf } from './unearned.ts'
 
 export type { CashMonth } from './store.ts'
@@ -25,8 +31,11 @@ export interface Sum {
   readonly amount: bigint
 }
 
-/** The statistics of a seller of prepaid periods. Amounts in the smallest unit; months and days in UTC. */
-export interface Stats {
+/**
+ * The statistics of a seller of prepaid periods. Amounts in the smallest unit. `cash` is by months in UTC; `month` and what is compared
+ * with it by those of the app's time zone, and in UTC where they are of several apps.
+ */
+export interface Stats extends Months {
   /** `test`: of sandbox apps, in which no real money moves. */
   readonly mode: 'live' | 'test'
   readonly app_ids: readonly number[]
@@ -60,6 +69,8 @@ export interface Stats {
     readonly failed: number
     readonly not_configured: number
   }
+  /** What comes in the next 30 days if everybody renews who gets a reminder in them, by currency. */
+  readonly expected_30_days: Amounts
 }
 
 export interface StatsOptions {
@@ -67,6 +78,8 @@ export interface StatsOptions {
   readonly app: App | null
   /** Sandbox apps rather than live ones. By default live ones, or sandbox ones if there are no others. */
   readonly isTest?: boolean
+  /** The month to report, `2026-10`; the present one if it is left out. */
+  readonly month?: string
 }
 
 const RENEWAL_DAYS = 30
@@ -89,7 +102,22 @@ export async function gatherStats(ctx: Context, options: StatsOptions): Promise<
     ...(await waitingMoney(ctx, options.app, mode)),
     renewals: await renewalsOf(ctx, scope, now),
     deliveries: await deliveriesOf(ctx, scope),
+    ...(await monthsOf(ctx, options, scope, mode)),
+    expected_30_days: await sumExpected(ctx, options.app, appIds),
   }
+}
+
+async function monthsOf(
+  ctx: Context,
+  { app, month }: StatsOptions,
+  scope: AppScope,
+  mode: Stats['mode'],
+): Promise<Months> {
+  const now = ctx.clock.now()
+  const zone = app?.pageSettings?.time_zone ?? 'UTC'
+  // A test clock moves the present month, too.
+  const present = monthOf(app ? appNow(app, now) : now, zone)
+  return gatherMonths(ctx.db, { ...scope, mode }, { month: month ?? present, zone, now })
 }
 
 async function scopeOf(
@@ -159,7 +187,7 @@ async function renewalsOf(ctx: Context, scope: AppScope, now: RealTime): Promise
     days: RENEWAL_DAYS,
     ended,
     renewed,
-    rate: ended === 0 ? null : Math.round((renewed / ended) * 10_000) / 10_000,
+    rate: ended === 0 ? null : fraction(renewed, ended),
   }
 }
 

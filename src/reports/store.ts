@@ -70,7 +70,7 @@ export type SubscriptionCounts = Readonly<
 >
 
 /** The app's own time in SQL, from the real one as a parameter. */
-const APP_NOW = 'DATE_ADD(CAST(? AS DATETIME(3)), INTERVAL a.clock_offset_ms * 1000 MICROSECOND)'
+export const APP_NOW = 'DATE_ADD(CAST(? AS DATETIME(3)), INTERVAL a.clock_offset_ms * 1000 MICROSECOND)'
 
 export async function countSubscriptions(
   db: Queries,
@@ -104,6 +104,46 @@ export async function countSubscriptions(
   )
   // A sum over no rows is null.
   return Object.fromEntries(Object.entries(counts ?? {}).map(([name, sum]) => [name, sum ?? 0])) as SubscriptionCounts
+}
+
+/** Active subscriptions of a plan. */
+export interface ActiveOfPlan {
+  readonly appId: number
+  readonly isSandbox: boolean
+  readonly plan: string
+  readonly subscriptions: number
+}
+
+/** Active subscriptions of every app, each by its own time, without plans that have none. */
+export async function countActiveByPlan(db: Queries, now: RealTime): Promise<ActiveOfPlan[]> {
+  return db.all(
+    shape({ appId: bigint(), isSandbox: flag(), plan: text(), subscriptions: bigint() }),
+    `SELECT x.app_id AS appId, x.is_sandbox AS isSandbox, p.code AS plan, x.subscriptions
+     FROM (SELECT s.app_id, a.is_sandbox, s.plan_id, COUNT(*) AS subscriptions FROM subscriptions s JOIN apps a ON a.id = s.app_id
+           WHERE s.current_period_end IS NULL OR s.current_period_end > ${APP_NOW}
+           GROUP BY s.app_id, a.is_sandbox, s.plan_id) x
+     JOIN plans p ON p.id = x.plan_id ORDER BY x.app_id, p.code`,
+    [now],
+  )
+}
+
+/** All money that came by one provider, refunded or not. */
+export interface ReceivedSum {
+  readonly provider: string
+  readonly currency: string
+  readonly isSandbox: boolean
+  readonly amount: bigint
+}
+
+/** Money received whose payer is known, of all apps. */
+export async function sumReceived(db: Queries): Promise<ReceivedSum[]> {
+  return db.all(
+    shape({ provider: text(), currency: text(), isSandbox: flag(), amount: sum() }),
+    `SELECT p.provider, p.currency, a.is_sandbox AS isSandbox, SUM(p.amount) AS amount
+     FROM payments p JOIN apps a ON a.id = p.app_id WHERE p.end_user_id IS NOT NULL AND p.amount IS NOT NULL
+     GROUP BY p.provider, p.currency, a.is_sandbox ORDER BY p.provider, p.currency, a.is_sandbox`,
+    [],
+  )
 }
 
 /** Money of one currency and month (`2026-03`, UTC); amounts in the smallest unit. */

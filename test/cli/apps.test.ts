@@ -186,7 +186,7 @@ describe('the command line: apps, payment methods and bank accounts', () => {
   it("exports an app's data, without its secrets", async () => {
     const { app, secret } = await anApp(testContext())
     const folder = join(scratchFolder('cli'), 'export')
-    const words = ['app', 'export', String(app.id), '--dir', folder]
+    const words = ['app', 'export', String(app.id), '--out', folder]
     const value = await cli.json(words)
     expect(value).to.have.all.keys(...EXPORTED)
     expect(await cli.table(words))
@@ -196,10 +196,20 @@ describe('the command line: apps, payment methods and bank accounts', () => {
     for (const table of EXPORTED) expect(files).to.include.members([`${table}.csv`, `${table}.jsonl`])
     for (const file of files) expect(readFileSync(join(folder, file), 'utf8')).not.to.include(secret)
     await cli.expectErrors(
-      [2, ['app', 'export', String(app.id)], '--dir'],
+      [2, ['app', 'export', String(app.id)], '--out'],
+      [2, ['app', 'export', String(app.id), '--dir', folder, '--out', folder], '--dir'],
       [1, ['app', 'export', String(app.id), '--dir', join(folder, 'plans.csv')], 'cannot be written'],
       [1, ['app', 'export', '999', '--dir', folder], 'billing-cli app list'],
     )
+  })
+
+  it('exports the sales alone, for bookkeeping', async () => {
+    const { app } = await anApp(testContext())
+    const folder = join(scratchFolder('cli'), 'sales')
+    const { value, text } = await cli.both(['app', 'export', String(app.id), '--sales', '--out', folder])
+    expect(value).to.deep.equal({ sales: 0 })
+    expect(text).to.match(/sales +0/)
+    expect(readdirSync(folder)).to.deep.equal(['sales.csv'])
   })
 
   it('sets the issuer of identity tokens and the realtime database', async () => {

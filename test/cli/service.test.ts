@@ -83,7 +83,14 @@ describe('the command line: the service itself', () => {
     expect(value).to.include.all.keys('subscriptions', 'revenue', 'renewals', 'deliveries')
     expect(value.revenue[0]).to.include({ currency: 'VND', received: 99_000 })
     expect(text).to.include('[TEST] Reader')
+    expect(value.month).to.deep.include({ gross: { VND: 99_000 }, by_method: { test: { VND: 99_000 } }, new: 1 })
+    expect(text).to.match(/^net +₫99,000 +₫0 +₫0$/m)
+    const earlier = await cli.both(['stats', String(app.app.id), '--month', '2020-02'])
+    expect(earlier.value.month).to.deep.include({ month: '2020-02', gross: {}, new: 0 })
+    expect(earlier.text).to.match(/^subscriptions +2020-02 +2020-01 +2019-02$/m)
     expect(await cli.misused(['stats', String(app.app.id), '--test'])).to.include('--test')
+    for (const month of ['2020-13', 'october', '2020-1'])
+      expect(await cli.misused(['stats', '--month', month])).to.include('2026-10')
   })
 
   it('key rotate re-encrypts secrets under the first key, so that the old key can go', async () => {

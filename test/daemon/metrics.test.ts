@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { useFakeTimers } from 'sinon'
 import { openMetrics } from '#daemon/metrics.ts'
+import { shareReading } from '#daemon/share-reading.ts'
+import { addBusinessMetrics } from '#daemon/business-metrics.ts'
 import { addDatabaseMetrics } from '#daemon/database-metrics.ts'
 import { openDatabase } from '#db/connect.ts'
 import type { PoolUse } from '#http/entry-queue.ts'
@@ -9,9 +12,9 @@ import { insertJobRun, type JobRun } from '#db/store.ts'
 import { addMs, DAY_MS, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { testDatabase } from '../support/database.ts'
 import { testContext, type TestContext } from '../support/context.ts'
-import { aCustomer, anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
+import { aCustomer, anApp, aPlan, aSubscription, LIFETIME, partlyPaid, priceId } from '../support/factories.ts'
 
-const DASHBOARD = 'templates/grafana/paygate-dashboard.json'
+const DASHBOARD = 'docs/grafana.json'
 const ALERTS = 'templates/prometheus/alerts.yml'
 /** The labels that Prometheus adds, and the buckets of a histogram. */
 const OF_PROMETHEUS = ['instance', 'job', 'le']
@@ -20,6 +23,7 @@ const NO_THREADS = { heartbeats: new Map<string, RealTime>(), pools: new Map<str
 async function scrape(ctx: TestContext, threads: Partial<typeof NO_THREADS> = {}): Promise<string> {
   const metrics = openMetrics()
   addDatabaseMetrics(ctx, metrics, { ...NO_THREADS, ...threads })
+  addBusinessMetrics(ctx, metrics)
   return metrics.registry.metrics()
 }
 
@@ -54,6 +58,57 @@ describe('metrics', () => {
     expect(sample(text, 'paygate_transactions_flagged{reason="underpaid",mode="test"}')).to.equal(1)
     await ctx.db.query('UPDATE apps SET is_sandbox = 0')
     expect(sample(await scrape(ctx), 'paygate_money_unapplied{currency="VND",mode="live"}')).to.equal(90_000)
+  })
+
+  it('show active subscriptions by plan, and what came by method and currency', async () => {
+    const ctx = testContext()
+    const app = await anApp(ctx)
+    const [monthly, life] = [
+      await aPlan(ctx, app, { code: 'pro' }),
+      await aPlan(ctx, app, { code: 'life', prices: [LIFETIME] }),
+    ]
+    await aSubscription(ctx, app, monthly)
+    await aSubscription(ctx, app, monthly, { external_ref: 'user-2' })
+    await aSubscription(ctx, app, life, { external_ref: 'user-3' })
+    await partlyPaid(ctx, app, { price_id: priceId(monthly), external_ref: 'user-4' })
+    const active = (plan: string) => `paygate_subscriptions_active{app="${app.app.id}",plan="${plan}",mode="test"}`
+    const received = (method: string) => `paygate_money_received{method="${method}",currency="VND",mode="test"}`
+    const now = await scrape(ctx)
+    expect([sample(now, active('pro')), sample(now, active('life'))]).to.deep.equal([2, 1])
+    expect([sample(now, received('test')), sample(now, received('bank_transfer'))]).to.deep.equal([3_098_000, 90_000])
+    ctx.clock.advance('40d')
+    const later = await scrape(ctx)
+    expect([sample(later, active('pro')), sample(later, active('life'))]).to.deep.equal([null, 1])
+    await ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    expect(sample(await scrape(ctx), received('test').replace('"test"}', '"live"}'))).to.equal(3_098_000)
+  })
+
+  it('a reading that takes long is repeated seldom', async () => {
+    const clock = useFakeTimers({ toFake: ['performance', 'setTimeout'] })
+    try {
+      let readings = 0
+      const read = shareReading(
+        5,
+        async () => {
+          readings += 1
+          await new Promise((resolve) => setTimeout(resolve, 10))
+        },
+        100,
+      )
+      for (const [wait, expected] of [
+        [0, 1],
+        [900, 1],
+        [100, 2],
+      ] as const) {
+        await clock.tickAsync(wait)
+        const reading = read()
+        await clock.tickAsync(10)
+        await reading
+        expect(readings).to.equal(expected)
+      }
+    } finally {
+      clock.restore()
+    }
   })
 
   it('show how many events are pending and how late the oldest is', async () => {
@@ -155,6 +210,7 @@ describe('metrics', () => {
   it('the dashboard and the alert rules use only labels that the metrics have', () => {
     const metrics = openMetrics()
     addDatabaseMetrics(testContext(), metrics, NO_THREADS)
+    addBusinessMetrics(testContext(), metrics)
     const labels = new Map(
       metrics.registry.getMetricsAsArray().map((metric) => {
         const { name, labelNames } = metric as unknown as { name: string; labelNames: readonly string[] }

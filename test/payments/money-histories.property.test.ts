@@ -203,6 +203,9 @@ class Books {
     const stats = await gatherStats(this.#ctx, { app: this.#shop.app })
     expect(Number(stats.unapplied[0]?.amount ?? 0), 'unapplied').to.equal(sumOf([...open, ...flagged]))
     expect(Number(stats.surplus[0]?.amount ?? 0), 'surplus').to.equal(sumOf(surplus))
+    const [{ received, refunded } = { received: 0n, refunded: 0n }] = stats.revenue
+    const { gross, refunds: returned } = stats.month
+    expect([gross['VND'] ?? 0n, returned['VND'] ?? 0n], 'the only month').to.deep.equal([received, refunded])
     const filter = { appId: this.#shop.app.id, waiting: true, below: null, limit: 100 }
     const queue = await listPaymentRows(this.#ctx.db, filter)
     expect(sumOf(queue.map(({ waiting }) => waiting ?? 0)), 'the queue').to.equal(sumOf([...open, ...flagged]))

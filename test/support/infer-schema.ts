@@ -9,6 +9,10 @@ export interface Schema {
 
 /** Currencies, and keys that callers choose. */
 const CODE = /^[A-Z]{3}$|^\d|[ /]/
+/** Shares from 0 to 1, which a test may have seen as 0 and 1 only. */
+const SHARE = /^rates?$/
+/** What is keyed by codes that are no different from names of fields, such as plans. */
+const BY_CODE = /^by_/
 
 export function inferSchema(values: readonly unknown[]): Schema {
   if (values.length === 0) return {}
@@ -32,8 +36,17 @@ function inferObject(objects: readonly Record<string, unknown>[]): Schema {
     return { additionalProperties: inferSchema(objects.flatMap((value) => Object.values(value))) }
   const valuesOf = (key: string): unknown[] => objects.filter((value) => key in value).map((value) => value[key])
   return {
-    properties: Object.fromEntries(keys.map((key) => [key, optional(key, inferSchema(valuesOf(key)))])),
+    properties: Object.fromEntries(keys.map((key) => [key, fieldSchema(key, valuesOf(key))])),
     required: keys.filter((key) => objects.every((value) => key in value)),
+  }
+}
+
+function fieldSchema(key: string, values: readonly unknown[]): Schema {
+  if (SHARE.test(key)) return inferSchema([...values, Array.isArray(values[0]) ? [0.5] : 0.5])
+  if (!BY_CODE.test(key)) return optional(key, inferSchema(values))
+  return {
+    type: 'object',
+    additionalProperties: inferSchema(values.flatMap((value) => Object.values(value as object))),
   }
 }
 

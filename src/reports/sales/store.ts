@@ -1,0 +1,204 @@
+import { appTime, bigint, id, realTime, sum, text } from '#db/columns.ts'
+import { shape } from '#db/table.ts'
+import type { Param, Queries } from '#db/queries.ts'
+import type { AppTime } from '#shared/time.ts'
+import type { MonthRange } from '#reports/month.ts'
+import type { AppScope } from '#reports/store.ts'
+
+/** Sales of a month by plan and provider; amounts in the smallest unit of `currency`. */
+export interface SoldOfMonth {
+  readonly month: string
+  readonly currency: string
+  /** Empty for money of no transaction. */
+  readonly planRef: string
+  readonly provider: string
+  readonly received: bigint
+  readonly discounts: bigint
+  readonly refunds: bigint
+}
+
+/** The transaction that most of the payment `p` was booked for, the newest of several (R420). Refunds do not change it. */
+export const MAIN_TRANSACTION = `(SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id
+  GROUP BY a.transaction_id
+  ORDER BY SUM(CASE WHEN a.cause IN ('booked', 'matched', 'moved') THEN a.amount ELSE 0 END) DESC, a.transaction_id DESC
+  LIMIT 1)`
+
+/** The transaction of which the refund `r` of the payment `p` took most; the payment's where it took money of none. */
+export const REFUNDED_TRANSACTION = `COALESCE((SELECT a.transaction_id FROM allocations a
+  WHERE a.refund_id = r.id AND a.cause = 'refund' ORDER BY a.amount, a.id DESC LIMIT 1), ${MAIN_TRANSACTION})`
+
+/**
+ * What promotions took off completed transactions, counted with the payment `p` that completed each, so that a sum over payments has each
+ * once. Money of a sandbox app has only real times, which a test clock leaves behind: there the first payment counts.
+ */
+export const DISCOUNTS = `(SELECT COALESCE(SUM(d.discount_amount), 0) FROM transactions d
+  WHERE d.id IN (SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id AND a.amount > 0)
+    AND d.discount_amount > 0 AND d.completed_at IS NOT NULL AND d.amount_received > 0
+    AND p.id = (SELECT COALESCE(MAX(CASE WHEN a.at <= d.completed_at THEN a.payment_id END), MIN(a.payment_id))
+                FROM allocations a WHERE a.transaction_id = d.id AND a.amount > 0))`
+
+/** A purchase that a promotion paid in full: a completed transaction without a payment. */
+export const FREE_PURCHASE = `t.amount = 0 AND t.discount_amount > 0 AND t.completed_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM allocations a WHERE a.transaction_id = t.id)`
+
+/** When the payment `p` for the transaction `t` was made: real, and of a sandbox app by its own clock (R420). */
+export const PAID_AT = {
+  live: 'p.paid_at',
+  test: 'COALESCE(t.completed_at, t.flagged_at, t.created_at, p.paid_at)',
+} as const
+
+/** When the refund `r` of the transaction `t` was made, in the same way. */
+export const REFUNDED_AT = { live: 'r.ended_at', test: 'COALESCE(t.updated_at, r.ended_at)' } as const
+
+/** A table of months in SQL, named `m`, with its parameters. */
+export function monthTable(months: readonly MonthRange[]): { sql: string; params: Param[] } {
+  const row = 'SELECT ? AS month, CAST(? AS DATETIME(3)) AS since, CAST(? AS DATETIME(3)) AS until'
+  return {
+    sql: `(${months.map(() => row).join(' UNION ALL ')}) m`,
+    params: months.flatMap(({ month, from, until }) => [month, from, until]),
+  }
+}
+
+/** What was sold in each of the months: payments whose payer is known, refunds that succeeded, and what promotions took off. */
+export async function listSoldByMonth(
+  db: Queries,
+  { appIds, mode }: AppScope & { readonly mode: 'live' | 'test' },
+  months: readonly MonthRange[],
+): Promise<SoldOfMonth[]> {
+  const { sql, params } = monthTable(months)
+  const within = (time: string): string => `${time} >= m.since AND ${time} < m.until`
+  return db.all(
+    shape({
+      month: text(),
+      currency: text(),
+      planRef: text(),
+      provider: text(),
+      received: sum(),
+      discounts: sum(),
+      refunds: sum(),
+    }),
+    `SELECT x.month, x.currency, COALESCE(x.plan_ref, '') AS planRef, x.provider,
+       SUM(x.received) AS received, SUM(x.discounts) AS discounts, SUM(x.refunds) AS refunds
+     FROM (SELECT m.month, p.currency, t.plan_ref, p.provider, p.amount AS received, ${DISCOUNTS} AS discounts, 0 AS refunds
+           FROM payments p CROSS JOIN ${sql} LEFT JOIN transactions t ON t.id = ${MAIN_TRANSACTION}
+           WHERE ${within(PAID_AT[mode])} AND p.app_id IN (?) AND p.end_user_id IS NOT NULL AND p.amount IS NOT NULL
+           UNION ALL
+           SELECT m.month, p.currency, t.plan_ref, p.provider, 0, 0, r.amount
+           FROM refunds r JOIN payments p ON p.id = r.payment_id CROSS JOIN ${sql}
+           LEFT JOIN transactions t ON t.id = ${REFUNDED_TRANSACTION}
+           WHERE ${within(REFUNDED_AT[mode])} AND p.app_id IN (?) AND p.end_user_id IS NOT NULL AND r.status = 'succeeded'
+           UNION ALL
+           SELECT m.month, t.currency, t.plan_ref, COALESCE(t.provider_code, 'promotion'), 0, t.discount_amount, 0
+           FROM transactions t JOIN ${sql} ON ${within('t.completed_at')}
+           WHERE t.app_id IN (?) AND ${FREE_PURCHASE}) x
+     GROUP BY x.month, x.currency, x.plan_ref, x.provider`,
+    [...params, appIds, ...params, appIds, ...params, appIds],
+  )
+}
+
+/** What the subscriptions of an app cost at their present prices, by currency. */
+export async function sumPricesOf(
+  db: Queries,
+  appId: number,
+  externalRefs: readonly string[],
+): Promise<{ readonly currency: string; readonly amount: bigint; readonly subscriptions: number }[]> {
+  if (externalRefs.length === 0) return []
+  return db.all(
+    shape({ currency: text(), amount: sum(), subscriptions: bigint() }),
+    `SELECT p.currency, SUM(p.amount) AS amount, COUNT(*) AS subscriptions
+     FROM subscriptions s JOIN prices p ON p.id = s.price_id
+     WHERE s.app_id = ? AND s.external_ref IN (?) GROUP BY p.currency ORDER BY p.currency`,
+    [appId, externalRefs],
+  )
+}
+
+/** A payment or a refund, or a purchase that a promotion paid in full, with what it was for. Amounts in the smallest unit. */
+export interface SaleRow {
+  readonly id: number
+  readonly at: Date
+  readonly transactionId: number | null
+  readonly externalRef: string | null
+  readonly customer: string | null
+  readonly planRef: string | null
+  readonly provider: string
+  readonly reference: string | null
+  readonly received: number
+  readonly discount: number
+  readonly promotionCode: string | null
+  readonly refunded: number
+  readonly currency: string
+  /** Of the period that the transaction gave; null if it gave none, and at the end of lifetime. */
+  readonly periodFrom: AppTime | null
+  readonly periodTo: AppTime | null
+}
+
+const SALE = shape({
+  id: id(),
+  at: realTime(),
+  transactionId: bigint().nullable(),
+  externalRef: text().nullable(),
+  customer: text().nullable(),
+  planRef: text().nullable(),
+  provider: text(),
+  reference: text().nullable(),
+  received: bigint(),
+  discount: bigint(),
+  promotionCode: text().nullable(),
+  refunded: bigint(),
+  currency: text(),
+  periodFrom: appTime().nullable(),
+  periodTo: appTime().nullable(),
+})
+
+/** What of a row comes from its transaction `t`, which may be missing. */
+const SOLD = `t.id AS transactionId, t.external_ref AS externalRef, c.name AS customer, t.plan_ref AS planRef,
+  CASE WHEN l.kind = 'extended' THEN l.end_before ELSE l.period_start END AS periodFrom, l.end_after AS periodTo`
+const SOLD_TABLES = `LEFT JOIN payment_applications l ON l.transaction_id = t.id
+  LEFT JOIN subscriptions s ON s.end_user_id = t.end_user_id
+  LEFT JOIN customers c ON c.id = COALESCE(t.customer_id, s.customer_id)`
+
+export interface SalesPage {
+  readonly appId: number
+  readonly mode: 'live' | 'test'
+  readonly afterId: number
+  readonly limit: number
+}
+
+/** A page of an app's payments whose payer is known, by id. */
+export async function listSoldPayments(db: Queries, { appId, mode, afterId, limit }: SalesPage): Promise<SaleRow[]> {
+  return db.all(
+    SALE,
+    `SELECT x.*, CASE WHEN x.discount > 0 THEN x.promotion END AS promotionCode
+     FROM (SELECT p.id, ${PAID_AT[mode]} AS at, ${SOLD}, p.provider, p.reference, p.amount AS received, ${DISCOUNTS} AS discount,
+             t.promotion_code AS promotion, 0 AS refunded, p.currency
+           FROM payments p LEFT JOIN transactions t ON t.id = ${MAIN_TRANSACTION} ${SOLD_TABLES}
+           WHERE p.app_id = ? AND p.id > ? AND p.end_user_id IS NOT NULL AND p.amount IS NOT NULL
+           ORDER BY p.id LIMIT ?) x ORDER BY x.id`,
+    [appId, afterId, limit],
+  )
+}
+
+/** A page of an app's refunds that succeeded, by id. */
+export async function listSoldRefunds(db: Queries, { appId, mode, afterId, limit }: SalesPage): Promise<SaleRow[]> {
+  return db.all(
+    SALE,
+    `SELECT r.id, ${REFUNDED_AT[mode]} AS at, ${SOLD}, p.provider, r.reference, 0 AS received, 0 AS discount,
+       NULL AS promotionCode, r.amount AS refunded, p.currency
+     FROM refunds r JOIN payments p ON p.id = r.payment_id LEFT JOIN transactions t ON t.id = ${REFUNDED_TRANSACTION} ${SOLD_TABLES}
+     WHERE p.app_id = ? AND r.id > ? AND p.end_user_id IS NOT NULL AND r.status = 'succeeded'
+     ORDER BY r.id LIMIT ?`,
+    [appId, afterId, limit],
+  )
+}
+
+/** A page of an app's purchases that a promotion paid in full, by id. */
+export async function listFreePurchases(db: Queries, { appId, afterId, limit }: SalesPage): Promise<SaleRow[]> {
+  return db.all(
+    SALE,
+    `SELECT t.id, t.completed_at AS at, ${SOLD}, COALESCE(t.provider_code, 'promotion') AS provider, NULL AS reference, 0 AS received,
+       t.discount_amount AS discount, t.promotion_code AS promotionCode, 0 AS refunded, t.currency
+     FROM transactions t ${SOLD_TABLES}
+     WHERE t.app_id = ? AND t.id > ? AND ${FREE_PURCHASE} ORDER BY t.id LIMIT ?`,
+    [appId, afterId, limit],
+  )
+}
