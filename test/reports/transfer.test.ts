@@ -164,6 +164,7 @@ describe('import and export', () => {
       const counts = await exportApp(ctx, app, folder)
       expect(counts).to.deep.equal({
         plans: 1,
+        promotions: 0,
         customers: 1,
         subscriptions: 1,
         transactions: 1,
