@@ -103,7 +103,8 @@ const GROUPS: readonly Group[] = [
   [
     'Service',
     {
-      migrate: 'bring the database up to date; stop the daemons of an older version first',
+      migrate: 'bring the database up to date, in steps that daemons of the version before survive',
+      upgrade: 'try an upgrade on a copy of a backup',
       audit: 'who changed what, and why',
     },
     () => import('./operations-commands.ts'),
@@ -122,6 +123,11 @@ const GROUPS: readonly Group[] = [
     'Payments',
     { review: 'what needs review, the oldest first: payments, bank mails, mails, webhooks, paused accounts' },
     () => import('./review-commands.ts'),
+  ],
+  [
+    'Service',
+    { alert: 'what operators are told when something begins to be wrong' },
+    () => import('./alert-commands.ts'),
   ],
   [
     'Service',

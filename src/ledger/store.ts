@@ -21,9 +21,14 @@ const STEP = 5000
 
 /**
  * The rows that break a rule; `appId` null checks all apps, and the rows that are no app's. `now` is by the database's clock. Each statement
- * reads the rows of a step and what belongs to them at one instant, so that work that goes on meanwhile is not taken for a fault.
+ * reads the rows of a step and what belongs to them at one instant, so that work that goes on meanwhile is not taken for a fault. It waits for `between` after each.
  */
-export async function findBrokenRules(db: Queries, appId: number | null, now: RealTime): Promise<Discrepancy[]> {
+export async function findBrokenRules(
+  db: Queries,
+  appId: number | null,
+  now: RealTime,
+  between: () => Promise<void>,
+): Promise<Discrepancy[]> {
   const found: Discrepancy[] = []
   for (const rules of [...PERIOD_RULES, ...MONEY_RULES, ...PROMOTION_RULES, ...DELIVERY_RULES]) {
     for (let after = 0; ;) {
@@ -31,6 +36,7 @@ export async function findBrokenRules(db: Queries, appId: number | null, now: Re
       if (last === null) break
       found.push(...(await brokenBetween(db, rules, { appId, after, last, now })))
       after = last
+      await between()
     }
   }
   return found

@@ -50,6 +50,9 @@ const READS = [
     'as',
     'backup create',
     'backup list',
+    'backup verify',
+    'key export',
+    'upgrade',
     'stats',
     'doctor',
     'docs',
@@ -57,15 +60,16 @@ const READS = [
     'find',
     'open',
     'listen',
+    'alert list',
     'watch',
   ],
 ]
 /** R264: these have no transaction to roll back. */
-const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'trigger', 'app export']
+const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'alert test', 'trigger', 'app export']
 /** These have their own preview, which their own tests cover. */
 const PREVIEWED = [
   ...['bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
-  ...['realtime resync', 'service install', 'request', 'demo', 'approval grant', 'approval deny'],
+  ...['realtime resync', 'service install', 'request', 'demo', 'approval grant', 'approval deny', 'backup restore'],
 ]
 
 describe('--dry-run', () => {
@@ -163,6 +167,7 @@ describe('--dry-run', () => {
       [['operator', 'add', 'minh', '--role', 'view'], ['operator minh'], []],
       [['operator', 'set-role', 'linh', 'money'], ['operator linh'], []],
       [['operator', 'remove', 'linh'], ['operator linh'], []],
+      [['alert', 'mute', 'disk_low', '--for', '12h'], ['alert disk_low'], []],
       [['key', 'rotate'], [], []],
     ]
     const commands = leavesOf(await createProgram())

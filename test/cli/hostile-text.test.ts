@@ -57,6 +57,8 @@ const OTHERS = [
   ...['key rotate', 'service install', 'docs', 'completion', 'plan create', 'bank-account assign', 'app clock'],
   ...['operator add', 'operator list', 'operator set-role', 'operator remove', 'as', 'approval grant', 'approval deny'],
   ...['approval show', 'approval list', 'backup create', 'backup list'],
+  ...['backup verify', 'backup restore', 'key export', 'upgrade'],
+  ...['alert list', 'alert test', 'alert mute'],
 ]
 
 describe('text that would steer a terminal', () => {
