@@ -4,13 +4,14 @@ import type { Config } from '#config.ts'
 import type { Customer } from '#customers/store.ts'
 import type { Mail } from '#mail/send.ts'
 import type { Plan, Price } from '#plans/store.ts'
-import { formatMoney } from '#shared/money.ts'
+import { discounted } from '#promotions/discount.ts'
+import type { Promotion } from '#promotions/store.ts'
 import { unixSeconds, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { composeMail } from './compose-mail.ts'
 import { optOutLink, renewalLink } from './renewal-link.ts'
 import type { Stage } from './stages.ts'
-import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
+import { dayWords, discountedWords, intervalWords, momentWords, planTitle } from './words.ts'
 
 /** A subscription with everything that its mail shows. `price` is the one that a renewal would pay. */
 export interface DueReminder {
@@ -20,12 +21,14 @@ export interface DueReminder {
   readonly stage: Stage
   readonly plan: Plan
   readonly price: Price
+  /** The promotion for every period whose discount a renewal gets. */
+  readonly promotion: Promotion | null
   readonly customer: Customer
 }
 
 /** The mail of one stage, in the customer's language and under the app's name. */
 export async function composeReminder(config: Config, due: DueReminder): Promise<Mail> {
-  const { app, subscription, periodEnd, stage, plan, price, customer } = due
+  const { app, subscription, periodEnd, stage, plan, price, promotion, customer } = due
   const { locale } = customer
   const reader = readerOf(app, locale)
   const optOut = optOutLink(config.baseUrl, subscription.renewalToken)
@@ -39,7 +42,7 @@ export async function composeReminder(config: Config, due: DueReminder): Promise
       plan_name: plan.name,
       plan_title: planTitle(plan.name, locale),
       interval: intervalWords({ unit: price.intervalUnit, count: price.intervalCount }, locale),
-      amount: formatMoney(price.amount, price.currency, locale),
+      amount: discountedWords(discounted(promotion, price), price.currency, locale),
       period_end: momentWords(periodEnd, reader),
       period_end_day: dayWords(periodEnd, reader),
       renew_url: renewalLink(config.baseUrl, subscription.renewalToken),

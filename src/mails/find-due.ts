@@ -4,6 +4,7 @@ import type { Context } from '#context.ts'
 import { listCustomersByIds } from '#customers/store.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { listPlansByIds } from '#plans/store.ts'
+import { keyOf, listPromotionsOf } from '#promotions/store.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import type { DueReminder } from '#mails/compose-reminder.ts'
@@ -83,10 +84,11 @@ async function withContent(
   page: readonly Subscription[],
   apps: Map<number, App>,
 ): Promise<DueReminder[]> {
-  const [plans, prices, customers] = await Promise.all([
+  const [plans, prices, customers, promotions] = await Promise.all([
     listPlansByIds(ctx.db, idsOf(page, 'planId')),
     listPricesByIds(ctx.db, idsOf(page, 'priceId')),
     listCustomersByIds(ctx.db, idsOf(page, 'customerId')),
+    listPromotionsOf(ctx.db, page),
   ])
   const due: DueReminder[] = []
   for (const subscription of page) {
@@ -95,8 +97,10 @@ async function withContent(
     apps.set(appId, app)
     const [plan, price] = [plans.get(planId), prices.get(priceId)]
     const customer = customerId === null ? undefined : customers.get(customerId)
+    const promotion = promotions.get(keyOf(subscription)) ?? null
     // The customer may have been detached between the two reads.
-    if (plan && price && customer && periodEnd) due.push({ app, subscription, periodEnd, stage, plan, price, customer })
+    if (plan && price && customer && periodEnd)
+      due.push({ app, subscription, periodEnd, stage, plan, price, promotion, customer })
   }
   return due
 }

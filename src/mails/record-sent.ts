@@ -8,7 +8,7 @@ import type { DueReminder } from '#mails/compose-reminder.ts'
 import { markSent, type Claim } from './store.ts'
 
 /** What the app's event says about a mail. */
-export type SentReminder = Omit<DueReminder, 'price'>
+export type SentReminder = Omit<DueReminder, 'price' | 'promotion'>
 
 /** A mail that the mail server accepted, and the claim under which it was sent. */
 export interface SentMail {

@@ -1,6 +1,8 @@
 import type { Reader } from '#apps/page-settings.ts'
 import type { MailLocale } from '#mail/render.ts'
+import type { DiscountedAmount } from '#promotions/discount.ts'
 import type { Interval, IntervalUnit } from '#shared/interval.ts'
+import { formatMoney } from '#shared/money.ts'
 import type { AppTime } from '#shared/time.ts'
 
 // `31 March 2026` cannot be misread, unlike an English date in digits; Vietnamese writes 31/3/2026.
@@ -50,6 +52,18 @@ const UNIT_WORDS: Record<MailLocale, Record<IntervalUnit, readonly [one: string,
     year: ['năm', 'năm'],
     lifetime: ['trọn đời', 'trọn đời'],
   },
+}
+
+const OFF: Record<MailLocale, (off: string, code: string) => string> = {
+  en: (off, code) => `${off} off with the code ${code}`,
+  vi: (off, code) => `đã giảm ${off} nhờ mã ${code}`,
+}
+
+/** `₫79,200 (₫19,800 off with the code TET)`; without a promotion the amount alone. */
+export function discountedWords(due: DiscountedAmount, currency: string, locale: MailLocale): string {
+  const amount = formatMoney(due.amount, currency, locale)
+  if (due.promotionCode === null) return amount
+  return `${amount} (${OFF[locale](formatMoney(due.discountAmount, currency, locale), due.promotionCode)})`
 }
 
 /** `3 months`, `1 tuần`, `lifetime`. */

@@ -92,6 +92,29 @@ export async function findPromotion(db: Queries, appId: number, code: string): P
   return db.one(promotions, 'WHERE app_id = ? AND code = ?', [appId, code])
 }
 
+/** The promotions of these codes, by app and code: `promotions.get(keyOf(subscription))`. */
+export async function listPromotionsOf(
+  db: Queries,
+  named: readonly { readonly appId: number; readonly promotionCode: string | null }[],
+): Promise<Map<string, Promotion>> {
+  const keys = named.flatMap(({ appId, promotionCode }) => (promotionCode === null ? [] : [{ appId, promotionCode }]))
+  if (keys.length === 0) return new Map()
+  const ids = [...new Set(keys.map(({ appId }) => appId))]
+  const codes = [...new Set(keys.map(({ promotionCode }) => promotionCode))]
+  const found = await db.all(promotions, 'WHERE app_id IN (?) AND code IN (?)', [ids, codes])
+  return new Map(found.map((row) => [keyOf({ appId: row.appId, promotionCode: row.code }), row]))
+}
+
+export function keyOf({
+  appId,
+  promotionCode,
+}: {
+  readonly appId: number
+  readonly promotionCode: string | null
+}): string {
+  return `${appId} ${promotionCode ?? ''}`
+}
+
 /** As callers see it; null if the app has none with this code. */
 export async function findShownPromotion(db: Queries, appId: number, code: string): Promise<ShownPromotion | null> {
   return db.one(shownPromotions, 'WHERE p.app_id = ? AND p.code = ?', [appId, code])

@@ -9,6 +9,8 @@ import { customers } from '#customers/store.ts'
 import { allocations, payments, refunds } from '#payments/store.ts'
 import { presentPlan } from '#plans/present.ts'
 import { getPlan, plans } from '#plans/store.ts'
+import { presentPromotion } from '#promotions/present.ts'
+import { getPromotion, promotions } from '#promotions/store.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { presentSubscription, viewSubscription } from '#subscriptions/present.ts'
@@ -33,12 +35,14 @@ const PAGE = 500
 /** What is exported, as the API shows it, without secrets, tokens and keys of providers. */
 const PARTS: readonly Part[] = [
   part('plans', plans, async (ctx, app, { id }) => presentPlan(await getPlan(ctx.db, app.id, id), { all: true })),
+  part('promotions', promotions, async (ctx, app, { id }) => presentPromotion(await getPromotion(ctx.db, app.id, id))),
   part('customers', customers, (_ctx, _app, row) => presentCustomer(row)),
   part('subscriptions', subscriptions, async (ctx, app, row) => ({
     subscription_id: row.id,
     external_ref: row.externalRef,
     ...presentSubscription(await viewSubscription(ctx.db, row), appNow(app, ctx.clock.now())),
     anchor_day: row.anchorDay,
+    promotion_code: row.promotionCode,
     created_at: formatTimestamp(row.createdAt),
   })),
   part('transactions', shownTransactions, (_ctx, _app, row) => presentTransaction(row)),

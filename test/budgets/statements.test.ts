@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { aCustomer, MONTHLY } from '../support/factories.ts'
-import { startScenario, type Scenario } from '../support/scenario.ts'
+import { aCustomer, aPromotion, MONTHLY } from '../support/factories.ts'
+import { startScenario, type PayableCheckout, type Scenario } from '../support/scenario.ts'
 import { countStatements, type Counted } from './counted.ts'
 
 describe('statement budgets', () => {
@@ -56,5 +56,16 @@ describe('statement budgets', () => {
     await scenario.pay(await scenario.checkout({ price_id: price, customer_id: customer }))
     const second = await scenario.checkout({ price_id: price, customer_id: customer })
     await counted.atMost(12, () => scenario.pay(second))
+  })
+
+  it('a promotion costs a checkout 4 more, and its payment 1', async () => {
+    await aPromotion(scenario.service.ctx, scenario.app)
+    const body = { price_id: price, customer_id: customer, external_ref: 'first', promotion_code: 'TET' }
+    let opened: PayableCheckout | undefined
+    const open = async (): Promise<void> => {
+      opened = await scenario.checkout(body)
+    }
+    await counted.atMost(11, open)
+    await counted.atMost(13, () => scenario.pay(opened!))
   })
 })

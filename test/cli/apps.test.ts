@@ -18,6 +18,7 @@ import { scratchFolder } from '../support/scratch.ts'
 const AS_NOBODY = join(import.meta.dirname, '..', 'support', 'as-nobody')
 const EXPORTED = [
   'plans',
+  'promotions',
   'customers',
   'subscriptions',
   'transactions',

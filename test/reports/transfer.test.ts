@@ -16,7 +16,7 @@ import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { changeApp } from '../support/operators.ts'
 import { refusalOf } from '../support/expect-error.ts'
-import { anApp, aPlan, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
+import { anApp, aPlan, aPromotion, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
@@ -160,10 +160,12 @@ describe('import and export', () => {
       await sendDueReminders(ctx)
       const refund = { action: 'refund', amount: 1000, note: 'asked', reference: 'FT-BACK' } as const
       await resolveTransaction(ctx, operator('mai'), { transactionId: checkout.transaction_id, ...refund })
+      await aPromotion(ctx, scenario.app)
       const folder = join(scratchFolder('export'), 'out')
       const counts = await exportApp(ctx, app, folder)
       expect(counts).to.deep.equal({
         plans: 1,
+        promotions: 1,
         customers: 1,
         subscriptions: 1,
         transactions: 1,

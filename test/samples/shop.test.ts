@@ -203,6 +203,16 @@ describe('the sample shop, by the guide for sellers alone', () => {
     ])
   }
 
+  /** Opens a checkout at a discount, which has the last use of its promotion. */
+  async function discount(): Promise<void> {
+    await follow('Promotions')
+    const { data } = await paygate.transactions.list({ external_ref: 'dung' })
+    expect(data.map(({ amount, discount }) => [amount, discount])).to.deep.equal([
+      [79_200, { code: 'WELCOME', amount: 19_800 }],
+    ])
+    await paygate.promotions.update((await paygate.promotions.list()).data[0]!.id, { status: 'archived' })
+  }
+
   /** Takes over the active subscriptions of a list by Stripe, with their ends, days and customers, and gives them access. */
   async function moveFromStripe(): Promise<void> {
     writeFileSync(join(folder, 'stripe.json'), JSON.stringify(STRIPE))
@@ -277,7 +287,7 @@ describe('the sample shop, by the guide for sellers alone', () => {
     expect(files.map(({ code }) => [nameOf(code), code])).to.have.deep.members(expected)
   })
 
-  it('covers a subscription, a one-time purchase and its refund, two tabs at once, three renewals, an outage without loss, a refund of a flagged payment, users of Stripe, and an event that is committed late', async () => {
+  it('covers a subscription, a one-time purchase and its refund, two tabs at once, three renewals, an outage without loss, a refund of a flagged payment, a promotion, users of Stripe, and an event that is committed late', async () => {
     await subscribe()
     await sellOnce()
     await subscribeTwiceAtOnce()
@@ -285,6 +295,7 @@ describe('the sample shop, by the guide for sellers alone', () => {
     await follow('What you are told, and when')
     await surviveOutage()
     await refundFlagged()
+    await discount()
     await moveFromStripe()
     await followLate()
   })
@@ -305,6 +316,7 @@ const FOLLOWED = [
   'What you are told, and when',
   'After an outage',
   'Refunds, and payments that need a decision',
+  'Promotions',
   'Moving from Stripe subscriptions',
 ]
 

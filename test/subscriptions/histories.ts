@@ -17,10 +17,35 @@ export const PRICES: readonly SoldPrice[] = [
   { plan: 'gold', days: null, trialDays: null },
 ]
 
+/** A promotion of the histories. What it leaves of a price can be halved often. */
+export interface SoldPromotion {
+  readonly code: string
+  /** What it takes off: a share, or an amount. */
+  readonly percent?: number
+  readonly amount?: number
+  readonly everyPeriod: boolean
+  /** Whether an end user may use it once. */
+  readonly once: boolean
+  /** The one plan that it is for; null for all. */
+  readonly plan: SoldPrice['plan'] | null
+}
+
+export const PROMOTIONS: readonly SoldPromotion[] = [
+  { code: 'ONCE', percent: 36, everyPeriod: false, once: true, plan: null },
+  { code: 'EVERY', percent: 68, everyPeriod: true, once: false, plan: null },
+  { code: 'GOLD', amount: 36_000, everyPeriod: true, once: false, plan: 'gold' },
+]
+
 /** One event in the history of an end user. `offer` and `price` are indexes modulo the number of offers and prices. */
 export type Step =
   | { readonly kind: 'pass'; readonly seconds: number }
-  | { readonly kind: 'checkout'; readonly price: number; readonly skipsTrial: boolean }
+  | {
+      readonly kind: 'checkout'
+      readonly price: number
+      readonly skipsTrial: boolean
+      /** An index of `PROMOTIONS`; absent without a code. */
+      readonly promotion?: number | undefined
+    }
   | { readonly kind: 'renew' | 'end' }
   /** Money for an offer is reported now and was paid `late` seconds ago. Reported again, it is a duplicate. */
   | { readonly kind: 'pay'; readonly offer: number; readonly late: number }
@@ -47,6 +72,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       // Rare, since little can happen after a lifetime purchase.
       price: fc.oneof({ weight: 12, arbitrary: price }, { weight: 1, arbitrary: fc.constant(PRICES.length - 1) }),
       skipsTrial: fc.boolean(),
+      promotion: fc.option(fc.nat(PROMOTIONS.length - 1), { nil: undefined }),
     }),
   },
   { weight: 2, arbitrary: fc.constant<Step>({ kind: 'renew' }) },

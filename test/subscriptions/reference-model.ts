@@ -1,4 +1,4 @@
-import { PRICES, type SoldPrice } from './histories.ts'
+import { PRICES, PROMOTIONS, type SoldPrice, type SoldPromotion } from './histories.ts'
 
 const DAY = 86_400
 
@@ -11,6 +11,10 @@ export interface Offer {
   readonly expires: number
   /** The end of the period that it was opened to renew; null if there was none. */
   readonly renews: number | null
+  /** The promotion whose discount it has. */
+  readonly promotion: SoldPromotion | null
+  /** Whether a use of the promotion is reserved or counted for it. */
+  hasUse: boolean
   state: 'open' | 'paid' | 'refunded'
   flag: Flag | null
   /** Money that was applied, and money that is unapplied or surplus, as shares of the price: 1 is all of it. */
@@ -29,7 +33,7 @@ export interface Held {
 }
 
 /**
- * Rules R94 to R106 about the effect of a payment, for one end user, as literally as possible.
+ * Rules R94 to R106 about the effect of a payment, and R352 to R357 about discounts, for one end user, as literally as possible.
  * It shares no code with the service, and prices of whole days keep calendars out of it.
  */
 export class ReferenceModel {
@@ -44,6 +48,9 @@ export class ReferenceModel {
   /** Ends of periods that a payment followed. */
   readonly #renewedEnds = new Set<number>()
   #renewals = 0
+  /** The promotion whose discount renewals get (R357). */
+  #lasting: SoldPromotion | null = null
+  readonly #usedPromotions = new Set<SoldPromotion>()
 
   constructor(now: number) {
     this.#now = now
@@ -56,6 +63,10 @@ export class ReferenceModel {
   /** The number of `subscription.renewed` events. */
   get renewals(): number {
     return this.#renewals
+  }
+
+  get lasting(): SoldPromotion | null {
+    return this.#lasting
   }
 
   pass(seconds: number): void {
@@ -71,13 +82,36 @@ export class ReferenceModel {
   }
 
   /** Null if the checkout is refused. */
-  checkout(index: number, skipsTrial: boolean): Offer | null {
+  checkout(index: number, skipsTrial: boolean, promotionIndex?: number): Offer | null {
     const price = PRICES[index]!
+    const promotion = promotionIndex === undefined ? null : PROMOTIONS[promotionIndex]!
     if (this.isLifetime) return null
+    if (promotion && !this.#isUsable(promotion, price)) return null
     const valid = this.isValid(this.#now)
     const grantsTrial = price.trialDays !== null && !skipsTrial && !valid && !this.#trials.has(price.plan)
     const samePlan = this.held?.price.plan === price.plan
-    return this.#open(grantsTrial ? 'trial' : !valid ? 'start' : samePlan ? 'extend' : 'change', price, false)
+    const purpose = grantsTrial ? 'trial' : !valid ? 'start' : samePlan ? 'extend' : 'change'
+    // The reservation of an older checkout with the same code passes to this one.
+    for (const offer of this.offers)
+      if (offer.state === 'open' && offer.promotion === promotion && !offer.isRenewal) offer.hasUse = false
+    return this.#open(purpose, price, false, promotion)
+  }
+
+  #isUsable(promotion: SoldPromotion, { plan }: SoldPrice): boolean {
+    if (promotion.once && this.#usedPromotions.has(promotion)) return false
+    return promotion.plan === null || promotion.plan === plan
+  }
+
+  /** What the offer costs, and what its promotion takes off that. */
+  amountOf({ purpose, promotion }: Offer): { amount: number; discount: number } {
+    const regular = purpose === 'trial' ? 10_000 : 100_000
+    const discount = promotion ? (promotion.amount ?? Math.floor((regular * promotion.percent!) / 100)) : 0
+    return { amount: regular - discount, discount }
+  }
+
+  /** Whether a newer checkout has the use of its promotion. */
+  hasLostPromotion({ promotion, isRenewal, hasUse }: Offer): boolean {
+    return promotion !== null && !isRenewal && !hasUse
   }
 
   /** The offer behind the renewal link; null if there is nothing to renew. */
@@ -85,13 +119,16 @@ export class ReferenceModel {
     if (!this.held || this.isLifetime) return null
     const { price } = this.held
     const latest = this.offers.filter(({ isRenewal }) => isRenewal).at(-1)
-    if (latest?.state === 'open' && this.#now < latest.expires && latest.price === price) return latest
-    return this.#open('extend', price, true)
+    const isSame = latest?.price === price && latest.promotion === this.#lasting
+    if (isSame && latest.state === 'open' && this.#now < latest.expires) return latest
+    return this.#open('extend', price, true, this.#lasting)
   }
 
   switch(index: number): boolean {
     if (!this.held || this.isLifetime) return false
-    this.held = { ...this.held, price: PRICES[index]! }
+    const price = PRICES[index]!
+    if (price.plan !== this.held.price.plan) this.#lasting = null
+    this.held = { ...this.held, price }
     this.#decide(this.#now, this.#now, false)
     this.#priceChosen = this.#now
     return true
@@ -113,6 +150,10 @@ export class ReferenceModel {
     }
     const paid = Math.max(offer.opened, this.#now - late)
     offer.state = 'paid'
+    if (offer.promotion && !offer.isRenewal) {
+      offer.hasUse = true
+      this.#usedPromotions.add(offer.promotion)
+    }
     offer.flag = this.refusal(offer, paid)
     if (offer.flag === null) {
       offer.used = 1
@@ -168,10 +209,26 @@ export class ReferenceModel {
     return this.#endAfter(offer, this.#now)
   }
 
-  #open(purpose: Offer['purpose'], price: SoldPrice, isRenewal: boolean): Offer {
+  #open(purpose: Offer['purpose'], price: SoldPrice, isRenewal: boolean, promotion: SoldPromotion | null): Offer {
     const opened = this.#now
-    const terms = { purpose, isRenewal, price, opened, expires: opened + 3600, renews: this.held?.end ?? null }
-    const offer: Offer = { ...terms, state: 'open', flag: null, used: 0, left: 0, isRefunded: false }
+    const terms = {
+      purpose,
+      isRenewal,
+      price,
+      opened,
+      expires: opened + 3600,
+      renews: this.held?.end ?? null,
+      promotion,
+    }
+    const offer: Offer = {
+      ...terms,
+      hasUse: !isRenewal,
+      state: 'open',
+      flag: null,
+      used: 0,
+      left: 0,
+      isRefunded: false,
+    }
     this.offers.push(offer)
     return offer
   }
@@ -192,6 +249,7 @@ export class ReferenceModel {
     const end = this.#endAfter(offer, paid)
     const isExtension = this.#extends(offer, paid)
     const keeps = isExtension || offer.purpose === 'extend'
+    const plan = this.held?.price.plan
     const isChoice = !offer.isRenewal && offer.price.plan === this.held?.price.plan && offer.opened >= this.#priceChosen
     if (!keeps || isChoice) {
       this.held = { price: offer.price, end }
@@ -199,6 +257,9 @@ export class ReferenceModel {
     } else {
       this.held = { price: this.held!.price, end }
     }
+    if (offer.promotion?.everyPeriod && !offer.isRenewal && offer.price.plan === this.held.price.plan)
+      this.#lasting = offer.promotion
+    else if (!keeps || plan !== this.held.price.plan) this.#lasting = null
     if (offer.purpose === 'trial') this.#trials.add(offer.price.plan)
     if (!keeps) this.#decide(offer.opened, paid, true)
     // An extension that is paid after the end does not set the opening time of L back.

@@ -17,10 +17,10 @@ import { discrepanciesOf } from '#transactions/ledger.ts'
 import { getTransaction } from '#transactions/store.ts'
 import { startBankScenario } from '../pages/bank-scenario.ts'
 import { events } from '#webhooks/store.ts'
-import { histories, PRICES, type Step } from '../subscriptions/histories.ts'
+import { histories, PRICES, PROMOTIONS, type Step } from '../subscriptions/histories.ts'
 import { ReferenceModel, type Offer } from '../subscriptions/reference-model.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { aCheckout, aPlan, priceId, SERVER } from '../support/factories.ts'
+import { aCheckout, aPlan, aPromotion, priceId, SERVER } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
 
 export interface HistoryOptions {
@@ -32,6 +32,8 @@ export interface HistoryOptions {
 export interface HistoryFigures extends HistoryOptions {
   readonly steps: number
   readonly payments: number
+  /** The number of payments that a promotion discounted. */
+  readonly discounted: number
   /** The number of payments refunded, completely or in part. */
   readonly refunded: number
   /** The number of flagged payments, by reason. */
@@ -50,7 +52,7 @@ export async function quoteHistories({ histories: count, seed }: HistoryOptions)
   const scenario = await startBankScenario({}, { BILLING_CHECKOUT_TTL_SECONDS: '3600' })
   try {
     const prices = await sellPrices(scenario)
-    const figures = { steps: 0, payments: 0, refunded: 0, flags: {} as Record<string, number> }
+    const figures = { steps: 0, payments: 0, discounted: 0, refunded: 0, flags: {} as Record<string, number> }
     for (const [index, steps] of fc.sample(histories(30), { numRuns: count, seed }).entries()) {
       const one = new History(scenario, `user-${index}`, prices)
       for (const [number, step] of steps.entries()) {
@@ -61,7 +63,8 @@ export async function quoteHistories({ histories: count, seed }: HistoryOptions)
       }
       await one.requireReplay()
       figures.steps += steps.length
-      for (const { state, flag, used, left } of one.offers) {
+      for (const { state, flag, used, left, promotion } of one.offers) {
+        if (state !== 'open' && promotion) figures.discounted += 1
         if (state !== 'open') figures.payments += 1
         if (state !== 'open' && used + left < 1) figures.refunded += 1
         if (flag !== null) figures.flags[flag] = (figures.flags[flag] ?? 0) + 1
@@ -74,7 +77,7 @@ export async function quoteHistories({ histories: count, seed }: HistoryOptions)
   }
 }
 
-/** The active prices of the histories, in order. */
+/** Sells the prices of the histories, with their promotions; returns the prices in order. */
 async function sellPrices(scenario: Scenario): Promise<string[]> {
   const { ctx } = scenario.service
   const ids = new Map<object, string>()
@@ -82,6 +85,11 @@ async function sellPrices(scenario: Scenario): Promise<string[]> {
     const sold = PRICES.filter(({ plan }) => plan === code)
     const plan = await aPlan(ctx, scenario.app, { code, prices: sold.map(bodyOf) })
     for (const [index, price] of sold.entries()) ids.set(price, priceId(plan, index))
+  }
+  for (const { code, percent, amount, everyPeriod, once, plan } of PROMOTIONS) {
+    const off = percent === undefined ? { amount, currency: 'VND' } : { percent }
+    const plans = plan === null ? {} : { plan_codes: [plan] }
+    await aPromotion(ctx, scenario.app, { code, ...off, ...plans, every_period: everyPeriod, once_per_user: once })
   }
   return PRICES.map((price) => ids.get(price)!)
 }
@@ -120,7 +128,7 @@ class History {
         this.#model.pass(step.seconds)
         break
       case 'checkout':
-        await this.#checkout(step.price, step.skipsTrial)
+        await this.#checkout(step)
         break
       case 'renew':
         await this.#renew()
@@ -158,9 +166,10 @@ class History {
     return { app: this.#scenario.app.app, externalRef: this.#ref }
   }
 
-  async #checkout(price: number, skipsTrial: boolean): Promise<void> {
-    const offer = this.#model.checkout(price, skipsTrial)
-    const body = { external_ref: this.#ref, price_id: this.#prices[price], skip_trial: skipsTrial }
+  async #checkout({ price, skipsTrial, promotion }: Extract<Step, { kind: 'checkout' }>): Promise<void> {
+    const offer = this.#model.checkout(price, skipsTrial, promotion)
+    const code = promotion === undefined ? {} : { promotion_code: PROMOTIONS[promotion]!.code }
+    const body = { external_ref: this.#ref, price_id: this.#prices[price], skip_trial: skipsTrial, ...code }
     const opened = await this.#agrees(offer !== null, () =>
       aCheckout(this.#scenario.service.ctx, this.#scenario.app, body),
     )
@@ -257,14 +266,19 @@ class History {
     const held = this.#model.held
     const found = await findSubscription(db, this.#scenario.app.app.id, this.#ref)
     deepStrictEqual(
-      found && [`price_${found.priceId}`, found.currentPeriodEnd ? unixSeconds(found.currentPeriodEnd) : Infinity],
-      held && [this.#prices[PRICES.indexOf(held.price)], held.end],
+      found && [
+        `price_${found.priceId}`,
+        found.currentPeriodEnd ? unixSeconds(found.currentPeriodEnd) : Infinity,
+        found.promotionCode,
+      ],
+      held && [this.#prices[PRICES.indexOf(held.price)], held.end, this.#model.lasting?.code ?? null],
     )
     const ofUser = [this.#scenario.app.app.id, this.#ref, 'subscription.renewed'] as const
     const renewals = await db.count(events, 'WHERE app_id = ? AND external_ref = ? AND event_type = ?', ofUser)
     deepStrictEqual(renewals, this.#model.renewals, 'subscription.renewed')
     for (const [offer, id] of this.#transactions) {
-      const { status, flagReason, amount, amountUsed, amountLeft } = await getTransaction(db, id)
+      const { status, flagReason, amount, discountAmount, amountUsed, amountLeft } = await getTransaction(db, id)
+      deepStrictEqual({ amount, discount: discountAmount }, this.#model.amountOf(offer))
       deepStrictEqual(
         [STATES[status], flagReason, amountUsed, amountLeft],
         [offer.state, offer.flag, offer.used * amount, offer.left * amount],
@@ -279,7 +293,8 @@ class History {
     const session = await findSessionOfTransaction(ctx.db, transactionId)
     const { state, preview } = await viewCheckout(ctx, session!.token)
     const refusal = this.#model.refusal(offer, this.#model.now)
-    const isOvertaken = refusal === 'superseded' || refusal === 'trial_already_used'
+    const isOvertaken =
+      refusal === 'superseded' || refusal === 'trial_already_used' || this.#model.hasLostPromotion(offer)
     deepStrictEqual(state, this.#model.now >= offer.expires ? 'expired' : isOvertaken ? 'overtaken' : 'open')
     if (preview?.kind === 'refused') deepStrictEqual(preview.reason, refusal)
     else

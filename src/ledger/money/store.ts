@@ -1,5 +1,5 @@
 import { FAR, FAR_FOR_APP, OF_ITS_PLAN, SAME_APP, SAME_END_USER, namesNone, type TableRules } from '#ledger/rules.ts'
-import { DISCOUNT_RULES } from '../promotions/store.ts'
+import { DISCOUNT_RULES } from '#ledger/promotions/store.ts'
 
 /** An operator took the money that was left, or the flag, off the transaction. */
 const DECIDED = `(x.resolution IS NOT NULL OR EXISTS (SELECT 1 FROM transaction_changes c

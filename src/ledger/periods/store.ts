@@ -1,5 +1,5 @@
 import { FAR_FOR_APP, OF_ITS_PLAN, SAME_APP, SAME_END_USER, namesNone, type TableRules } from '#ledger/rules.ts'
-import { LASTING_DISCOUNT_RULES } from '../promotions/store.ts'
+import { LASTING_DISCOUNT_RULES } from '#ledger/promotions/store.ts'
 
 /** How many events of a type the subscription `x` has. With another index the server would read all events of the app. */
 function eventsOf(type: string): string {
