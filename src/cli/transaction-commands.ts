@@ -89,7 +89,7 @@ export const commands: Commands = {
     examples: [
       'transaction resolve 17 --action complete --note "short by the transfer fee" --dry-run',
       'transaction resolve 17 --action refund --reference FT26123 --note "paid twice"',
-      'transaction resolve 17 --action refund --amount 30000 --note "a third of it"',
+      'transaction resolve 17 --action refund --amount 30000 --reference FT26124 --note "a third"',
     ],
     async run(session, [id], options: ResolveOptions) {
       await resolveOne(session, id, options)

@@ -114,3 +114,9 @@ function isJson(text: string): boolean {
     return false
   }
 }
+
+/** The words of an example as a shell splits them, up to a redirection. */
+export function wordsOf(example: string): string[] {
+  const [own = ''] = example.split(' > ')
+  return [...own.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map((match) => match[1] ?? match[2] ?? match[3] ?? '')
+}

@@ -6,7 +6,7 @@ import { describe, it } from 'mocha'
 import { examplesOf } from '#cli/examples.ts'
 import { createProgram, leadingWord } from '#cli/program.ts'
 import { wrapCommand } from '#cli/wrap.ts'
-import { expectEveryCommandTested, leavesOf } from './forms.ts'
+import { expectEveryCommandTested, leavesOf, wordsOf } from './forms.ts'
 import { openCli } from './run-cli.ts'
 
 describe("the command line's help", () => {
@@ -102,9 +102,3 @@ describe("the command line's help", () => {
     ])
   })
 })
-
-/** The words of an example as a shell splits them, up to a redirection. */
-function wordsOf(example: string): string[] {
-  const [own = ''] = example.split(' > ')
-  return [...own.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map((match) => match[1] ?? match[2] ?? match[3] ?? '')
-}

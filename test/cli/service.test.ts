@@ -72,6 +72,7 @@ describe('the command line: the service itself', () => {
       expect(failure.check).to.equal(check)
       expect(failure.detail).to.include(detail)
       expect(failure.fix).to.include(fix)
+      expect(failure.mend, 'the older name of fix').to.equal(failure.fix)
       expect(ran.stdout + ran.stderr).not.to.include('canary')
     }
   })
