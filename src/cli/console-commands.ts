@@ -24,7 +24,7 @@ export const commands: Commands = {
     },
     async run(session, _args, { write, once, app }: Options) {
       if (once) return printReview(session, app)
-      const { runConsole } = await import('./console/run-console.ts')
+      const { runConsole } = await import('./console/run.ts')
       const appId = app === undefined ? null : (await session.app(app)).id
       await runConsole(session, { writes: write === true, appId })
     },

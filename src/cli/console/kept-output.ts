@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
-import type { Output } from '../output.ts'
-import { printable, printableLines } from '../printable.ts'
-import { formatFields, formatTable } from '../table.ts'
+import type { Output } from '#cli/output.ts'
+import { printable, printableLines } from '#cli/printable.ts'
+import { formatFields, formatTable } from '#cli/table.ts'
 
 /** What a command shows to people, as lines of at most `columns` columns. */
 export interface KeptOutput {

@@ -1,9 +1,9 @@
 import type { Suggestion } from '#bank-mail/list-bank-mails.ts'
 import type { ReviewItem } from '#review/read-review.ts'
-import { moneyCell } from '../cells.ts'
-import type { Commands } from '../declaration.ts'
-import { explainError } from '../explain-error.ts'
-import type { Session } from '../session.ts'
+import { moneyCell } from '#cli/cells.ts'
+import type { Commands } from '#cli/declaration.ts'
+import { explainError } from '#cli/explain-error.ts'
+import type { Session } from '#cli/session.ts'
 import { keepOutput } from './kept-output.ts'
 
 /** A matter with what an operator needs to decide it. */
@@ -38,11 +38,11 @@ async function suggestionsFor({ ctx }: Session, { kind, id }: ReviewItem): Promi
   return kind === 'unapplied_payment' ? suggestionsForPayment(ctx, Number(id)) : []
 }
 
-const transactions = () => import('../transaction-commands.ts')
-const payments = () => import('../payment-commands.ts')
-const webhooks = () => import('../webhook-commands.ts')
-const methods = () => import('../method-commands.ts')
-const search = () => import('../find-commands.ts')
+const transactions = () => import('#cli/transaction-commands.ts')
+const payments = () => import('#cli/payment-commands.ts')
+const webhooks = () => import('#cli/webhook-commands.ts')
+const methods = () => import('#cli/method-commands.ts')
+const search = () => import('#cli/find-commands.ts')
 
 function partsOf({ kind, id, app_id }: ReviewItem): Part[] {
   switch (kind) {

@@ -2,8 +2,8 @@ import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { join } from 'node:path'
 import { quote } from 'shell-quote'
 import { childEnvironment } from '#config.ts'
-import { printableLines } from '../printable.ts'
-import { isRemote, type Who } from '../who.ts'
+import { printableLines } from '#cli/printable.ts'
+import { isRemote, type Who } from '#cli/who.ts'
 
 const PROGRAM = join(import.meta.dirname, '..', '..', '..', 'bin', 'billing-cli')
 const READ_ONLY = join(import.meta.dirname, 'read-only.ts')
