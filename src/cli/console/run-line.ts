@@ -45,6 +45,13 @@ function spawnProgram(words: readonly string[], who: Who): ChildProcess {
   })
 }
 
+/** The words that may stand last, as the completion of shells offers them. */
+export async function candidatesFor(words: readonly string[]): Promise<string[]> {
+  const child = spawn(PROGRAM, ['complete', ...words], { env: childEnvironment({}), stdio })
+  const { code, lines } = await outcomeOf(child)
+  return code === 0 ? lines.map((line) => line.split(/\\u0009|\t/)[0] ?? '').filter((value) => value !== '') : []
+}
+
 async function outcomeOf(child: ChildProcess): Promise<Ran> {
   let text = ''
   const keep = (chunk: Buffer): void => {

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { quote } from 'shell-quote'
 import { MAX_ITEMS, readReview } from '#review/read-review.ts'
 import { noteDecision } from '#review/note-decision.ts'
-import { candidatesFor } from '#cli/complete.ts'
 import { explainError } from '#cli/explain-error.ts'
 import { performAs, type Session } from '#cli/session.ts'
 import { terminalWidth } from '#cli/terminal-width.ts'
@@ -13,7 +12,7 @@ import { bodyOf, bodyRows, drawConsole, helpLines } from './draw.ts'
 import { keysIn, type Key, type NamedKey } from './keys.ts'
 import { openCase, type Case } from './open-case.ts'
 import { pageOn, type Page, type Screen } from './pages.ts'
-import { runLine, type Ran, type RunningLine } from './run-line.ts'
+import { candidatesFor, runLine, type Ran, type RunningLine } from './run-line.ts'
 
 const REFRESH_MS = 10_000
 const USUAL_ROWS = 24
@@ -323,9 +322,8 @@ class Desk {
     const { typing } = this.#screen
     if (!typing) return
     const text = typing.text
-    const candidates = await candidatesFor(text.split(' ')).catch(() => [])
+    const values = await candidatesFor(text.split(' '))
     if (this.#screen.typing !== typing || typing.text !== text) return
-    const values = candidates.map(({ value }) => value)
     const before = text.slice(0, text.lastIndexOf(' ') + 1)
     const [only] = values
     if (only !== undefined && values.length === 1) typing.text = `${before}${quote([only])} `
