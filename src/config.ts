@@ -514,6 +514,11 @@ export function sshCommand(environment: Environment = process.env): string | nul
   return environment['SSH_ORIGINAL_COMMAND'] || null
 }
 
+/** Whether the terminal can do nothing but print (`TERM=dumb`, or no `TERM` at all). */
+export function isDumbTerminal(environment: Environment = process.env): boolean {
+  return (environment['TERM'] || 'dumb') === 'dumb'
+}
+
 /** A secret that a command of the CLI reads from its environment, so that none is an argument. */
 export function cliSecret(variable: string, environment: Environment = process.env): string | undefined {
   return environment[variable]

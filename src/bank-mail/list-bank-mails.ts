@@ -2,6 +2,7 @@ import { realTime } from '#apps/app-time.ts'
 import { listApps } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { dueOf } from '#payments/balance.ts'
+import { findPayment } from '#payments/store.ts'
 import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { listAssignments } from '#bank-accounts/store.ts'
 import { asRealTime, formatTimestamp, type RealTime } from '#shared/time.ts'
@@ -74,6 +75,16 @@ export async function suggestionsOf(ctx: Context, mailIds: readonly number[]): P
   return mails.map((mail) => present(mail, candidates))
 }
 
+/** Payments that what is left of a payment may be meant for, the most likely first. */
+export async function suggestionsForPayment(ctx: Context, paymentId: number): Promise<Suggestion[]> {
+  const payment = await findPayment(ctx.db, paymentId)
+  if (!payment || payment.currency !== 'VND') return []
+  const candidates = await candidatesAmong(ctx, await listAwaitingTransfers(ctx.db, MAX_CANDIDATES))
+  const { amountLeft: amount, receivedAt, bankAccountId, appId } = payment
+  const ofApp = candidates.filter(({ transaction }) => appId === null || transaction.appId === appId)
+  return suggestionsFor({ amount, receivedAt, bankAccountId }, ofApp)
+}
+
 async function candidatesFor(ctx: Context, mails: readonly BankMail[]): Promise<PaymentCandidate[]> {
   if (mails.every(({ review }) => review === null)) return []
   return candidatesAmong(ctx, await listAwaitingTransfers(ctx.db, MAX_CANDIDATES))
@@ -132,8 +143,10 @@ function present(mail: BankMail, candidates: readonly PaymentCandidate[]): Liste
   }
 }
 
-function suggestionsFor(mail: BankMail, candidates: readonly PaymentCandidate[]): Suggestion[] {
-  const { amount, receivedAt, bankAccountId } = mail
+type Money = Pick<BankMail, 'amount' | 'receivedAt' | 'bankAccountId'>
+
+function suggestionsFor(money: Money, candidates: readonly PaymentCandidate[]): Suggestion[] {
+  const { amount, receivedAt, bankAccountId } = money
   if (amount === null) return []
   const ofAccount = candidates.filter((candidate) => bankAccountId === null || candidate.mayHavePaidOn(bankAccountId))
   return suggest({ amount, receivedAt }, ofAccount).map(({ transaction, amountDue }) => ({

@@ -5,7 +5,7 @@ import type { Output } from './output.ts'
 import { printable } from './printable.ts'
 import { inSession, type Session } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
-import { ACCOUNT } from './who.ts'
+import type { Who } from './who.ts'
 import { wrapLines } from './wrap.ts'
 
 /** Declares `--dry-run` on a command whose action runs in `inChange`. */
@@ -14,8 +14,8 @@ export function withDryRun(command: Command): Command {
 }
 
 /** Runs a command that changes something: with `--dry-run` it is rehearsed. */
-export async function inChange(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
-  await inSession(command, ACCOUNT, (session) => changeIn(session, command.opts(), work))
+export async function inChange(command: Command, who: Who, work: (session: Session) => Promise<void>): Promise<void> {
+  await inSession(command, who, (session) => changeIn(session, command.opts(), work))
 }
 
 /**

@@ -30,6 +30,7 @@ const file: Permission = { effect: 'reads', role: 'owner' }
 const PERMISSIONS: Readonly<Record<string, Permission>> = {
   find: read,
   open: read,
+  console: read,
   review: read,
   'app create': owner,
   'app list': read,

@@ -6,7 +6,7 @@ import { errorText } from './error-text.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { ACCOUNT, type Who } from './who.ts'
 
-type Register = (program: Command) => void
+type Register = (program: Command, who: Who) => void
 
 /** Headings of the list of commands. */
 type Section = 'Search' | 'Apps and plans' | 'Customers' | 'Payments' | 'Webhooks and mails' | 'Development' | 'Service'
@@ -94,9 +94,9 @@ const GROUPS: readonly Group[] = [
         import('./renewal-commands.ts'),
         import('./unconfirmed-commands.ts'),
       ])
-      return (program) => {
-        registerRenewalCommands(program)
-        registerUnconfirmedCommands(program)
+      return (program, who) => {
+        registerRenewalCommands(program, who)
+        registerUnconfirmedCommands(program, who)
       }
     },
   ],
@@ -118,6 +118,11 @@ const GROUPS: readonly Group[] = [
         'how business is: this month compared, subscriptions, renewal rates, deferred revenue, deliveries; of all live apps, or of one',
     },
     () => import('./stats-commands.ts'),
+  ],
+  [
+    'Payments',
+    { console: 'the review queue on a whole screen: open, decide, find; only reads without --write' },
+    () => import('./console-commands.ts'),
   ],
   [
     'Payments',
@@ -207,7 +212,7 @@ export function isJson(program: Command): boolean {
 
 function addGroup(program: Command, words: Group[1], loaded: Awaited<ReturnType<Group[2]>>, who: Who): void {
   if ('commands' in loaded) addCommands(program, words, loaded.commands, who)
-  else loaded(program)
+  else loaded(program, who)
 }
 
 /** `help app create` as `app create --help`: commander's own help goes one word deep. What names no command is left to commander. */

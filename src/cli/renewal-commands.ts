@@ -5,27 +5,27 @@ import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { banner, inSession } from './session.ts'
 import { UsageError } from './usage-error.ts'
-import { ACCOUNT } from './who.ts'
+import type { Who } from './who.ts'
 
 /** `reminders …`, `realtime …` and `mail …`: the daemon's background work, shown or run now. */
-export function registerRenewalCommands(program: Command): void {
-  registerReminders(program)
-  registerMailTest(program)
-  registerRealtime(program)
+export function registerRenewalCommands(program: Command, who: Who): void {
+  registerReminders(program, who)
+  registerMailTest(program, who)
+  registerRealtime(program, who)
 }
 
-function registerReminders(program: Command): void {
+function registerReminders(program: Command, who: Who): void {
   const reminders = program.command('reminders').description('renewal mails')
-  registerReminderPlan(reminders)
+  registerReminderPlan(reminders, who)
 }
 
-function registerReminderPlan(reminders: Command): void {
+function registerReminderPlan(reminders: Command, who: Who): void {
   const plan = reminders
     .command('plan [app]')
     .description('who gets which mail when, and who gets none and why')
     .option('--days <n>', 'how far to look ahead', '14')
     .action(async (named: string | undefined, options: { days: string }, command: Command) => {
-      await inSession(command, ACCOUNT, async ({ ctx, out, app: pick }) => {
+      await inSession(command, who, async ({ ctx, out, app: pick }) => {
         const { planReminders } = await import('#mails/plan-reminders.ts')
         if (!/^\d{1,3}$/.test(options.days)) throw new UsageError('--days must be a number of days')
         const planned = await planReminders(ctx, named === undefined ? null : await pick(named), Number(options.days))
@@ -50,7 +50,7 @@ function registerReminderPlan(reminders: Command): void {
   withExamples(plan, 'reminders plan', 'reminders plan 1 --days 30 --json')
 }
 
-function registerMailTest(program: Command): void {
+function registerMailTest(program: Command, who: Who): void {
   const test = program
     .command('mail')
     .description('the mail server')
@@ -58,7 +58,7 @@ function registerMailTest(program: Command): void {
     .description('send a sample reminder with the TEST mark to your own address')
     .option('--locale <locale>', 'en or vi', oneOf('en', 'vi'), 'en')
     .action(async (address: string | undefined, { locale }: { locale: 'en' | 'vi' }, command: Command) => {
-      await inSession(command, ACCOUNT, async ({ ctx, out }) => {
+      await inSession(command, who, async ({ ctx, out }) => {
         const to = await required(address, '<address>', 'Your address:')
         const { sendTestMail } = await import('#mails/send-test-mail.ts')
         await sendTestMail(ctx, to, locale)
@@ -79,7 +79,7 @@ interface ResyncOptions {
   readonly after?: string
 }
 
-function registerRealtime(program: Command): void {
+function registerRealtime(program: Command, who: Who): void {
   const resync = program
     .command('realtime')
     .description('the realtime databases of client-side apps')
@@ -90,7 +90,7 @@ function registerRealtime(program: Command): void {
     .option('--dry-run', 'only show what differs')
     .option('--after <n>', 'continue a run that was interrupted')
     .action(async (named: string | undefined, ref: string | undefined, options: ResyncOptions, command: Command) => {
-      await inSession(command, ACCOUNT, async ({ ctx, out, caller, app: pick }) => {
+      await inSession(command, who, async ({ ctx, out, caller, app: pick }) => {
         const { resyncNodes } = await import('#subscriptions/resync-node.ts')
         if (options.after !== undefined && !/^\d{1,15}$/.test(options.after))
           throw new UsageError('--after must be a number')

@@ -17,7 +17,7 @@ import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { inSession, performAs, withSandbox, type Session } from './session.ts'
 import type { TableOptions } from './table.ts'
 import { UsageError } from './usage-error.ts'
-import { ACCOUNT } from './who.ts'
+import type { Who } from './who.ts'
 
 type ListOptions = PageOptions & { readonly limit: string }
 type Shown<View> = View & { readonly sandbox: boolean | null }
@@ -101,15 +101,15 @@ const REFUSED: MailTable<ViewOf<typeof refusedReminders>> = {
  * `reminders unconfirmed` and `settle`, and the same of receipts: mails that may or may not have been sent. `reminders refused`: mails to
  * addresses that do not exist.
  */
-export function registerUnconfirmedCommands(program: Command): void {
+export function registerUnconfirmedCommands(program: Command, who: Who): void {
   const reminders = program.commands.find((command) => command.name() === 'reminders')
   if (!reminders) throw new Error('the reminders group is declared first')
-  registerUnconfirmed(reminders, REMINDERS)
-  registerSettle(reminders, REMINDERS)
-  registerRefused(reminders)
+  registerUnconfirmed(reminders, REMINDERS, who)
+  registerSettle(reminders, REMINDERS, who)
+  registerRefused(reminders, who)
   const receipts = program.command('receipts').description('mails about money that was received or refunded')
-  registerUnconfirmed(receipts, RECEIPTS)
-  registerSettle(receipts, RECEIPTS)
+  registerUnconfirmed(receipts, RECEIPTS, who)
+  registerSettle(receipts, RECEIPTS, who)
 }
 
 async function showMails<View extends { readonly app_id: number }>(
@@ -124,7 +124,11 @@ async function showMails<View extends { readonly app_id: number }>(
   out.result(found, () => out.table({ head, rows: found.map(cells), none }))
 }
 
-function registerUnconfirmed<View extends { readonly app_id: number }>(group: Command, mails: Unconfirmed<View>): void {
+function registerUnconfirmed<View extends { readonly app_id: number }>(
+  group: Command,
+  mails: Unconfirmed<View>,
+  who: Who,
+): void {
   const list = group
     .command('unconfirmed')
     .description(
@@ -132,7 +136,7 @@ function registerUnconfirmed<View extends { readonly app_id: number }>(group: Co
     )
     .action(async (options: ListOptions, command: Command) => {
       const limit = readLimit(options.limit)
-      await inSession(command, ACCOUNT, (session) => showMails(session, limit, options, mails))
+      await inSession(command, who, (session) => showMails(session, limit, options, mails))
     })
   withPages(list, '1000')
   withExamples(list, `${group.name()} unconfirmed`, `${group.name()} unconfirmed --json`)
@@ -143,7 +147,7 @@ interface SettleOptions {
   readonly notSent?: boolean
 }
 
-function registerSettle<View>(group: Command, mails: Unconfirmed<View>): void {
+function registerSettle<View>(group: Command, mails: Unconfirmed<View>, who: Who): void {
   const { noun } = mails
   const settle = group
     .command('settle [id]')
@@ -151,7 +155,7 @@ function registerSettle<View>(group: Command, mails: Unconfirmed<View>): void {
     .option('--sent', mails.sent)
     .option('--not-sent', mails.notSent)
     .action(async (given: string | undefined, options: SettleOptions, command: Command) => {
-      await inChange(command, async (session) => {
+      await inChange(command, who, async (session) => {
         if (options.sent === options.notSent) throw new UsageError('give either --sent or --not-sent')
         const { parseNumericId } = await import('#shared/ids.ts')
         const picked = await requiredChoice(given, '<id>', 'Which mail?', () => choicesOf(session.ctx, mails))
@@ -171,14 +175,14 @@ async function choicesOf<View>(ctx: Context, { list, choice }: Unconfirmed<View>
   return rows.map(choice).map(({ id, name }) => ({ value: String(id), name: `${id}: ${name}` }))
 }
 
-function registerRefused(reminders: Command): void {
+function registerRefused(reminders: Command, who: Who): void {
   const refused = reminders
     .command('refused')
     .description('reminders whose address the mail server refused permanently; sent once the customer has another one')
     .option('--retry', 'let the next sweep try all of them again, after the mail server was fixed')
     .action(async (options: ListOptions & { retry?: boolean }, command: Command) => {
       const limit = readLimit(options.limit)
-      await inChange(command, async (session) => {
+      await inChange(command, who, async (session) => {
         const { ctx, out, caller } = session
         if (!options.retry) return showMails(session, limit, options, REFUSED)
         const { retryRefusedReminders } = await import('#mails/retry-refused.ts')

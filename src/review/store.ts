@@ -166,6 +166,29 @@ export async function listWaiting(
   ])
 }
 
+/** The external_ref of the end user whom a matter is about; null if it is about nobody. */
+export async function findPersonOf(
+  db: Queries,
+  kind: ReviewKind,
+  id: number,
+  isReceipt: boolean,
+): Promise<string | null> {
+  const sql = kind === 'unconfirmed_mail' && isReceipt ? PERSONS.receipt : PERSONS[kind]
+  if (sql === undefined) return null
+  const found = await db.one(shape({ ref: text().nullable() }), sql, [id])
+  return found?.ref ?? null
+}
+
+const PERSONS: Partial<Record<ReviewKind | 'receipt', string>> = {
+  flagged_payment: 'SELECT external_ref AS ref FROM transactions WHERE id = ?',
+  unapplied_payment:
+    'SELECT e.external_ref AS ref FROM payments p JOIN end_users e ON e.id = p.end_user_id WHERE p.id = ?',
+  unconfirmed_mail:
+    'SELECT s.external_ref AS ref FROM reminders r JOIN subscriptions s ON s.id = r.subscription_id WHERE r.id = ?',
+  receipt: 'SELECT t.external_ref AS ref FROM receipts r JOIN transactions t ON t.id = r.transaction_id WHERE r.id = ?',
+  failed_webhook: 'SELECT external_ref AS ref FROM events WHERE id = ?',
+}
+
 export interface WaitingCount {
   readonly kind: ReviewKind
   readonly matters: number

@@ -32,6 +32,7 @@ const READS = [
   ],
   ...[
     'review',
+    'console',
     'subscription show',
     'transaction list',
     'transaction show',

@@ -30,6 +30,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   'demo.test.ts': ['demo'],
   'watch.test.ts': ['watch'],
   'review.test.ts': ['review'],
+  'console.test.ts': ['console'],
   'alerts.test.ts': ['alert'],
   'docs.test.ts': ['docs'],
   'completion.test.ts': ['completion'],

@@ -133,6 +133,7 @@ describe('text that would steer a terminal', () => {
       ['audit', 'list'],
       ['stats', app],
       ['review'],
+      ['console', '--once'],
       ['watch', '--once'],
       ['doctor'],
     ]

@@ -1,0 +1,67 @@
+import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
+import { join } from 'node:path'
+import { quote } from 'shell-quote'
+import { childEnvironment } from '#config.ts'
+import { printableLines } from '#cli/printable.ts'
+import { isRemote, type Who } from '#cli/who.ts'
+
+const PROGRAM = join(import.meta.dirname, '..', '..', '..', 'bin', 'billing-cli')
+const READ_ONLY = join(import.meta.dirname, 'read-only.ts')
+/** More than this of a command's output is not kept. */
+const MAX_CHARACTERS = 1_000_000
+
+/** What became of a command line. */
+export interface Ran {
+  readonly code: number
+  readonly lines: string[]
+}
+
+export interface RunningLine {
+  readonly ended: Promise<Ran>
+  readonly stop: () => void
+}
+
+/**
+ * Runs a command line as the program itself does: an operator's goes through `as`, which asks for the role anew and is the actor in the
+ * audit log. `readOnly` allows what the role view may do. Without a terminal of its own the command asks nothing.
+ */
+export function runLine(words: readonly string[], who: Who, { readOnly }: { readonly readOnly: boolean }): RunningLine {
+  const child = readOnly
+    ? spawn(process.execPath, [...process.execArgv, READ_ONLY, who.name ?? '', ...words], {
+        env: childEnvironment({}),
+        stdio,
+      })
+    : spawnProgram(words, who)
+  return { ended: outcomeOf(child), stop: () => void child.kill() }
+}
+
+const stdio = ['ignore', 'pipe', 'pipe'] satisfies StdioOptions
+
+function spawnProgram(words: readonly string[], who: Who): ChildProcess {
+  if (!isRemote(who)) return spawn(PROGRAM, [...words], { env: childEnvironment({}), stdio })
+  return spawn(PROGRAM, ['as', who.name ?? ''], {
+    env: childEnvironment({ SSH_ORIGINAL_COMMAND: quote([...words]) }),
+    stdio,
+  })
+}
+
+/** The words that may stand last, as the completion of shells offers them. */
+export async function candidatesFor(words: readonly string[]): Promise<string[]> {
+  const child = spawn(PROGRAM, ['complete', ...words], { env: childEnvironment({}), stdio })
+  const { code, lines } = await outcomeOf(child)
+  return code === 0 ? lines.map((line) => line.split(/\\u0009|\t/)[0] ?? '').filter((value) => value !== '') : []
+}
+
+async function outcomeOf(child: ChildProcess): Promise<Ran> {
+  let text = ''
+  const keep = (chunk: Buffer): void => {
+    if (text.length < MAX_CHARACTERS) text += chunk.toString('utf8')
+  }
+  child.stdout?.on('data', keep)
+  child.stderr?.on('data', keep)
+  const { promise, resolve } = Promise.withResolvers<number>()
+  child.once('error', () => resolve(1))
+  child.once('close', (code) => resolve(code ?? 1))
+  const code = await promise
+  return { code, lines: printableLines(text.trimEnd()).split('\n') }
+}

@@ -1,0 +1,344 @@
+import { once } from 'node:events'
+import { quote } from 'shell-quote'
+import { MAX_ITEMS, readReview } from '#review/read-review.ts'
+import { noteDecision } from '#review/note-decision.ts'
+import { explainError } from '#cli/explain-error.ts'
+import { performAs, type Session } from '#cli/session.ts'
+import { terminalWidth } from '#cli/terminal-width.ts'
+import type { ScreenSize } from '#cli/watch-screen.ts'
+import { wordsOfLine } from '#cli/words-of-line.ts'
+import { ACTIONS, type Action } from './actions.ts'
+import { bodyOf, bodyRows, drawConsole, helpLines } from './draw.ts'
+import { keysIn, type Key, type NamedKey } from './keys.ts'
+import { openCase, type Case } from './open-case.ts'
+import { pageOn, type Page, type Screen } from './pages.ts'
+import { candidatesFor, runLine, type Ran, type RunningLine } from './run-line.ts'
+
+const REFRESH_MS = 10_000
+const USUAL_ROWS = 24
+/** The terminal's alternate screen, without a cursor; `LEAVE` restores what was there before. */
+const ENTER = '\u001b[?1049h\u001b[?25l'
+const LEAVE = '\u001b[?25h\u001b[?1049l'
+const HOME = '\u001b[H'
+const TO_END_OF_LINE = '\u001b[K'
+const TO_END_OF_SCREEN = '\u001b[J'
+
+export interface ConsoleOptions {
+  readonly writes: boolean
+  /** Null for all apps. */
+  readonly appId: number | null
+}
+
+/** Shows the review queue, and what is opened from it, until somebody quits or the connection is lost. */
+export async function runConsole(session: Session, options: ConsoleOptions): Promise<void> {
+  const { stdin, stdout } = process
+  const quit = new AbortController()
+  const leave = (): void => quit.abort()
+  const screen = newScreen(session, options)
+  let shown = ''
+  const draw = (): void => {
+    const frame = frameOf(drawConsole(screen, sizeOf()))
+    if (frame !== shown) stdout.write(frame)
+    shown = frame
+  }
+  const desk = new Desk(session, options, screen, draw, leave)
+  const onKeys = (sent: Buffer): void => {
+    for (const key of keysIn(sent.toString('utf8'))) desk.press(key)
+  }
+  stdout.write(ENTER)
+  stdin.setRawMode(true).on('data', onKeys).once('end', leave)
+  stdout.on('resize', draw)
+  process.once('SIGTERM', leave)
+  process.once('SIGHUP', leave)
+  const refresh = setInterval(() => void desk.refresh(), REFRESH_MS)
+  try {
+    await desk.refresh()
+    if (!quit.signal.aborted) await once(quit.signal, 'abort')
+  } finally {
+    clearInterval(refresh)
+    desk.stop()
+    stdout.off('resize', draw)
+    stdin.off('data', onKeys).setRawMode(false).pause()
+    stdout.write(LEAVE)
+  }
+}
+
+function newScreen({ caller, who }: Session, { writes }: ConsoleOptions): Screen {
+  const session = `${writes ? 'WRITE' : 'read only'}, ${caller.name} (${who.role})`
+  return { items: [], selected: 0, pages: [], typing: null, status: '', isBusy: false, session, writes }
+}
+
+function sizeOf(): ScreenSize {
+  return { columns: terminalWidth(), rows: process.stdout.rows || USUAL_ROWS }
+}
+
+/** Drawn over the previous frame without clearing it, so that nothing flickers. The last line has no line end, which would scroll. */
+function frameOf(lines: readonly string[]): string {
+  return `${HOME}${lines.map((line) => `${line}${TO_END_OF_LINE}`).join('\r\n')}${TO_END_OF_SCREEN}`
+}
+
+/** What the keys do. */
+class Desk {
+  readonly #session: Session
+  readonly #options: ConsoleOptions
+  readonly #screen: Screen
+  readonly #draw: () => void
+  readonly #leave: () => void
+  #running: RunningLine | null = null
+
+  constructor(session: Session, options: ConsoleOptions, screen: Screen, draw: () => void, leave: () => void) {
+    this.#session = session
+    this.#options = options
+    this.#screen = screen
+    this.#draw = draw
+    this.#leave = leave
+  }
+
+  press(key: Key): void {
+    if ('name' in key && key.name === 'interrupt') this.#leave()
+    else if (this.#screen.typing) this.#type(key)
+    else if (this.#screen.isBusy) this.#wait(key)
+    else if ('name' in key) this.#go(key.name)
+    else this.#command(key.character)
+    this.#draw()
+  }
+
+  stop(): void {
+    this.#running?.stop()
+  }
+
+  /** Reads the queue again; what was chosen stays chosen. */
+  async refresh(): Promise<void> {
+    const screen = this.#screen
+    const chosen = screen.items[screen.selected]
+    try {
+      screen.items = await readReview(this.#session.ctx, this.#options.appId)
+      const again = screen.items.findIndex(({ kind, id }) => kind === chosen?.kind && id === chosen.id)
+      screen.selected = Math.max(0, again === -1 ? Math.min(screen.selected, screen.items.length - 1) : again)
+      if (screen.items.length === MAX_ITEMS) screen.status = `only the oldest ${MAX_ITEMS} are listed`
+    } catch (error) {
+      screen.status = `cannot be read: ${explainError(error)}`
+    }
+    this.#draw()
+  }
+
+  /** While something runs, it can only be left. */
+  #wait(key: Key): void {
+    if ('name' in key && key.name === 'escape') this.#running?.stop()
+    if ('character' in key && key.character === 'q') this.#leave()
+  }
+
+  #go(name: NamedKey): void {
+    const page = pageOn(this.#screen)
+    if (name === 'escape') this.#back()
+    else if (name === 'enter' && page.kind === 'queue') this.#open()
+    else if (name === 'up') this.#move(-1)
+    else if (name === 'down') this.#move(1)
+    else if (name === 'page-up') this.#scroll(-bodyRows(sizeOf().rows))
+    else if (name === 'page-down') this.#scroll(bodyRows(sizeOf().rows))
+  }
+
+  #command(character: string): void {
+    const page = pageOn(this.#screen)
+    const action = page.kind === 'case' && ACTIONS[page.opened.item.kind].find(({ key }) => key === character)
+    if (action) this.#preview(page.opened, action, page.chosen)
+    else if (character === 'y' && page.kind === 'preview') this.#confirm(page)
+    else if (character === 'q') this.#leave()
+    else if (character === '?') this.#show('Keys', helpLines())
+    else if (character === '/') this.#ask('/', (text) => this.#find(text))
+    else if (character === ':') this.#ask(':', (text) => this.#run(text), true)
+    else if (character === 'k') this.#move(-1)
+    else if (character === 'j') this.#move(1)
+  }
+
+  #back(): void {
+    this.#screen.pages.pop()
+    this.#screen.status = ''
+  }
+
+  #show(title: string, lines: readonly string[]): void {
+    this.#screen.pages.push({ kind: 'text', title, lines, scroll: 0 })
+  }
+
+  /** Chooses in a list, or scrolls a text. */
+  #move(by: number): void {
+    const screen = this.#screen
+    const page = pageOn(screen)
+    if (page.kind === 'queue') screen.selected = within(screen.selected + by, screen.items.length)
+    else if (page.kind === 'case' && page.opened.suggestions.length > 1)
+      page.chosen = within(page.chosen + by, page.opened.suggestions.length)
+    else this.#scroll(by)
+  }
+
+  #scroll(by: number): void {
+    const page = pageOn(this.#screen)
+    if (page.kind === 'queue') {
+      this.#screen.selected = within(this.#screen.selected + by, this.#screen.items.length)
+      return
+    }
+    const { columns, rows } = sizeOf()
+    const beyond = bodyOf(this.#screen, page, columns).length - bodyRows(rows)
+    page.scroll = within(page.scroll + by, Math.max(0, beyond) + 1)
+  }
+
+  #open(): void {
+    const item = this.#screen.items[this.#screen.selected]
+    if (!item) return
+    this.#work('reading…', async () => {
+      const opened = await openCase(this.#session, item, sizeOf().columns)
+      this.#screen.pages.push({ kind: 'case', opened, chosen: 0, scroll: 0 })
+    })
+  }
+
+  /** Shows what an action would do. */
+  #preview(opened: Case, action: Action, chosen: number, more: readonly string[] = []): void {
+    const words = action.words(opened.item, opened.suggestions[chosen] ?? null)
+    if (!words) {
+      this.#screen.status = 'there is no suggestion to choose: use : and the whole command'
+      return
+    }
+    const line = [...words, ...more]
+    this.#work('a dry run…', async () => {
+      const ran = await this.#rehearse(action, line)
+      if (ran.code !== 0 && action.takesReference && more.length === 0 && ran.lines.join(' ').includes('--reference')) {
+        this.#ask('reference of your transfer: ', (text) => {
+          if (text !== '') this.#preview(opened, action, chosen, ['--reference', text])
+        })
+        return
+      }
+      const isPossible = ran.code === 0
+      this.#screen.pages.push({ kind: 'preview', opened, action, words: line, lines: ran.lines, isPossible, scroll: 0 })
+    })
+  }
+
+  async #rehearse({ rehearses, takesNote }: Action, line: readonly string[]): Promise<Ran> {
+    if (!rehearses) return { code: 0, lines: ['This command has no dry run: it asks the provider now.'] }
+    return this.#line([...line, ...(takesNote ? ['--note', 'a dry run'] : []), '--dry-run'], false)
+  }
+
+  #confirm(page: Extract<Page, { kind: 'preview' }>): void {
+    if (!page.isPossible) return
+    if (!this.#screen.writes) {
+      this.#screen.status = 'read only: start the console with --write to confirm'
+      return
+    }
+    this.#ask('note: ', (note) => {
+      if (note.trim() === '') this.#screen.status = 'nothing was done: a note is needed'
+      else this.#do(page, note.trim())
+    })
+  }
+
+  #do({ opened: { item }, action, words }: Extract<Page, { kind: 'preview' }>, note: string): void {
+    this.#work('working…', async () => {
+      const { code, lines } = await this.#line([...words, ...(action.takesNote ? ['--note', note] : [])], false)
+      if (code !== 0) {
+        this.#screen.status = lines.find((line) => line !== '') ?? 'failed'
+        return
+      }
+      if (!action.takesNote) await this.#keepNote(item, words, note)
+      this.#screen.pages.length = 0
+      this.#screen.status = `done: ${lines.find((line) => line !== '') ?? action.name}`
+      await this.refresh()
+    })
+  }
+
+  async #keepNote({ kind, id, app_id: appId }: Case['item'], words: readonly string[], note: string): Promise<void> {
+    const subject = `${kind.replaceAll('_', ' ')} ${id}`
+    await performAs(this.#session, noteDecision, { note, command: words.join(' ') }, { subject, appId })
+  }
+
+  #find(text: string): void {
+    if (text.trim() === '') return
+    const ofApp = this.#options.appId === null ? [] : ['--app', String(this.#options.appId)]
+    this.#output(`find ${text}`, ['find', text, ...ofApp])
+  }
+
+  #run(text: string): void {
+    if (text.trim() === '') return
+    try {
+      this.#output(text, wordsOfLine(text.replace(/^\s*billing-cli /, '')))
+    } catch (error) {
+      this.#screen.status = explainError(error)
+    }
+  }
+
+  /** Runs a line and shows what it prints. Without `--write` it may do what the role view may. */
+  #output(title: string, words: readonly string[]): void {
+    this.#work(`${title}…  esc stops it`, async () => {
+      const { code, lines } = await this.#line(words, !this.#screen.writes)
+      const isRefused = code !== 0 && !this.#screen.writes && lines.join(' ').includes('forbidden')
+      const hint = isRefused ? ['', 'This console only reads: start it with --write.'] : []
+      this.#show(`${title}${code === 0 ? '' : `  exit ${code}`}`, [...lines, ...hint])
+      await this.refresh()
+    })
+  }
+
+  async #line(words: readonly string[], readOnly: boolean): Promise<Ran> {
+    this.#running = runLine(words, this.#session.who, { readOnly })
+    try {
+      return await this.#running.ended
+    } finally {
+      this.#running = null
+    }
+  }
+
+  /** Does something that takes its time; meanwhile no other key does anything. */
+  #work(status: string, work: () => Promise<void>): void {
+    const screen = this.#screen
+    screen.isBusy = true
+    screen.status = status
+    void work()
+      .catch((error: unknown) => {
+        screen.status = explainError(error)
+      })
+      .finally(() => {
+        screen.isBusy = false
+        if (screen.status === status) screen.status = ''
+        this.#draw()
+      })
+  }
+
+  #ask(prompt: string, enter: (text: string) => void, completes = false): void {
+    this.#screen.status = ''
+    this.#screen.typing = { prompt, text: '', enter, completes }
+  }
+
+  #type(key: Key): void {
+    const screen = this.#screen
+    const { typing } = screen
+    if (!typing) return
+    if ('character' in key) typing.text += key.character
+    else if (key.name === 'backspace') typing.text = typing.text.replace(/.$/u, '')
+    else if (key.name === 'tab' && typing.completes) void this.#complete()
+    else if (key.name === 'escape') screen.typing = null
+    else if (key.name === 'enter') {
+      screen.typing = null
+      void typing.enter(typing.text)
+    }
+  }
+
+  /** Completes the word before the cursor as far as all candidates agree, and names them. */
+  async #complete(): Promise<void> {
+    const { typing } = this.#screen
+    if (!typing) return
+    const text = typing.text
+    const values = await candidatesFor(text.split(' '))
+    if (this.#screen.typing !== typing || typing.text !== text) return
+    const before = text.slice(0, text.lastIndexOf(' ') + 1)
+    const [only] = values
+    if (only !== undefined && values.length === 1) typing.text = `${before}${quote([only])} `
+    else if (values.length > 1) typing.text = `${before}${commonStart(values)}`
+    this.#screen.status = values.length > 1 ? values.join('  ') : ''
+    this.#draw()
+  }
+}
+
+function within(index: number, length: number): number {
+  return Math.max(0, Math.min(index, length - 1))
+}
+
+function commonStart(texts: readonly string[]): string {
+  let start = texts[0] ?? ''
+  while (!texts.every((text) => text.startsWith(start))) start = start.slice(0, -1)
+  return start
+}

@@ -1,0 +1,217 @@
+import { expect } from 'chai'
+import { beforeEach, describe, it } from 'mocha'
+import { columnsOf, fitted } from '#cli/console/columns.ts'
+import { drawConsole } from '#cli/console/draw.ts'
+import { keysIn } from '#cli/console/keys.ts'
+import type { Screen } from '#cli/console/pages.ts'
+import { bankMails } from '#bank-mail/store.ts'
+import type { Context } from '#context.ts'
+import { readReview } from '#review/read-review.ts'
+import { systemClock } from '#shared/time.ts'
+import { testContext } from '../support/context.ts'
+import { testDatabase } from '../support/database.ts'
+import { anApp, aPlan, partlyPaid, priceId } from '../support/factories.ts'
+import { oneOfEachKind } from '../support/review.ts'
+import { shownOn } from '../support/screen.ts'
+import { itRunsEveryForm } from './forms.ts'
+import { openCli, type Cli } from './run-cli.ts'
+import { aBankMail, unmatchedMoney } from './states.ts'
+import { CTRL_C, DOWN, ENTER, onTerminal, type Step } from './terminal.ts'
+
+const ESCAPE = '\u001b'
+const SCREEN_LEFT = '\u001b[?1049l'
+
+describe('console', () => {
+  let cli: Cli
+  let ctx: Context
+
+  beforeEach(() => {
+    cli = openCli()
+    ctx = { ...testContext(), clock: systemClock }
+  })
+
+  /** The newest first. */
+  const audited = () =>
+    testDatabase().db.query<{ actor: string; action: string; reason: string | null }[]>(
+      'SELECT actor, action, reason FROM audit_log ORDER BY id DESC',
+    )
+
+  /** The last frame before the console was left. */
+  const lastFrame = async (raw: string): Promise<string[]> =>
+    (await shownOn(80, raw.slice(0, raw.lastIndexOf(SCREEN_LEFT)), 24)).map(({ text }) => text)
+
+  it('a person decides mixed cases without typing an id: each is the command of the command line, with its note', async () => {
+    const app = await anApp(ctx, { name: 'Live', sandbox: false })
+    const plan = await aPlan(ctx, app)
+    await partlyPaid(ctx, app, { external_ref: 'user-1', price_id: priceId(plan) })
+    await aBankMail(ctx, { bank: 'VCB', bankReference: 'x-1', review: 'not_understood' })
+    const { transaction, mail } = await unmatchedMoney(ctx, await anApp(ctx, { name: 'Sandbox' }), 99_000)
+    const steps: Step[] = [
+      // The underpaid payment is the oldest.
+      ['3 to review', ENTER],
+      ['c complete', 'c'],
+      ['y confirm', 'y'],
+      ['note: ', `short by the fee${ENTER}`],
+      ['done: transaction', ENTER],
+      // The mail that nobody understands.
+      ['unreadable bank mail', 'd'],
+      ['y confirm', 'y'],
+      ['note: ', `news of the bank${ENTER}`],
+      ['done: bank mail', ENTER],
+      ['may be meant for', 'm'],
+      ['y confirm', 'y'],
+      ['note: ', `code mistyped, "payer" called for $5${ENTER}`],
+      ['nothing needs review', 'q'],
+    ]
+    const session = await onTerminal(cli.env, ['console', '--write'], steps)
+    expect([session.code, session.left], session.text).to.deep.equal([0, []])
+    expect(await readReview(ctx, null)).to.deep.equal([])
+    expect((await ctx.db.one(bankMails, 'WHERE id = ?', [mail]))!.transactionId).to.equal(transaction)
+    const notes = (await audited()).map(({ reason }) => reason)
+    expect(notes).to.include.members(['short by the fee', 'news of the bank', 'code mistyped, "payer" called for $5'])
+  })
+
+  it('confirms nothing without a note, and nothing at all unless it writes', async () => {
+    const app = await anApp(ctx, { name: 'Live', sandbox: false })
+    await partlyPaid(ctx, app, { external_ref: 'user-1', price_id: priceId(await aPlan(ctx, app)) })
+    const silent = await onTerminal(
+      cli.env,
+      ['console', '--write'],
+      [
+        ['1 to review', ENTER],
+        ['d dismiss', 'd'],
+        ['y confirm', 'y'],
+        ['note: ', `   ${ENTER}`],
+        ['a note is needed', 'q'],
+      ],
+    )
+    expect([silent.code, silent.left], silent.text).to.deep.equal([0, []])
+    const reading = await onTerminal(
+      cli.env,
+      ['console'],
+      [
+        ['1 to review', ENTER],
+        ['d dismiss', 'd'],
+        ['read only: console --write confirms', 'y'],
+        ['start the console with --write', ESCAPE],
+        ['d dismiss', ':'],
+        [':', `transaction resolve 1 --action dismiss --note x${ENTER}`],
+        ['This console only reads', ESCAPE],
+        ['d dismiss', ':'],
+        [':', `app list${ENTER}`],
+        ['Live', 'q'],
+      ],
+    )
+    expect([reading.code, reading.left], reading.text).to.deep.equal([0, []])
+    expect(reading.text).to.include('without --dry-run, this happens')
+    expect(await readReview(ctx, null)).to.have.length(1)
+  })
+
+  it('finds, completes commands, names its keys, and goes back', async () => {
+    await oneOfEachKind(ctx)
+    const session = await onTerminal(
+      cli.env,
+      ['console'],
+      [
+        ['9 to review', '?'],
+        ['q quit', ESCAPE],
+        ['9 to review', '/'],
+        ['/', `user-9${ENTER}`],
+        ['scroll  esc back', ESCAPE],
+        ['9 to review', ':'],
+        [':', 'transac\t'],
+        [':transaction ', `sh\t`],
+        [':transaction show ', `1${ENTER}`],
+        ['scroll  esc back', ESCAPE],
+        ['9 to review', `${DOWN}${DOWN}k${ENTER}`],
+        ['s sent', CTRL_C],
+      ],
+    )
+    expect([session.code, session.left], session.text).to.deep.equal([0, []])
+    const help = session.text
+    for (const keys of ['d dismiss', 'c complete', 'r refund', 't try again', 's sent', 'n not sent', 'y confirm'])
+      expect(help).to.include(keys)
+  })
+
+  it('a mail that is settled keeps its note in the audit log, by who decided it', async () => {
+    await oneOfEachKind(ctx)
+    await cli.json(['operator', 'add', 'linh', '--role', 'support'])
+    const session = await onTerminal(
+      cli.env,
+      ['as', 'linh'],
+      [
+        ['WRITE, linh (support)', ENTER],
+        ['s sent', 's'],
+        ['y confirm', 'y'],
+        ['note: ', `the log shows it${ENTER}`],
+        ['done:', ':'],
+        [':', `app create --name X --auth hmac${ENTER}`],
+        ['forbidden', ESCAPE],
+        ['to review', 'q'],
+      ],
+    )
+    expect([session.code, session.left], session.text).to.deep.equal([0, []])
+    const newest = (await audited()).slice(0, 2)
+    expect(newest.map(({ actor, action, reason }) => [actor, action, reason])).to.deep.equal([
+      ['linh', 'review.note', 'the log shows it'],
+      ['linh', 'reminder.settle', null],
+    ])
+  })
+
+  it('live and sandbox look different without colour too, and wide characters stand in their columns', async () => {
+    const wide = await anApp(ctx, { name: 'Cửa hàng', sandbox: false })
+    await partlyPaid(ctx, wide, { external_ref: '日本語のお客様 Nguyễn', price_id: priceId(await aPlan(ctx, wide)) })
+    const items = await readReview(ctx, null)
+    const screen = {
+      items,
+      selected: 0,
+      pages: [],
+      typing: null,
+      status: '',
+      isBusy: false,
+      session: 's',
+      writes: false,
+    }
+    for (const size of [
+      { columns: 80, rows: 24 },
+      { columns: 132, rows: 50 },
+    ]) {
+      const lines = drawConsole(screen, size)
+      expect(lines).to.have.length(size.rows)
+      for (const line of lines) expect(columnsOf(line), line).to.equal(size.columns)
+    }
+    const ofCase = (sandbox: boolean): Screen => ({
+      ...screen,
+      pages: [
+        { kind: 'case', opened: { item: { ...items[0]!, sandbox }, suggestions: [], lines: [] }, chosen: 0, scroll: 0 },
+      ],
+    })
+    const [live, test] = [false, true].map((sandbox) => drawConsole(ofCase(sandbox), { columns: 80, rows: 24 }))
+    expect(live![0]).to.match(/^\[LIVE\] /)
+    expect(test![0]).to.match(/^\[TEST\] /)
+    expect(live![1]).to.not.equal(test![1])
+    expect(drawConsole(screen, { columns: 60, rows: 20 })[0]).to.include('80×24')
+    expect(columnsOf('日本')).to.equal(4)
+    expect(fitted('日本語', 5)).to.equal('日本…')
+    expect(columnsOf('Nguye\u0302\u0303n')).to.equal(6)
+    expect(keysIn('\u001b[A\u001b[1;5Cx\u001b')).to.deep.equal([{ name: 'up' }, { character: 'x' }, { name: 'escape' }])
+  })
+
+  it('prints the queue for scripts, needs a terminal that moves its cursor, and leaves the screen as it was', async () => {
+    await oneOfEachKind(ctx)
+    const once = await cli.json(['console', '--once'])
+    expect(once.map(({ kind, id }: { kind: string; id: unknown }) => [kind, id])).to.deep.equal(
+      (await cli.json(['review'])).map(({ kind, id }: { kind: string; id: unknown }) => [kind, id]),
+    )
+    expect(await cli.table(['console', '--once'])).to.include('underpaid')
+    expect(await cli.misused(['console'])).to.include('console --once --json')
+    const dumb = await onTerminal({ ...cli.env, TERM: 'dumb' }, ['console'], [])
+    expect([dumb.code, dumb.raw.includes('\u001b')]).to.deep.equal([2, false])
+    expect(dumb.text).to.include('TERM is dumb')
+    const left = await onTerminal(cli.env, ['console'], [['9 to review', 'q']])
+    expect(left.raw.endsWith(SCREEN_LEFT) || left.raw.includes(SCREEN_LEFT)).to.equal(true)
+    expect((await lastFrame(left.raw)).join('\n')).to.include('enter open')
+  })
+
+  itRunsEveryForm('console.test.ts')
+})
