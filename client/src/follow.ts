@@ -1,11 +1,8 @@
 import { ApiError, ConnectionError } from './errors.ts'
 import type { Page } from './list.ts'
 import { formatTime, parseTime } from './times.ts'
-import type { Event, WebhookBody } from './types.ts'
+import type { Event } from './types.ts'
 import { pause } from './pause.ts'
-
-/** An event as `GET /events` lists it: that of the webhook, with the state of its delivery. */
-export type ListedEvent = WebhookBody & Pick<Event, 'delivery_status' | 'attempts'>
 
 export interface CatchUpOptions {
   /** Where to begin: the `cursor` that you stored last, or a time, from which on events are read. */
@@ -23,12 +20,12 @@ export interface FollowOptions extends CatchUpOptions {
 
 /** An event, and where to continue when it has been handled: store the cursor in place of the last one. */
 export interface Followed {
-  readonly event: ListedEvent
+  readonly event: Event
   readonly cursor: string
 }
 
 /** Reads a page of the app's events. */
-export type ReadEvents = (query: EventsQuery) => Promise<Page<ListedEvent>>
+export type ReadEvents = (query: EventsQuery) => Promise<Page<Event>>
 
 export interface EventsQuery {
   readonly order: 'asc' | 'desc'
@@ -144,7 +141,7 @@ class Reading {
     let cursor: string | null = null
     let pages = 0
     do {
-      const page: Page<ListedEvent> = await this.#read(cursor === null ? query : { ...query, cursor })
+      const page: Page<Event> = await this.#read(cursor === null ? query : { ...query, cursor })
       for (const event of page.data) if (this.#isNew(event)) yield { event, cursor: this.#cursorAt(event) }
       cursor = page.next_cursor
       pages += 1
@@ -154,7 +151,7 @@ class Reading {
     this.#endPass()
   }
 
-  #isNew(event: ListedEvent): boolean {
+  #isNew(event: Event): boolean {
     if (this.#seen.has(event.id)) return false
     this.#seen.set(event.id, createdAt(event))
     this.#newest = Math.max(this.#newest, createdAt(event))
@@ -162,7 +159,7 @@ class Reading {
   }
 
   /** What is older than an event was yielded before it, but for what is not visible yet. */
-  #cursorAt(event: ListedEvent): string {
+  #cursorAt(event: Event): string {
     return formatTime(new Date(Math.max(this.#settledBefore(createdAt(event)), this.#since ?? 0, 0)))
   }
 
@@ -204,7 +201,7 @@ function isPassing(error: unknown): boolean {
   return error instanceof ConnectionError
 }
 
-function createdAt({ created_at }: ListedEvent): number {
+function createdAt({ created_at }: Event): number {
   return parseTime(created_at).getTime()
 }
 

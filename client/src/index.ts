@@ -1,5 +1,5 @@
 export { Paygate, type EventFilter, type ListFilter, type PaygateOptions, type TestClock } from './paygate.ts'
-export { type CatchUpOptions, type Followed, type FollowOptions, type ListedEvent } from './follow.ts'
+export { type CatchUpOptions, type Followed, type FollowOptions } from './follow.ts'
 export { List, WholeList, type Page } from './list.ts'
 export { formatTime, hasAccess, parseTime } from './times.ts'
 export { ApiError, ConnectionError, PaygateError, WebhookError, type ErrorCode } from './errors.ts'

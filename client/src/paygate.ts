@@ -1,13 +1,6 @@
-import {
-  catchUp,
-  follow,
-  type CatchUpOptions,
-  type FollowOptions,
-  type ListedEvent,
-  type ReadEvents,
-} from './follow.ts'
+import { catchUp, follow, type CatchUpOptions, type FollowOptions, type ReadEvents } from './follow.ts'
 import { List, WholeList, type Page } from './list.ts'
-import { checkPathPart, send, type Call, type CallOptions, type TransportOptions } from './transport.ts'
+import { checkPathPart, rootOf, send, type Call, type CallOptions, type TransportOptions } from './transport.ts'
 import type {
   AddPriceInput,
   AdvanceTestClockInput,
@@ -18,6 +11,7 @@ import type {
   CreatePlanInput,
   CreatePromotionInput,
   Customer,
+  Event,
   Plan,
   Promotion,
   ListedSubscription,
@@ -184,10 +178,9 @@ export class Paygate {
   }
 
   readonly events = {
-    get: (id: string, options?: CallOptions) => this.#get<ListedEvent>(['events', id], options),
+    get: (id: string, options?: CallOptions) => this.#get<Event>(['events', id], options),
     /** A page of events. To read all that happened, use `follow` or `catchUp`, which miss nothing. */
-    list: (filter: EventFilter = {}, options?: CallOptions) =>
-      this.#list<ListedEvent>(['events'], { ...filter }, options),
+    list: (filter: EventFilter = {}, options?: CallOptions) => this.#list<Event>(['events'], { ...filter }, options),
     /**
      * Yields every event since `from`, each with the cursor to store once it is handled, and then goes on with new ones. At least once: skip
      * what you have handled by `event.id`. Without `from` it begins with what happens from now on.
@@ -208,7 +201,7 @@ export class Paygate {
   readonly webhooks = { verify: verifyWebhook }
 
   #readEvents({ signal }: CatchUpOptions): ReadEvents {
-    return (query) => this.#list<ListedEvent>(['events'], { ...query }, { signal })
+    return (query) => this.#list<Event>(['events'], { ...query }, { signal })
   }
 
   #get<Data>(path: readonly string[], options?: CallOptions): Promise<Data> {
@@ -250,14 +243,4 @@ export class Paygate {
 function checkKey(name: 'apiKey' | 'apiSecret', key: unknown, prefix: string): void {
   if (typeof key !== 'string' || key === '') throw new TypeError(`${name} is missing: it is the ${prefix}… of your app`)
   if (!/^[\x21-\x7e]+$/.test(key)) throw new TypeError(`${name} holds blanks or characters that no key has`)
-}
-
-/** Without `/api/v1`, which every call adds. Throws `TypeError` for what is no address. */
-function rootOf(baseUrl: unknown): string {
-  const isAddress = typeof baseUrl === 'string' && /^https?:\/\//i.test(baseUrl) && URL.canParse(baseUrl)
-  if (!isAddress) throw new TypeError('baseUrl must be the address of the service, such as https://billing.example.com')
-  return baseUrl
-    .replace(/\/+$/, '')
-    .replace(/\/api\/v1$/, '')
-    .replace(/\/+$/, '')
 }

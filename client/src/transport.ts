@@ -92,23 +92,32 @@ interface SignedRequest {
 }
 
 async function requestOf(options: TransportOptions, call: Call, key: string | null): Promise<SignedRequest> {
-  const { baseUrl, apiKey, apiSecret } = options
   const target = targetOf(call)
   const body = call.body === undefined ? '' : JSON.stringify(call.body)
-  const timestamp = String(Math.floor(Date.now() / 1000))
-  // A path in the base address belongs to a proxy: the service verifies what it receives, which begins at /api.
-  const content = bytesOf(`${timestamp}.${call.method}.${target}.${body}`)
   const headers = {
-    'X-App-Key': apiKey,
-    'X-Timestamp': timestamp,
-    'X-Signature': toHex(await sign(bytesOf(apiSecret), content)),
-    'User-Agent': `paygate-client/${VERSION}`,
-    ...(body === '' ? {} : { 'Content-Type': 'application/json' }),
+    ...(await signedHeaders(options, call.method, target, body)),
     ...(key === null ? {} : { 'Idempotency-Key': key }),
   }
   // Key, signature and body are for this service alone: they do not follow a redirect.
   const init = { method: call.method, headers, redirect: 'manual', ...(body === '' ? {} : { body }) } as const
-  return { url: baseUrl + target, init }
+  return { url: options.baseUrl + target, init }
+}
+
+/** The headers of a call that is sent now. A path in the base address belongs to a proxy: the service verifies what it receives, which begins at `/api`. */
+export async function signedHeaders(
+  { apiKey, apiSecret }: Pick<TransportOptions, 'apiKey' | 'apiSecret'>,
+  method: string,
+  target: string,
+  body: string,
+): Promise<Record<string, string>> {
+  const timestamp = String(Math.floor(Date.now() / 1000))
+  return {
+    'X-App-Key': apiKey,
+    'X-Timestamp': timestamp,
+    'X-Signature': toHex(await sign(bytesOf(apiSecret), bytesOf(`${timestamp}.${method}.${target}.${body}`))),
+    'User-Agent': `paygate-client/${VERSION}`,
+    ...(body === '' ? {} : { 'Content-Type': 'application/json' }),
+  }
 }
 
 /** What the runtime says is the cause, such as a name that does not resolve. */
@@ -176,4 +185,14 @@ export function checkPathPart(part: string): void {
 /** Exponential, with jitter. */
 function waitOf(attempt: number): number {
   return Math.min(FIRST_WAIT_MS * 2 ** attempt, LONGEST_WAIT_MS) * (0.5 + Math.random() / 2)
+}
+
+/** Without `/api/v1`, which every call adds. Throws `TypeError` for what is no address. */
+export function rootOf(baseUrl: unknown): string {
+  const isAddress = typeof baseUrl === 'string' && /^https?:\/\//i.test(baseUrl) && URL.canParse(baseUrl)
+  if (!isAddress) throw new TypeError('baseUrl must be the address of the service, such as https://billing.example.com')
+  return baseUrl
+    .replace(/\/+$/, '')
+    .replace(/\/api\/v1$/, '')
+    .replace(/\/+$/, '')
 }

@@ -36,6 +36,8 @@ export const EMBEDDED_DATABASE = 'paygate'
 const MAX_SOCKET_PATH_BYTES = 103
 /** Version 0.1.0 uses this name, and its processes may still run during an upgrade. */
 const SUPERVISOR_SOCKET = 'keeper.sock'
+/** The server writes it, and removes it when it stops. */
+const PID_FILE = 'server.pid'
 const SYSTEM_DIRECTORIES = [
   '/usr/sbin',
   '/usr/local/sbin',
@@ -115,9 +117,14 @@ export function embeddedSetup(
       // A MySQL of a distribution insists on a directory of its service, which another user may not read.
       `--secure-file-priv=${temporaryDirectory}`,
       `--socket=${serverSocket}`,
-      `--pid-file=${join(directory, 'server.pid')}`,
+      `--pid-file=${join(directory, PID_FILE)}`,
     ],
   }
+}
+
+/** Whether the embedded server of a home is running, or was when it died. Creates nothing. */
+export function isEmbeddedUp(home: string): boolean {
+  return existsSync(join(home, 'database', PID_FILE))
 }
 
 interface ServerProgram {

@@ -59,7 +59,7 @@ describe('the package of the client', () => {
       'dist/cjs/package.json',
       ...modules.flatMap((file) => [`dist/esm/${file}`, `dist/cjs/${file}`]),
     ])
-    const known = /^(dist\/(esm|cjs)\/\w+\.(js|d\.ts)|README\.md|CHANGELOG\.md|(dist\/cjs\/)?package\.json)$/
+    const known = /^(dist\/(esm|cjs)\/(cli\/)?[\w-]+\.(js|d\.ts)|README\.md|CHANGELOG\.md|(dist\/cjs\/)?package\.json)$/
     expect(files.filter((file) => !known.test(file))).to.deep.equal([])
   })
 
@@ -73,7 +73,15 @@ describe('the package of the client', () => {
     expect([description, ...keywords].every((text) => text !== '')).to.equal(true)
   })
 
-  it('needs no package and no module of Node', () => {
+  it('brings the program paygate, which npx runs', async () => {
+    const folder = join(project, 'node_modules/paygate-client')
+    const { bin } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { bin: { paygate: string } }
+    const program = join(folder, bin.paygate)
+    expect(readFileSync(program, 'utf8')).to.match(/^#!\/usr\/bin\/env node\n/)
+    expect((await run(process.execPath, [program, '--help'])).stdout).to.include('paygate listen')
+  })
+
+  it('needs no package and no module of Node, but for that program', () => {
     const sources = globSync('client/src/*.ts', { cwd: ROOT }).map((file) => readFileSync(join(ROOT, file), 'utf8'))
     expect(sources.length).to.be.greaterThan(5)
     const imported = sources.flatMap((text) =>
