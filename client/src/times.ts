@@ -1,12 +1,15 @@
 import type { Subscription } from './types.ts'
 
-/** `2026-12-22 19:03:53` of the API, and `2026-12-22T19:03:53+00:00` of a webhook. */
-const TIME = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:Z|\+00:00)?$/
+/** `2026-12-22 19:03:53` of the API, `2026-12-22T19:03:53+00:00` of a webhook, and what `toISOString` writes. */
+const TIME = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:\d\d)?$/
 
-/** The moment that a time of the API names. It is in UTC, which `new Date(text)` takes for the server's own zone. Throws `TypeError` for any other text. */
+/**
+ * The moment that a time of the API names. It is in UTC unless it names a zone; `new Date(text)` would take it for the server's own. Throws
+ * `TypeError` for any other text.
+ */
 export function parseTime(text: string): Date {
-  const [, day = '', time = ''] = TIME.exec(text) ?? []
-  const moment = new Date(`${day}T${time}Z`)
+  const [, day = '', time = '', zone = 'Z'] = TIME.exec(text) ?? []
+  const moment = new Date(`${day}T${time}${zone}`)
   if (Number.isNaN(moment.getTime())) throw new TypeError(`a time is written 2026-12-22 19:03:53: it is "${text}"`)
   return moment
 }
