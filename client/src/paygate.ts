@@ -242,5 +242,7 @@ export class Paygate {
 /** Throws `TypeError` for a key that no request can carry, without repeating it. */
 function checkKey(name: 'apiKey' | 'apiSecret', key: unknown, prefix: string): void {
   if (typeof key !== 'string' || key === '') throw new TypeError(`${name} is missing: it is the ${prefix}… of your app`)
+  const other = ['pk_', 'sk_', 'whsec_'].find((one) => one !== prefix && key.startsWith(one))
+  if (other !== undefined) throw new TypeError(`${name} is the ${prefix}… of your app: the one given is a ${other}…`)
   if (!/^[\x21-\x7e]+$/.test(key)) throw new TypeError(`${name} holds blanks or characters that no key has`)
 }

@@ -300,6 +300,9 @@ describe('the client, where the connection is unreliable', () => {
       [{ apiSecret: undefined }, 'apiSecret is missing'],
       [{ apiSecret: '' }, 'apiSecret is missing'],
       [{ apiSecret: 'sk_canary\n' }, 'apiSecret holds blanks'],
+      [{ apiKey: 'sk_canary' }, 'apiKey is the pk_… of your app: the one given is a sk_…'],
+      [{ apiSecret: 'pk_canary' }, 'apiSecret is the sk_… of your app: the one given is a pk_…'],
+      [{ apiSecret: 'whsec_canary' }, 'apiSecret is the sk_… of your app: the one given is a whsec_…'],
     ]
     for (const [change, message] of wrong) {
       const make = (): Paygate => new Paygate({ ...options, ...change })

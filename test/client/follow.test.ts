@@ -86,7 +86,7 @@ describe('the client, where it follows events', () => {
     await emit('before')
     const written = Promise.withResolvers<undefined>()
     const commit = Promise.withResolvers<undefined>()
-    const late = emit('late', ctx, () => {
+    const late = emit('late', { ...ctx, clock: wrongClock(-60 * SECOND_MS) }, () => {
       written.resolve(undefined)
       return commit.promise
     })

@@ -102,10 +102,18 @@ describe('the client runs', () => {
   }
 
   for (const node of nodes) {
-    it(`as ESM and as CommonJS on ${node === process.execPath ? 'the pinned Node.js' : node}`, async () => {
+    it(`as ESM, as CommonJS and by its program on ${node === process.execPath ? 'the pinned Node.js' : node}`, async () => {
       const { stdout } = await run(node, ['--version'])
       expect(Number(/^v(\d+)/.exec(stdout)?.[1])).to.be.at.least(20)
       await runsBoth(node)
+      const program = join(project, 'node_modules/paygate-client/dist/esm/cli/main.js')
+      const read = { PAYGATE_URL: url, PAYGATE_API_KEY: 'pk_test_1', PAYGATE_API_SECRET: SECRET }
+      const { stdout: plans } = await run(node, [program, 'request', 'GET', '/plans'], { env: read })
+      expect(JSON.parse(plans)).to.deep.equal({
+        success: true,
+        data: { plans: [{ code: 'premium' }] },
+        next_cursor: null,
+      })
     })
   }
 
