@@ -74,7 +74,10 @@ describe('npx paygate', () => {
   async function fails(code: number, words: readonly string[], part: string, env = settings): Promise<void> {
     const ran = await run(words, env)
     expect([ran.code, ran.stdout], ran.stderr).to.deep.equal([code, ''])
-    expect(ran.stderr).to.include(part).and.not.to.include(app.secret)
+    expect(ran.stderr)
+      .to.match(/^error: /)
+      .and.to.include(part)
+      .and.not.to.include(app.secret)
   }
 
   async function emit(ref: string, by = ctx): Promise<void> {
@@ -172,12 +175,12 @@ describe('npx paygate', () => {
     await fails(2, ['listen', '--forward-to', '127.0.0.1:3000'], 'http(s)')
     await fails(2, ['listen', '--forward-to', hook], 'PAYGATE_WEBHOOK_SECRET', withoutWebhooks)
     await fails(1, ['listen', '--events', 'transaction.lost'], 'transaction.completed')
-    await fails(1, ['listen'], 'X-Signature', { ...settings, PAYGATE_API_SECRET: 'sk_other' })
+    await fails(1, ['listen'], 'error: X-Signature', { ...settings, PAYGATE_API_SECRET: 'sk_other' })
   })
 
   it('shows its commands and its version', async () => {
     for (const words of [[], ['--help']]) expect((await run(words, {})).stdout).to.include('paygate listen')
-    expect((await run(['--help'], {})).stdout.split('\n').every((line) => line.length <= 100)).to.equal(true)
+    expect((await run(['--help'], {})).stdout.split('\n').every((line) => line.length <= 80)).to.equal(true)
     expect((await run(['--version'], {})).stdout).to.match(/^\d+\.\d+\.\d+\n$/)
   })
 })

@@ -35,7 +35,7 @@ export async function listen(words: readonly string[]): Promise<number> {
   const forwarder = to === undefined ? null : openForwarder(to, settings.webhookSecret)
   const paygate = new Paygate(settings)
   const patterns = (values.events ?? '').split(',').filter((pattern) => pattern !== '')
-  await checkTypes(paygate, patterns)
+  await checkAccess(paygate, patterns)
   const from = ageMs === null ? null : new Date((await appTime(paygate, settings)) - ageMs)
   process.stderr.write(`listening${to === undefined ? '' : `, forwarding to ${to}`}; Ctrl-C ends\n`)
   await show(paygate, { from, patterns, count, forwarder, isJson: values.json === true })
@@ -57,8 +57,9 @@ async function show(paygate: Paygate, { from, patterns, count, forwarder, isJson
   process.off('SIGINT', end).off('SIGTERM', end)
 }
 
-/** The service knows which types there are, and names them where one is not. */
-async function checkTypes(paygate: Paygate, patterns: readonly string[]): Promise<void> {
+/** Throws what the service refuses: wrong keys, and a type that there is not, since it knows them all. */
+async function checkAccess(paygate: Paygate, patterns: readonly string[]): Promise<void> {
+  await paygate.events.list({ limit: 1 })
   for (const pattern of patterns)
     if (!pattern.endsWith('*')) await paygate.events.list({ event_type: pattern, limit: 1 })
 }

@@ -5,21 +5,24 @@ import { listen } from './listen.ts'
 import { request } from './request.ts'
 import { UsageError } from './usage-error.ts'
 
-const USAGE = `paygate: the tools of paygate-client for a seller's developers
+const USAGE = `paygate: tools for developers who use a Paygate
 
-  paygate listen [--forward-to URL] [--since 2h] [--events TYPES] [--count N] [--json]
-      shows the app's events as they happen, and posts each to URL, signed as real deliveries are
+  paygate listen [--forward-to URL] [--since 2h] [--events TYPES] [--count N]
+      shows the app's events as they happen, and posts each to URL,
+      signed as real deliveries are
       --since 30m, 2h, 7d   begins with the events of that time
       --events TYPES        only these: subscription.*,transaction.completed
       --count N             ends after N events
       --json                prints each event as a line of JSON
 
   paygate request METHOD PATH [--data JSON]
-      signs a call, sends it, and prints the answer: paygate request GET '/plans?status=active'
+      signs a call, sends it, and prints the answer:
+      paygate request GET '/plans?status=active'
       --data @FILE          takes the body from a file; - reads standard input
 
-Both read PAYGATE_URL, PAYGATE_API_KEY and PAYGATE_API_SECRET from the environment, or from the
-file that --env-file FILE names; --forward-to needs PAYGATE_WEBHOOK_SECRET, too.
+Both read PAYGATE_URL, PAYGATE_API_KEY and PAYGATE_API_SECRET from the
+environment, or from the file that --env-file FILE names. --forward-to needs
+PAYGATE_WEBHOOK_SECRET, too.
 `
 
 /** Runs the command of the arguments; returns the exit code. */
