@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { globSync, mkdirSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { scratchFolder } from '../support/scratch.ts'
@@ -20,10 +20,13 @@ export async function packedClient(): Promise<string> {
   return project
 }
 
-/** Builds and packs the client, once for all tests. */
+/** Builds and packs a copy of the client, once for all tests of a process: other processes of the run build it at the same time. */
 async function pack(): Promise<string> {
   const folder = scratchFolder('packed')
-  await run('npm', ['pack', '--silent', '--pack-destination', folder, './client'], { cwd: ROOT })
+  cpSync(join(ROOT, 'client'), join(folder, 'client'), { recursive: true, filter: (path) => !path.endsWith('/dist') })
+  cpSync(join(ROOT, 'tsconfig.json'), join(folder, 'tsconfig.json'))
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  await run('npm', ['pack', '--silent', './client'], { cwd: folder })
   const [name = ''] = globSync('*.tgz', { cwd: folder })
   return join(folder, name)
 }
