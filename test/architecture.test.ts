@@ -49,6 +49,7 @@ const LAYERS = [
   'support',
   'reference',
   'open-context',
+  'setup',
   'daemon',
   'cli',
 ]

@@ -114,6 +114,7 @@ const PERMISSIONS: Readonly<Record<string, Permission>> = {
   stats: read,
   watch: read,
   doctor: read,
+  setup: owner,
   'service install': owner,
   'operator add': owner,
   'operator list': read,

@@ -53,7 +53,7 @@ const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'trigger', 
 /** These have their own preview, which their own tests cover. */
 const PREVIEWED = [
   ...['bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
-  ...['realtime resync', 'service install', 'request', 'demo', 'approval grant', 'approval deny'],
+  ...['realtime resync', 'setup', 'service install', 'request', 'demo', 'approval grant', 'approval deny'],
 ]
 
 describe('--dry-run', () => {

@@ -22,6 +22,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
     'realtime',
   ],
   'service.test.ts': ['migrate', 'audit', 'key', 'stats', 'doctor', 'service', 'notification'],
+  'setup.test.ts': ['setup'],
   'operators.test.ts': ['operator', 'as', 'approval'],
   'find.test.ts': ['find', 'open'],
   'developer.test.ts': ['listen', 'trigger', 'request'],

@@ -53,7 +53,16 @@ const OTHERS = [
   ...['bank-account disable', 'plan archive', 'plan restore', 'price add', 'price archive', 'price restore'],
   ...['subscription switch-plan', 'subscription import', 'payment move', 'payment refund', 'bank-mail match'],
   ...['reminders settle', 'receipts settle', 'webhook test', 'trigger', 'demo', 'mail test', 'reconcile', 'migrate'],
-  ...['key rotate', 'service install', 'docs', 'completion', 'plan create', 'bank-account assign', 'app clock'],
+  ...[
+    'key rotate',
+    'setup',
+    'service install',
+    'docs',
+    'completion',
+    'plan create',
+    'bank-account assign',
+    'app clock',
+  ],
   ...['operator add', 'operator list', 'operator set-role', 'operator remove', 'as', 'approval grant', 'approval deny'],
   ...['approval show', 'approval list'],
 ]

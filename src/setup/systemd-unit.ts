@@ -12,6 +12,10 @@ export interface InstallPaths {
 export const ENVIRONMENT_FILE = '/etc/paygate/billing.env'
 export const CREDENTIALS_FOLDER = '/etc/paygate/credentials'
 export const UNIT_FILE = '/etc/systemd/system/billing-daemon.service'
+/** Where the package puts the project; the unit and billing-cli come with it, too. */
+export const PACKAGE_ROOT = '/usr/lib/paygate'
+/** Beside the package's unit, which knows no credentials. */
+export const CREDENTIALS_UNIT_FILE = '/etc/systemd/system/billing-daemon.service.d/credentials.conf'
 export const CLI_FILE = '/usr/local/bin/billing-cli'
 
 /** Secret settings: files with these names, never lines of the environment file. The first three are required. */
@@ -20,6 +24,7 @@ export const CREDENTIALS = [
   'BILLING_ENCRYPTION_KEYS',
   'BILLING_METRICS_TOKEN',
   'BILLING_SMTP_URL',
+  'BILLING_DKIM_KEY',
   'BILLING_RELAY_SECRET',
 ] as const
 const NEEDED: ReadonlySet<string> = new Set(CREDENTIALS.slice(0, 3))
@@ -27,21 +32,37 @@ const NEEDED: ReadonlySet<string> = new Set(CREDENTIALS.slice(0, 3))
 /** The unit with real paths. An optional credential without a file is left out, since systemd would refuse to start. */
 export function renderUnit({ root, prefix }: InstallPaths): string {
   const template = readFileSync(join(import.meta.dirname, '../../templates/systemd/billing-daemon.service'), 'utf8')
-  const credentials = CREDENTIALS.map((name) => {
-    const path = join(CREDENTIALS_FOLDER, name)
-    const line = `LoadCredential=${name}:${path}`
-    return NEEDED.has(name) || existsSync(join(prefix, path)) ? line : `#${line}`
-  })
   const values: Readonly<Record<string, string>> = {
     ROOT: root,
     ENVIRONMENT_FILE,
-    CREDENTIALS: credentials.join('\n'),
+    CREDENTIALS: credentialLines(prefix).join('\n'),
   }
   return template
     .split('\n')
     .filter((line) => !line.startsWith('# Written by'))
     .join('\n')
     .replace(/@([A-Z_]+)@/g, (whole, name: string) => values[name] ?? whole)
+}
+
+/** For each secret setting the line that passes it to the daemon. */
+function credentialLines(prefix: string): string[] {
+  return CREDENTIALS.map((name) => {
+    const path = join(CREDENTIALS_FOLDER, name)
+    const line = `LoadCredential=${name}:${path}`
+    const isNeeded = NEEDED.has(name) && !(name === 'BILLING_DATABASE_URL' && hasOwnServer(prefix))
+    return isNeeded || existsSync(join(prefix, path)) ? line : `#${line}`
+  })
+}
+
+/** Whether the service runs Paygate's own database server, which needs no address. */
+function hasOwnServer(prefix: string): boolean {
+  const file = join(prefix, ENVIRONMENT_FILE)
+  return existsSync(file) && /^BILLING_ALLOW_EMBEDDED_DB=1$/m.test(readFileSync(file, 'utf8'))
+}
+
+/** What the package's own unit lacks: the credentials. */
+export function renderCredentials(prefix: string): string {
+  return `# Written by billing-cli setup.\n[Service]\n${credentialLines(prefix).join('\n')}\n`
 }
 
 /** billing-cli with the service's own settings, for root. It works while the daemon is down, too. */
@@ -73,3 +94,11 @@ BILLING_PORT=8080
 BILLING_TRUST_PROXY=1
 #BILLING_MAIL_FROM=Billing <billing@example.com>
 `
+
+/** Whether the unit hides this folder from the daemon. */
+export function isHidden(root: string): boolean {
+  return /^\/(home|root|run\/user|tmp|var\/tmp)\//.test(`${root}/`)
+}
+
+export const HIDDEN = (root: string): string =>
+  `the service cannot see ${root}: move the project to a folder such as /opt/paygate, and run this again`
