@@ -33,12 +33,13 @@ import {
   CREDENTIALS_UNIT_FILE,
   HIDDEN,
   isHidden,
+  PACKAGE_CLI_FILE,
   PACKAGE_ROOT,
   renderCli,
   renderCredentials,
-  renderUnit,
-  UNIT_FILE,
+  UNIT_FOLDER,
 } from './systemd-unit.ts'
+import { renderUnits } from './units.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const UNIT = 'billing-daemon'
@@ -187,39 +188,42 @@ class Installation {
   }
 
   #findProgram(): Finding {
-    if (ROOT === PACKAGE_ROOT) return unchanged('/usr/bin/billing-cli, of the package')
-    return this.#findFile({ path: CLI_FILE, content: renderCli(this.#paths()), mode: 0o755 })
+    if (ROOT === PACKAGE_ROOT) return unchanged(`${PACKAGE_CLI_FILE}, of the package`)
+    return this.#findFiles([{ path: CLI_FILE, content: renderCli(this.#paths()), mode: 0o755 }])
   }
 
   #findUnit(): Finding {
+    const { prefix } = this.#options
     if (ROOT === PACKAGE_ROOT)
-      return this.#findFile({
-        path: CREDENTIALS_UNIT_FILE,
-        content: renderCredentials(this.#options.prefix),
-        mode: 0o644,
-      })
+      return this.#findFiles([{ path: CREDENTIALS_UNIT_FILE, content: renderCredentials(prefix), mode: 0o644 }])
     if (isHidden(ROOT) && this.#hasSystemd) throw new Error(HIDDEN(ROOT))
-    return this.#findFile({ path: UNIT_FILE, content: renderUnit(this.#paths()), mode: 0o644 })
+    const units = renderUnits(this.#paths())
+    return this.#findFiles(units.map(({ name, content }) => ({ path: `${UNIT_FOLDER}/${name}`, content, mode: 0o644 })))
   }
 
   #paths() {
     return { root: ROOT, prefix: this.#options.prefix }
   }
 
-  #findFile(file: InstalledFile): Finding {
-    if (isInstalled(this.#options.prefix, file)) return unchanged(file.path)
-    return pending(`write ${file.path}`, () => {
-      writeInstalled(this.#options.prefix, file)
-      return `wrote ${file.path}`
+  #findFiles(files: readonly InstalledFile[]): Finding {
+    const { prefix } = this.#options
+    const listed = (some: readonly InstalledFile[]) => some.map(({ path }) => path).join(', ')
+    const others = files.filter((file) => !isInstalled(prefix, file))
+    if (others.length === 0) return unchanged(listed(files))
+    return pending(`write ${listed(others)}`, () => {
+      for (const file of others) writeInstalled(prefix, file)
+      return `wrote ${listed(others)}`
     })
   }
 
   async #findService(): Promise<Finding> {
     const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', UNIT])).trim() === 'active'
     if (isActive && this.#changed.size === 0) return unchanged(`${UNIT} runs`)
+    const timers = renderUnits(this.#paths()).flatMap(({ name }) => (name.endsWith('.timer') ? [name] : []))
     return pending(`start ${UNIT}`, async () => {
       await runProgram('systemctl', ['daemon-reload'])
       await runProgram('systemctl', ['enable', UNIT])
+      if (timers.length > 0) await runProgram('systemctl', ['enable', '--now', ...timers])
       await runProgram('systemctl', ['restart', UNIT])
       return `${UNIT} runs, and starts with the machine`
     })

@@ -11,9 +11,11 @@ export interface InstallPaths {
 
 export const ENVIRONMENT_FILE = '/etc/paygate/billing.env'
 export const CREDENTIALS_FOLDER = '/etc/paygate/credentials'
-export const UNIT_FILE = '/etc/systemd/system/billing-daemon.service'
+export const UNIT_FOLDER = '/etc/systemd/system'
+export const UNIT_FILE = `${UNIT_FOLDER}/billing-daemon.service`
 /** Where the package puts the project; the unit and billing-cli come with it, too. */
 export const PACKAGE_ROOT = '/usr/lib/paygate'
+export const PACKAGE_CLI_FILE = '/usr/bin/billing-cli'
 /** Beside the package's unit, which knows no credentials. */
 export const CREDENTIALS_UNIT_FILE = '/etc/systemd/system/billing-daemon.service.d/credentials.conf'
 export const CLI_FILE = '/usr/local/bin/billing-cli'
@@ -45,7 +47,7 @@ export function renderUnit({ root, prefix }: InstallPaths): string {
 }
 
 /** For each secret setting the line that passes it to the daemon. */
-function credentialLines(prefix: string): string[] {
+export function credentialLines(prefix: string): string[] {
   return CREDENTIALS.map((name) => {
     const path = join(CREDENTIALS_FOLDER, name)
     const line = `LoadCredential=${name}:${path}`
@@ -74,13 +76,15 @@ if [ ! -r ${CREDENTIALS_FOLDER} ]; then
   echo 'error: the service belongs to root: use sudo billing-cli' >&2
   exit 1
 fi
-# Lines of ${ENVIRONMENT_FILE} are read as systemd reads plain ones: NAME=value, value as it is.
-while IFS= read -r line; do
-  case $line in
-    [A-Z]*=*) export "$line" ;;
-  esac
-done < ${ENVIRONMENT_FILE}
-BILLING_ENV=\${BILLING_ENV:-production} BILLING_HOME=\${BILLING_HOME:-/var/lib/private/paygate} CREDENTIALS_DIRECTORY=${CREDENTIALS_FOLDER} \\
+# Lines of ${ENVIRONMENT_FILE} are read as systemd reads plain ones: NAME=value, value as it is. Before setup there are none.
+if [ -r ${ENVIRONMENT_FILE} ]; then
+  while IFS= read -r line; do
+    case $line in
+      [A-Z]*=*) export "$line" ;;
+    esac
+  done < ${ENVIRONMENT_FILE}
+fi
+${root === PACKAGE_ROOT ? 'NODE_COMPILE_CACHE=/var/cache/paygate-cli ' : ''}BILLING_ENV=\${BILLING_ENV:-production} BILLING_HOME=\${BILLING_HOME:-/var/lib/private/paygate} CREDENTIALS_DIRECTORY=${CREDENTIALS_FOLDER} \\
   exec ${root}/bin/billing-cli "$@"
 `
 }
