@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createHash } from 'node:crypto'
+import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { COMPLETION_SCRIPTS } from '#cli/shells.ts'
 import { productVersion } from '#config.ts'
@@ -29,11 +30,11 @@ const UNUSED = /(\.d\.[cm]?ts|\.map|\.flow|(?<!licen[cs]e[^/]*)\.(md|markdown))$
 
 /**
  * Makes `dist/paygate_<version>_<arch>.deb` and prints its path. Two builds of one commit have the same bytes (R435).
- *   npm run package [-- --quick [<folder>]]    --quick does not compress, for tests
+ *   npm run package [-- [--quick] [--into <folder>]]    --quick does not compress, for tests
  */
-function main([option, folder]: readonly string[]): void {
-  const isQuick = option === '--quick'
-  const dist = folder ?? join(ROOT, 'dist')
+function main(): void {
+  const { values } = parseArgs({ options: { quick: { type: 'boolean' }, into: { type: 'string' } } })
+  const dist = values.into ?? join(ROOT, 'dist')
   const version = productVersion()
   const architecture = run('dpkg', '--print-architecture')
   const epoch = Number(process.env['SOURCE_DATE_EPOCH'] ?? run('git', 'log', '-1', '--format=%ct'))
@@ -46,10 +47,14 @@ function main([option, folder]: readonly string[]): void {
     stageSystem(stage, version, epoch)
     stageControl(stage, { VERSION: version, ARCHITECTURE: architecture })
     normalize(stage, epoch)
-    execFileSync('dpkg-deb', ['--root-owner-group', ...(isQuick ? ['-Znone'] : ['-Zxz']), '--build', stage, file], {
-      env: { ...process.env, SOURCE_DATE_EPOCH: String(epoch) },
-      stdio: ['ignore', 'ignore', 'inherit'],
-    })
+    execFileSync(
+      'dpkg-deb',
+      ['--root-owner-group', ...(values.quick ? ['-Znone'] : ['-Zxz']), '--build', stage, file],
+      {
+        env: { ...process.env, SOURCE_DATE_EPOCH: String(epoch) },
+        stdio: ['ignore', 'ignore', 'inherit'],
+      },
+    )
   } finally {
     rmSync(stage, { recursive: true, force: true })
   }
@@ -125,6 +130,7 @@ function stageSystem(stage: string, version: string, epoch: number): void {
     write(`${doc}/${path}`, readFileSync(join(ROOT, path)))
   write(`${doc}/changelog.gz`, zipped(changelog(version, epoch)))
   write(`${doc}/copyright`, readFileSync(join(CONTROL, 'copyright')))
+  write('usr/share/lintian/overrides/paygate', readFileSync(join(CONTROL, 'lintian-overrides')))
   mkdirSync(join(stage, 'etc/paygate/credentials'), { recursive: true })
 }
 
@@ -177,4 +183,4 @@ function normalize(stage: string, epoch: number): void {
 }
 
 if (!existsSync('/usr/bin/dpkg-deb')) throw new Error('a package is made on Debian: there is no dpkg-deb')
-main(process.argv.slice(2))
+main()

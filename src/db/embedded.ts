@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync, fchownSync, openSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -110,9 +110,12 @@ function startSupervisor(setup: EmbeddedSetup): ChildProcess {
   const setpriv = findProgram('setpriv')
   if (!flock) throw new Error('the embedded database needs the program flock: apt-get install util-linux')
   const log = openSync(setup.logFile, 'a', 0o600)
+  const words = [...becomeOwner(setup, setpriv), flock]
+  if (setup.owner) fchownSync(log, setup.owner.uid, setup.owner.gid)
   const supervisor = spawn(
-    flock,
+    words[0] ?? flock,
     [
+      ...words.slice(1),
       ...['--nonblock', '--no-fork', '--conflict-exit-code', String(ALREADY_SUPERVISED), setup.lockFile],
       ...[process.execPath, SUPERVISOR, JSON.stringify(setup), setpriv ?? ''],
     ],
@@ -128,6 +131,14 @@ function startSupervisor(setup: EmbeddedSetup): ChildProcess {
   supervisor.on('error', () => undefined)
   supervisor.unref()
   return supervisor
+}
+
+/** The words in front of a command that runs it as the user whom the home belongs to. */
+function becomeOwner({ owner }: EmbeddedSetup, setpriv: string | null): string[] {
+  if (owner === null) return []
+  if (setpriv === null)
+    throw new Error('the embedded database of another user needs the program setpriv: apt-get install util-linux')
+  return [setpriv, '--reuid', String(owner.uid), '--regid', String(owner.gid), '--clear-groups']
 }
 
 /** The cache of stripped sources, so that the supervisor starts quickly. */

@@ -37,7 +37,7 @@ export function renderUnit({ root, prefix }: InstallPaths): string {
   const values: Readonly<Record<string, string>> = {
     ROOT: root,
     ENVIRONMENT_FILE,
-    CREDENTIALS: credentialLines(prefix).join('\n'),
+    CREDENTIALS: serviceLines(prefix),
   }
   return template
     .split('\n')
@@ -47,7 +47,7 @@ export function renderUnit({ root, prefix }: InstallPaths): string {
 }
 
 /** For each secret setting the line that passes it to the daemon. */
-export function credentialLines(prefix: string): string[] {
+function credentialLines(prefix: string): string[] {
   return CREDENTIALS.map((name) => {
     const path = join(CREDENTIALS_FOLDER, name)
     const line = `LoadCredential=${name}:${path}`
@@ -62,9 +62,14 @@ function hasOwnServer(prefix: string): boolean {
   return existsSync(file) && /^BILLING_ALLOW_EMBEDDED_DB=1$/m.test(readFileSync(file, 'utf8'))
 }
 
-/** What the package's own unit lacks: the credentials. */
+/** Secrets, and what Paygate's own database server needs: it ends itself after its last user, where systemd would kill it. */
+export function serviceLines(prefix: string): string {
+  return [...credentialLines(prefix), ...(hasOwnServer(prefix) ? ['KillMode=process'] : ['KillMode=mixed'])].join('\n')
+}
+
+/** What the package's own unit lacks. */
 export function renderCredentials(prefix: string): string {
-  return `# Written by billing-cli setup.\n[Service]\n${credentialLines(prefix).join('\n')}\n`
+  return `# Written by billing-cli setup.\n[Service]\n${serviceLines(prefix)}\n`
 }
 
 /** billing-cli with the service's own settings, for root. It works while the daemon is down, too. */

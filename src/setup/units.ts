@@ -2,10 +2,10 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   CLI_FILE,
-  credentialLines,
   ENVIRONMENT_FILE,
   PACKAGE_CLI_FILE,
   PACKAGE_ROOT,
+  serviceLines,
   type InstallPaths,
 } from './systemd-unit.ts'
 
@@ -19,12 +19,12 @@ export interface Unit {
 
 /** The units of an installation from a folder. */
 export function renderUnits({ root, prefix }: InstallPaths): Unit[] {
-  return render({ ROOT: root, CLI_FILE, CREDENTIALS: credentialLines(prefix).join('\n') })
+  return render({ ROOT: root, CLI_FILE, CREDENTIALS: serviceLines(prefix) })
 }
 
 /** Those of the package. They name no credentials, which `setup` adds in a file of its own. */
 export function packageUnits(): Unit[] {
-  const units = render({ ROOT: PACKAGE_ROOT, CLI_FILE: PACKAGE_CLI_FILE, CREDENTIALS: '' })
+  const units = render({ ROOT: PACKAGE_ROOT, CLI_FILE: PACKAGE_CLI_FILE, CREDENTIALS: 'KillMode=mixed' })
   const docs = (content: string) => content.replaceAll(`${PACKAGE_ROOT}/docs/`, '/usr/share/doc/paygate/docs/')
   return units.map(({ name, content }) => ({ name, content: docs(content) }))
 }

@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dirname, '..', '..')
 
 /** Not compressed, for speed; the trial `package` builds as `npm run package` does. */
 function build(): string {
-  const words = ['packaging/main.ts', '--quick', scratchFolder('package')]
+  const words = ['packaging/main.ts', '--quick', '--into', scratchFolder('package')]
   return execFileSync(process.execPath, words, {
     cwd: ROOT,
     encoding: 'utf8',

@@ -17,6 +17,7 @@ import { mailServer } from './mail-server.ts'
 import { killedMailers } from './killed-mailers.ts'
 import { operatorWalk } from './operator-walk.ts'
 import { overload } from './overload.ts'
+import { debianPackage } from './package.ts'
 import { paymentRace } from './payment-race.ts'
 import { quoteHistories } from './quote-histories.ts'
 import { OUTAGES, realtimeOutage } from './realtime-outage.ts'
@@ -80,6 +81,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   'clock-skew-seconds': fixed(() => clockSkew({ skewMs: 1000, events: 200 })),
   'clock-skew-hours': fixed(() => clockSkew({ skewMs: 5 * 3_600_000, events: 200 })),
   'operator-walk': fixed(() => operatorWalk()),
+  package: fixed(() => debianPackage({ versions: [12, 13] })),
   'quote-histories': seeded(7, (seed) => quoteHistories({ histories: 2000, seed })),
   'payment-race': seeded(14, (seed) => paymentRace({ rounds: 500, seed })),
   ...Object.fromEntries(
