@@ -60,7 +60,8 @@ async function ask(out: Output, now: Date): Promise<Given> {
     let fault: string | null
     do {
       given[question.key] = await answerTo(question)
-      fault = faultOf(given, question.key, now)
+      // What is picked from a menu is right.
+      fault = question.choices ? null : faultOf(given, question.key, now)
       if (fault !== null) out.hint(`${question.key} ${fault}`)
     } while (fault !== null)
   }

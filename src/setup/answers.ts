@@ -125,7 +125,7 @@ function ownFaults(given: Given, now: Date): [string, string][] {
     ['test_mail_to', test_mail_to === '' || isAddress(test_mail_to) ? null : 'must be one e-mail address'],
     ['proxy', PROXIES.some((one) => one === proxy) ? null : `must be ${PROXIES.join(', ')}`],
     ['first_app', first_app === '' ? null : nameFault(first_app)],
-    ...(proxy === 'none' ? withoutProxy(given) : withProxy(given, now)),
+    ...proxyFaults(given, now),
   ]
   return faults.filter((fault): fault is [string, string] => fault[1] !== null)
 }
@@ -138,6 +138,11 @@ function databaseFault(url: string): string | null {
     const rule = messageOf(error).replace(/^BILLING_DATABASE_URL:? /, '')
     return rule.startsWith('Invalid URL') ? `must be ${EMBEDDED} or mysql://user:password@host:port/database` : rule
   }
+}
+
+function proxyFaults(given: Given, now: Date): [string, string | null][] {
+  if (!given['proxy']) return []
+  return given['proxy'] === 'none' ? withoutProxy(given) : withProxy(given, now)
 }
 
 function withoutProxy(given: Given): [string, string][] {

@@ -13,6 +13,8 @@ import { scratchFolder } from '../support/scratch.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { verifyDkim } from '../mail/verify-dkim.ts'
 import { itRunsEveryForm } from './forms.ts'
+import { onSimulatedTerminal } from './simulated-terminal.ts'
+import { DOWN, ENTER, type Step as Answer } from './terminal.ts'
 import { openCli, type Cli } from './run-cli.ts'
 
 interface Step {
@@ -264,6 +266,30 @@ describe('the command line: setup', () => {
     expect(code).to.equal(0)
     expect(stdout).to.match(/^schema +unchanged: the tables/m)
     expect(stdout).to.match(/^TXT paygate\._domainkey\.example\.com\n {2}v=DKIM1; k=rsa; p=\S+$/m)
+  })
+
+  it('asks on a terminal, each question until its answer is right', async () => {
+    const typed = (question: string, text: string): Answer => [question, text + ENTER]
+    const { text, left, code } = await onSimulatedTerminal(
+      cli.env,
+      ['setup', '--prefix', root, '--dry-run'],
+      [
+        typed('Public address', 'pay.example.com'),
+        typed('Public address', 'https://pay.example.com'),
+        typed('Database', 'embedded-service'),
+        typed('Mail server', 'smtps://user:canary@smtp.example.com'),
+        typed('Sender of mails', 'Billing <billing@example.com>'),
+        ['What ends TLS', DOWN + ENTER],
+        ['Which certificate', ENTER],
+        typed("Mailbox of the banks' mails", ''),
+        typed('Name of the first app', 'Reader'),
+      ],
+    )
+    expect([code, left]).to.deep.equal([0, []])
+    expect(text).to.include('base_url must be an http(s) address')
+    expect(text).to.include('would create the app Reader').and.to.include('by certbot')
+    expect(text).not.to.include('canary')
+    expect(existsSync(root)).to.equal(false)
   })
 
   itRunsEveryForm('setup.test.ts')

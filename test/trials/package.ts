@@ -121,7 +121,9 @@ async function setUp(machine: Machine, unwanted: readonly string[]): Promise<voi
   if (stdout === '') throw new Error(stderr)
   const { steps } = JSON.parse(stdout) as { steps: { name: string; status: string; detail: string }[] }
   const wrong = steps.filter(({ status }) => unwanted.includes(status))
-  if (wrong.length > 0) throw new Error(JSON.stringify(wrong, null, 2))
+  if (wrong.length === 0) return
+  const log = await machine.try('journalctl -u billing-daemon -o cat --no-pager | tail -n 30')
+  throw new Error(`${JSON.stringify(wrong, null, 2)}\n${log.stdout}`)
 }
 
 async function openShop(machine: Machine): Promise<SellerKeys> {
