@@ -37,7 +37,7 @@ export function renderUnit({ root, prefix }: InstallPaths): string {
   const values: Readonly<Record<string, string>> = {
     ROOT: root,
     ENVIRONMENT_FILE,
-    CREDENTIALS: serviceLines(prefix),
+    ...serviceValues(prefix),
   }
   return template
     .split('\n')
@@ -62,14 +62,23 @@ function hasOwnServer(prefix: string): boolean {
   return existsSync(file) && /^BILLING_ALLOW_EMBEDDED_DB=1$/m.test(readFileSync(file, 'utf8'))
 }
 
-/** Secrets, and what Paygate's own database server needs: it ends itself after its last user, where systemd would kill it. */
-export function serviceLines(prefix: string): string {
-  return [...credentialLines(prefix), ...(hasOwnServer(prefix) ? ['KillMode=process'] : ['KillMode=mixed'])].join('\n')
+/**
+ * What the database asks of the unit. Paygate's own server ends by itself after its last user, where systemd would kill it, and is started
+ * by setpriv, which sets its capabilities even where it has none.
+ */
+function serverLines(prefix: string): string[] {
+  return hasOwnServer(prefix) ? ['KillMode=process', 'SystemCallFilter=capset'] : ['KillMode=mixed']
+}
+
+/** What takes the places of `@CREDENTIALS@` and `@SERVER@` in the unit. */
+export function serviceValues(prefix: string): { readonly CREDENTIALS: string; readonly SERVER: string } {
+  return { CREDENTIALS: credentialLines(prefix).join('\n'), SERVER: serverLines(prefix).join('\n') }
 }
 
 /** What the package's own unit lacks. */
 export function renderCredentials(prefix: string): string {
-  return `# Written by billing-cli setup.\n[Service]\n${serviceLines(prefix)}\n`
+  const { CREDENTIALS: secrets, SERVER } = serviceValues(prefix)
+  return `# Written by billing-cli setup.\n[Service]\n${secrets}\n${SERVER}\n`
 }
 
 /** billing-cli with the service's own settings, for root. It works while the daemon is down, too. */

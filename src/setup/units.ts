@@ -5,7 +5,7 @@ import {
   ENVIRONMENT_FILE,
   PACKAGE_CLI_FILE,
   PACKAGE_ROOT,
-  serviceLines,
+  serviceValues,
   type InstallPaths,
 } from './systemd-unit.ts'
 
@@ -19,12 +19,12 @@ export interface Unit {
 
 /** The units of an installation from a folder. */
 export function renderUnits({ root, prefix }: InstallPaths): Unit[] {
-  return render({ ROOT: root, CLI_FILE, CREDENTIALS: serviceLines(prefix) })
+  return render({ ROOT: root, CLI_FILE, ...serviceValues(prefix) })
 }
 
 /** Those of the package. They name no credentials, which `setup` adds in a file of its own. */
 export function packageUnits(): Unit[] {
-  const units = render({ ROOT: PACKAGE_ROOT, CLI_FILE: PACKAGE_CLI_FILE, CREDENTIALS: 'KillMode=mixed' })
+  const units = render({ ROOT: PACKAGE_ROOT, CLI_FILE: PACKAGE_CLI_FILE, CREDENTIALS: '', SERVER: 'KillMode=mixed' })
   const docs = (content: string) => content.replaceAll(`${PACKAGE_ROOT}/docs/`, '/usr/share/doc/paygate/docs/')
   return units.map(({ name, content }) => ({ name, content: docs(content) }))
 }
