@@ -2,7 +2,7 @@ import regexp from 'eslint-plugin-regexp'
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['node_modules/', 'var/', 'client/dist/', '**/*.js', '**/*.cjs', '**/*.mjs'] },
+  { ignores: ['node_modules/', 'var/', 'dist/', 'client/dist/', '**/*.js', '**/*.cjs', '**/*.mjs'] },
   tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },

@@ -92,6 +92,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 const DEFAULT_HOST = '127.0.0.1'
 const DEFAULT_PORT = 8080
+export const DEFAULT_DKIM_SELECTOR = 'paygate'
 /** Minimum length, in production, of a secret that operators choose themselves. */
 const MIN_SECRET_CHARACTERS = 16
 /** Thirty days: as long as anybody waits for an event, and far from where dates end. */
@@ -165,7 +166,7 @@ const Settings = z.object({
   BILLING_DKIM_SELECTOR: z
     .string()
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i, 'must be a name such as paygate: letters, digits and hyphens')
-    .default('paygate'),
+    .default(DEFAULT_DKIM_SELECTOR),
   BILLING_MAILS_PER_APP_PER_DAY: whole(10_000, 0, 100_000_000),
   BILLING_RELAY_SECRET: text,
   BILLING_RELAY_AUTHSERV_IDS: list,

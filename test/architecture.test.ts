@@ -53,6 +53,7 @@ const LAYERS = [
   'support',
   'reference',
   'open-context',
+  'setup',
   'daemon',
   'cli',
 ]

@@ -48,8 +48,19 @@ export async function requiredChoice<T extends string>(
   refuseToAsk(name)
   const found = await choices()
   if (found.length === 0) throw new UsageError(`${missing(name)}, and there is none to choose from`)
-  const { select } = await import('@inquirer/prompts')
-  return select({ message, choices: found.map(shownChoice) }, prompts)
+  return select(message, found)
+}
+
+/** One picked from a menu on a terminal. */
+export async function select<T extends string>(message: string, choices: readonly Choice<T>[]): Promise<T> {
+  const prompt = await import('@inquirer/prompts')
+  return prompt.select({ message, choices: choices.map(shownChoice) }, prompts)
+}
+
+/** The answer to a question on a terminal, which may be left empty. */
+export async function optional(question: string): Promise<string> {
+  const { input } = await import('@inquirer/prompts')
+  return input({ message: printable(`${question} (Enter for none)`) }, prompts)
 }
 
 function shownChoice<T extends string>({ value, name, description }: Choice<T>): Choice<T> {

@@ -130,6 +130,7 @@ const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'alert mute': support,
   watch: read,
   doctor: read,
+  setup: owner,
   'service install': owner,
   'operator add': owner,
   'operator list': read,

@@ -159,6 +159,14 @@ const GROUPS: readonly Group[] = [
     { approval: 'refunds above BILLING_REFUND_LIMIT, which wait for a second operator' },
     () => import('./approval-commands.ts'),
   ],
+  [
+    'Service',
+    {
+      setup:
+        'from a bare server to a running service: settings, keys, database, proxy, DNS, test mail; run again, it changes what differs',
+    },
+    () => import('./setup-commands.ts'),
+  ],
   ['Service', { service: 'Paygate as a service of systemd' }, () => import('./systemd-commands.ts')],
   [
     'Service',

@@ -1,5 +1,6 @@
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { writeInstalled, type InstalledFile } from '#setup/files.ts'
 import type { Commands, Flags } from './declaration.ts'
 import type { Output } from './output.ts'
 import {
@@ -8,6 +9,8 @@ import {
   CLI_FILE,
   CREDENTIALS_FOLDER,
   ENVIRONMENT_FILE,
+  HIDDEN,
+  isHidden,
   renderBackupTimer,
   renderBackupUnit,
   renderCli,
@@ -15,7 +18,7 @@ import {
   SAMPLE_ENVIRONMENT,
   UNIT_FILE,
   type InstallPaths,
-} from './systemd-unit.ts'
+} from '#setup/systemd-unit.ts'
 import { UsageError } from './usage-error.ts'
 
 type InstallOptions = Flags<'dryRun' | 'print'> & { readonly prefix: string }
@@ -40,7 +43,7 @@ export const commands: Commands = {
       }
       refuseHidden(paths)
       const files = await plannedFiles(paths)
-      if (!options.dryRun) for (const file of files) if (file.action !== 'kept') write(paths, file)
+      if (!options.dryRun) for (const file of files) if (file.action !== 'kept') writeInstalled(paths.prefix, file)
       const written = files.map(({ path, action }) => ({ path, action }))
       out.result({ dry_run: options.dryRun === true, files: written }, () => show(out, options, written))
     },
@@ -49,10 +52,7 @@ export const commands: Commands = {
 
 type Action = 'written' | 'kept'
 
-interface PlannedFile {
-  readonly path: string
-  readonly content: string
-  readonly mode: number
+interface PlannedFile extends InstalledFile {
   readonly action: Action
 }
 
@@ -76,29 +76,8 @@ async function plannedFiles(paths: InstallPaths): Promise<PlannedFile[]> {
   ]
 }
 
-function write({ prefix }: InstallPaths, { path, content, mode }: PlannedFile): void {
-  const target = join(prefix, path)
-  const isSecret = dirname(path) === CREDENTIALS_FOLDER
-  try {
-    mkdirSync(dirname(target), { recursive: true, mode: isSecret ? 0o700 : 0o755 })
-    writeFileSync(target, content, { mode })
-    // An existing file keeps its mode, and the umask restricts that of a new one.
-    chmodSync(target, mode)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EACCES' || code === 'EPERM')
-      throw new Error(`${target} cannot be written: run this as root`, { cause: error })
-    throw error
-  }
-}
-
-/** The unit hides home folders from the daemon. */
 function refuseHidden({ root }: InstallPaths): void {
-  if (/^\/(home|root|run\/user|tmp|var\/tmp)\//.test(`${root}/`)) {
-    throw new UsageError(
-      `the service cannot see ${root}: move the project to a folder such as /opt/paygate, and run this again`,
-    )
-  }
+  if (isHidden(root)) throw new UsageError(HIDDEN(root))
 }
 
 function show(out: Output, { dryRun }: InstallOptions, files: readonly { path: string; action: Action }[]): void {

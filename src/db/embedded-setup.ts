@@ -1,7 +1,17 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { accessSync, chmodSync, constants, existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import {
+  accessSync,
+  chmodSync,
+  chownSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
 import { childEnvironment } from '#config.ts'
 
 /** Settings of the supervisor. Paths are absolute. */
@@ -17,6 +27,15 @@ export interface EmbeddedSetup {
   /** The command that creates a data directory, without the directory's argument. */
   readonly install: readonly string[]
   readonly server: readonly string[]
+  /** Who runs the server, where root uses that of another user, such as a service's; null: this user. */
+  readonly owner: Owner | null
+}
+
+interface Owner {
+  readonly uid: number
+  readonly gid: number
+  /** Whether only root can enter a folder above the home, as /var/lib/private. */
+  readonly isShutOut: boolean
 }
 
 export type Family = 'MariaDB' | 'MySQL'
@@ -88,14 +107,16 @@ export function embeddedSetup(
   { family, flags = [] }: EmbeddedOptions = {},
 ): EmbeddedSetup {
   mkdirSync(home, { recursive: true, mode: 0o700 })
-  const directory = privateDirectory(join(realpathSync(home), 'database'))
-  const sockets = socketDirectory(directory)
+  const owner = otherOwner(home)
+  const directory = privateDirectory(join(realpathSync(home), 'database'), owner)
+  const sockets = socketDirectory(directory, owner)
   const dataDirectory = join(directory, 'data')
   const server = findServer(directories, dataDirectory, family)
-  const temporaryDirectory = privateDirectory(join(directory, 'tmp'))
+  const temporaryDirectory = privateDirectory(join(directory, 'tmp'), owner)
   const serverSocket = join(sockets, 'server.sock')
-  const isRoot = process.getuid?.() === 0
+  const isRoot = process.getuid?.() === 0 && owner === null
   return {
+    owner,
     dataDirectory,
     temporaryDirectory,
     logFile: join(directory, 'server.log'),
@@ -192,18 +213,36 @@ function isProgram(path: string): boolean {
 }
 
 /** The directory itself if a socket's path fits the kernel's limit, else a short one in /tmp. */
-function socketDirectory(directory: string): string {
+function socketDirectory(directory: string, owner: Owner | null): string {
   if (Buffer.byteLength(join(directory, SUPERVISOR_SOCKET)) <= MAX_SOCKET_PATH_BYTES) return directory
   const name = createHash('sha256').update(directory).digest('hex').slice(0, 16)
   // Not the environment's temporary directory: daemon and CLI must find the same one.
-  return privateDirectory(`/tmp/paygate-${process.getuid?.() ?? 0}-${name}`)
+  return privateDirectory(`/tmp/paygate-${owner?.uid ?? process.getuid?.() ?? 0}-${name}`, owner)
 }
 
-/** Creates the directory if needed. Throws unless this user owns it: whoever can enter it controls the database. */
-function privateDirectory(path: string): string {
-  mkdirSync(path, { recursive: true, mode: 0o700 })
+/** Root leaves the server of a home to the user whom the home belongs to, who must find all files to be their own. */
+function otherOwner(home: string): Owner | null {
+  const { uid, gid } = statSync(home)
+  if (process.getuid?.() !== 0 || uid === 0) return null
+  return {
+    uid,
+    gid,
+    isShutOut: foldersAbove(realpathSync(home)).some((folder) => (statSync(folder).mode & 0o001) === 0),
+  }
+}
+
+function foldersAbove(path: string): string[] {
+  const above = dirname(path)
+  return above === path ? [] : [above, ...foldersAbove(above)]
+}
+
+/** Creates the directory if needed. Throws unless this user, or the home's, owns it: whoever can enter it controls the database. */
+function privateDirectory(path: string, owner: Owner | null): string {
+  const isNew = mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined
+  if (isNew && owner) chownSync(path, owner.uid, owner.gid)
   const found = lstatSync(path)
-  if (!found.isDirectory() || (process.getuid !== undefined && found.uid !== process.getuid())) {
+  const expected = owner?.uid ?? process.getuid?.()
+  if (!found.isDirectory() || (expected !== undefined && found.uid !== expected)) {
     throw new Error(`${path} is not a directory that this user owns: move it away`)
   }
   chmodSync(path, 0o700)

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync, fchownSync, openSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -117,9 +117,12 @@ function startSupervisor(setup: EmbeddedSetup): ChildProcess {
   const setpriv = findProgram('setpriv')
   if (!flock) throw new Error('the embedded database needs the program flock: apt-get install util-linux')
   const log = openSync(setup.logFile, 'a', 0o600)
+  const words = [...becomeOwner(setup, setpriv), flock]
+  if (setup.owner) fchownSync(log, setup.owner.uid, setup.owner.gid)
   const supervisor = spawn(
-    flock,
+    words[0] ?? flock,
     [
+      ...words.slice(1),
       ...['--nonblock', '--no-fork', '--conflict-exit-code', String(ALREADY_SUPERVISED), setup.lockFile],
       ...[process.execPath, SUPERVISOR, JSON.stringify(setup), setpriv ?? ''],
     ],
@@ -135,6 +138,19 @@ function startSupervisor(setup: EmbeddedSetup): ChildProcess {
   supervisor.on('error', () => undefined)
   supervisor.unref()
   return supervisor
+}
+
+/** The one right of root that is left: to enter folders, and read what is in them. */
+const TO_ENTER = '-all,+dac_read_search'
+
+/** The words in front of a command that runs it as the user whom the home belongs to. */
+function becomeOwner({ owner }: EmbeddedSetup, setpriv: string | null): string[] {
+  if (owner === null) return []
+  if (setpriv === null)
+    throw new Error('the embedded database of another user needs the program setpriv: apt-get install util-linux')
+  const user = ['--reuid', String(owner.uid), '--regid', String(owner.gid), '--clear-groups']
+  const caps = owner.isShutOut ? ['--inh-caps', TO_ENTER, '--ambient-caps', TO_ENTER] : []
+  return [setpriv, ...user, ...caps]
 }
 
 /** The cache of stripped sources, so that the supervisor starts quickly. */

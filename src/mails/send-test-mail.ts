@@ -14,7 +14,11 @@ import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
  * Sends a sample reminder with the TEST mark to an operator's own address, to try the mail server (`mail test`). Throws
  * `invalid_request` for an invalid address or without a mail server, and `MailError` if the mail server did not accept the mail.
  */
-export async function sendTestMail(ctx: Context, address: string, locale: MailLocale = 'en'): Promise<void> {
+export async function sendTestMail(
+  ctx: Pick<Context, 'config' | 'clock' | 'log'>,
+  address: string,
+  locale: MailLocale = 'en',
+): Promise<void> {
   const to = validate(emailAddress, address)
   const mailer = openMailer(ctx.config, ctx.log)
   if (!mailer)

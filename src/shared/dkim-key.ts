@@ -20,7 +20,7 @@ export function parseDkimKey(text: string): KeyObject {
 
 function readKey(text: string): KeyObject | null {
   try {
-    if (text.includes('-----BEGIN')) return createPrivateKey(text)
+    if (text.startsWith('-----')) return createPrivateKey(text)
     return createPrivateKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'pkcs8' })
   } catch {
     return null

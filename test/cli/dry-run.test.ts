@@ -70,7 +70,8 @@ const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'alert test
 /** These have their own preview, which their own tests cover. */
 const PREVIEWED = [
   ...['bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
-  ...['realtime resync', 'service install', 'request', 'demo', 'approval grant', 'approval deny', 'backup restore'],
+  ...['realtime resync', 'setup', 'service install', 'request', 'demo', 'approval grant', 'approval deny'],
+  'backup restore',
 ]
 
 describe('--dry-run', () => {

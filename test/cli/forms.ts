@@ -24,6 +24,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   ],
   'service.test.ts': ['migrate', 'audit', 'key', 'stats', 'doctor', 'service', 'notification'],
   'backups.test.ts': ['backup', 'upgrade'],
+  'setup.test.ts': ['setup'],
   'operators.test.ts': ['operator', 'as', 'approval'],
   'find.test.ts': ['find', 'open'],
   'developer.test.ts': ['listen', 'trigger', 'request'],

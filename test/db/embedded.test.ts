@@ -1,7 +1,10 @@
 import { expect } from 'chai'
 import {
+  chmodSync,
+  chownSync,
   existsSync,
   globSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -24,6 +27,7 @@ import { until } from '../support/until.ts'
 
 const USER = join(import.meta.dirname, 'database-user.ts')
 const LISTENING = '0A'
+const NOBODY = 65_534
 
 describe('the embedded database', () => {
   let directory: string
@@ -60,6 +64,21 @@ describe('the embedded database', () => {
     const cli = await startUser()
     await daemon.ask('write shared')
     expect(await cli.ask('read')).to.include('shared')
+  })
+
+  it('of another user’s home is run by that user, where root uses it', async () => {
+    // Only root can become another user.
+    if (process.getuid?.() !== 0) return
+    const owned = join(directory, 'owned')
+    chmodSync(directory, 0o755)
+    mkdirSync(owned, { mode: 0o700 })
+    chownSync(owned, NOBODY, NOBODY)
+    const user = await startUser(owned)
+    await user.ask('write owned')
+    for (const pid of [...serversOf(owned), ...supervisorsOf(owned)])
+      expect(statSync(`/proc/${pid}`).uid, String(pid)).to.equal(NOBODY)
+    const files = globSync('**/*', { cwd: owned }).map((path) => lstatSync(join(owned, path)).uid)
+    expect([...new Set(files)]).to.deep.equal([NOBODY])
   })
 
   it('runs until its last user is gone, and keeps its data', async () => {

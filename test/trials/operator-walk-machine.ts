@@ -12,8 +12,10 @@ export interface Ran {
   readonly stderr: string
 }
 
-const BASE = join(import.meta.dirname, '../../var/trials/debian-12')
-const SUITE = 'bookworm'
+const BASES = join(import.meta.dirname, '../../var/trials')
+/** The suites of Debian by its version. */
+const SUITES = { 12: 'bookworm', 13: 'trixie' } as const
+export type DebianVersion = keyof typeof SUITES
 /** This machine's package sources. */
 const SOURCES = ['etc/apt/sources.list', 'etc/apt/sources.list.d/debian.sources']
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -22,22 +24,30 @@ const OUTSIDE = '/srv/outside'
 const BOOT_MS = 60_000
 const COMMAND_MS = 1_200_000
 
+const baseOf = (version: DebianVersion): string => join(BASES, `debian-${version}`)
+
 /** The smallest Debian that boots: only what systemd needs. Created once, and copied for each machine. */
-export function prepareDebian(): void {
-  if (existsSync(BASE)) return
-  const unfinished = `${BASE}.${process.pid}`
+export function prepareDebian(version: DebianVersion = 12): void {
+  const base = baseOf(version)
+  if (existsSync(base)) return
+  const suite = SUITES[version]
+  const unfinished = `${base}.${process.pid}`
   mkdirSync(unfinished, { recursive: true })
-  execFileSync('debootstrap', ['--variant=minbase', '--include=systemd-sysv,dbus', SUITE, unfinished], {
+  execFileSync('debootstrap', ['--variant=minbase', '--include=systemd-sysv,dbus', suite, unfinished], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   for (const file of SOURCES) {
     rmSync(join(unfinished, file), { force: true })
-    if (existsSync(`/${file}`)) cpSync(`/${file}`, join(unfinished, file))
+    if (!existsSync(`/${file}`)) continue
+    const ofThisMachine = readFileSync(`/${file}`, 'utf8')
+    writeFileSync(join(unfinished, file), ofThisMachine.replaceAll(/\b(bookworm|trixie)\b/g, suite))
   }
-  renameSync(unfinished, BASE)
+  renameSync(unfinished, base)
 }
 
 export interface MachineOptions {
+  /** 12 by default. */
+  readonly version?: DebianVersion
   readonly folder: string
   /** Its address; the trial's own is `gateway`. */
   readonly address: string
@@ -67,7 +77,7 @@ export class Machine {
   /** A machine with plain Debian, or a copy of one that is off. */
   static install(options: MachineOptions, from: Machine | null = null): Machine {
     // Node's copy loses file owners.
-    execFileSync('cp', ['-a', '--reflink=auto', from?.folder ?? BASE, options.folder])
+    execFileSync('cp', ['-a', '--reflink=auto', from?.folder ?? baseOf(options.version ?? 12), options.folder])
     const machine = new Machine(options)
     const hosts = ['127.0.0.1 localhost', ...options.hosts]
     writeFileSync(machine.path('/etc/hosts'), hosts.map((line) => `${line}\n`).join(''))

@@ -12,6 +12,7 @@ import { mailServer } from './mail-server.ts'
 import { killedMailers } from './killed-mailers.ts'
 import { operatorWalk } from './operator-walk.ts'
 import { overload } from './overload.ts'
+import { debianPackage } from './package.ts'
 import { paymentRace } from './payment-race.ts'
 import { quoteHistories } from './quote-histories.ts'
 import { OUTAGES, realtimeOutage } from './realtime-outage.ts'
@@ -260,6 +261,14 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
       holds: `each block works as it is pasted, ${LEDGER}`,
     },
     () => operatorWalk(),
+  ),
+  package: fixed(
+    {
+      load: 'the Debian package on bare machines of Debian 12 and 13',
+      faults: 'removed, installed again, purged',
+      holds: 'it installs, waits for its setup, serves after it, and keeps the data',
+    },
+    () => debianPackage({ versions: [12, 13] }),
   ),
   'quote-histories': seeded(
     7,

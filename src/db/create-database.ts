@@ -1,0 +1,70 @@
+import { createConnection, type ConnectionOptions } from 'mysql2/promise'
+import { isLoopbackHost } from '#shared/loopback.ts'
+import { CONNECT_TIMEOUT_MS, parseDatabaseUrl, type Target } from './connect.ts'
+
+/** Whether a database can be used: `missing` where the server lets the user in and has no such database, `denied` where it does not. */
+export type DatabaseState = 'usable' | 'missing' | 'denied'
+
+/** Asks the first server of the address. Throws where it cannot be reached. */
+export async function databaseState(url: string): Promise<DatabaseState> {
+  const [target] = parseDatabaseUrl(url) as [Target]
+  try {
+    await withConnection(target, () => Promise.resolve())
+    return 'usable'
+  } catch (error) {
+    const { code } = error as { code?: string }
+    if (code === 'ER_BAD_DB_ERROR') return 'missing'
+    if (code === 'ER_ACCESS_DENIED_ERROR' || code === 'ER_DBACCESS_DENIED_ERROR') return 'denied'
+    throw error
+  }
+}
+
+/** Makes the database as its own user, who must have the right. */
+export async function createDatabase(url: string): Promise<void> {
+  const [{ database, ...server }] = parseDatabaseUrl(url) as [Target]
+  await withConnection(server, (query) => query(createStatement(database)))
+}
+
+/** What the server's root runs to make the database and its user, with the rights that Paygate needs. A user who is there keeps the password. */
+export function provisionStatements(url: string): string {
+  const [{ database, user, password = '' }] = parseDatabaseUrl(url) as [Target]
+  const accounts = ['localhost', '127.0.0.1', '::1'].map((host) => `${quoted(user)}@${quoted(host)}`)
+  const lines = accounts.flatMap((account) => [
+    `CREATE USER IF NOT EXISTS ${account} IDENTIFIED BY ${quoted(password)}`,
+    `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX ON ${named(database)}.* TO ${account}`,
+  ])
+  return `${[createStatement(database), ...lines].join(';\n')};\n`
+}
+
+/** Asks a server for its port, as a line for its command line. */
+export const PORT_STATEMENT = 'SELECT @@port;\n'
+
+/** The port of the server that an address on this machine names; null where it is on another machine, or a socket. */
+export function localPort(url: string): number | null {
+  const [{ host, port = null }] = parseDatabaseUrl(url) as [Target]
+  return host !== undefined && isLoopbackHost(host) ? port : null
+}
+
+function createStatement(database: string): string {
+  return `CREATE DATABASE IF NOT EXISTS ${named(database)} CHARACTER SET utf8mb4`
+}
+
+async function withConnection(
+  options: ConnectionOptions,
+  work: (query: (sql: string) => Promise<unknown>) => Promise<unknown>,
+): Promise<void> {
+  const connection = await createConnection({ ...options, connectTimeout: CONNECT_TIMEOUT_MS })
+  try {
+    await work((sql) => connection.query(sql))
+  } finally {
+    await connection.end()
+  }
+}
+
+function named(identifier: string): string {
+  return `\`${identifier.replaceAll('`', '``')}\``
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+}

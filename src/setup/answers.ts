@@ -1,0 +1,226 @@
+import { X509Certificate, createPrivateKey } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { ConfigError, domainOf, loadConfig } from '#config.ts'
+import { parseDatabaseUrl } from '#db/connect.ts'
+import { AppError, messageOf } from '#shared/errors.ts'
+import { emailAddress, name } from '#shared/validate.ts'
+
+/** The keys of an answer file, in the order in which they are asked for. */
+export const ANSWER_KEYS = [
+  ...['base_url', 'database', 'smtp_url', 'mail_from', 'test_mail_to', 'proxy', 'tls', 'cert_file', 'key_file'],
+  ...['first_app', 'relay_address', 'relay_authserv_ids', 'relay_trusted_forwarders', 'relay_trusted_arc_sealers'],
+] as const
+export type AnswerKey = (typeof ANSWER_KEYS)[number]
+const REQUIRED = ['base_url', 'database', 'smtp_url', 'mail_from', 'proxy']
+/** Paygate's own private server, run with the service. */
+export const EMBEDDED = 'embedded-service'
+export const PROXIES = ['caddy', 'nginx', 'none'] as const
+
+/** What was answered, by key; a key without a value is absent. */
+export type Given = Readonly<Record<string, string>>
+
+export interface Answers {
+  readonly baseUrl: URL
+  /** Null stands for Paygate's own server. */
+  readonly databaseUrl: string | null
+  readonly smtpUrl: string
+  readonly mailFrom: string
+  /** Where the test mail goes. */
+  readonly testMailTo: string
+  readonly proxy: (typeof PROXIES)[number]
+  /** Null: the proxy gets a certificate by itself, or there is no proxy. */
+  readonly certificate: { readonly certFile: string; readonly keyFile: string } | null
+  /** The name of an HMAC app; null for none. */
+  readonly firstApp: string | null
+  /** Settings of the bank-mail relay, by variable; null: none of them was answered. */
+  readonly relay: Readonly<Record<string, string>> | null
+}
+
+type Faults = Map<string, string>
+
+/** Reads lines `key=value`; lines that are empty or begin with `#` are skipped. Throws `invalid_request` that names the line. */
+export function parseAnswerLines(text: string): Given {
+  const given: Record<string, string> = {}
+  for (const [index, line] of text.split('\n').entries()) {
+    const [, key, value = ''] = /^\s*([\w-]+)\s*=(.*)$/.exec(line) ?? []
+    if (key !== undefined && key in given) throw wrong([[key, 'is given twice']])
+    if (key !== undefined) given[key] = value.trim()
+    else if (!/^\s*(#|$)/.test(line)) throw wrong([[`line ${index + 1}`, 'must be key=value']])
+  }
+  return given
+}
+
+/** Checks all answers together; throws `invalid_request` with every wrong key. */
+export function checkAnswers(given: Given, now: Date): Answers {
+  const faults = findFaults(given, now)
+  if (faults.size > 0) throw wrong([...faults])
+  const { base_url = '', database = '', smtp_url = '', mail_from = '', proxy, cert_file, key_file, first_app } = given
+  return {
+    baseUrl: new URL(base_url),
+    databaseUrl: database === EMBEDDED ? null : database,
+    smtpUrl: smtp_url,
+    mailFrom: mail_from,
+    testMailTo: given['test_mail_to'] || addressOf(mail_from),
+    proxy: proxy as Answers['proxy'],
+    certificate: cert_file && key_file ? { certFile: cert_file, keyFile: key_file } : null,
+    firstApp: first_app || null,
+    relay: given['relay_address'] ? relaySettings(given) : null,
+  }
+}
+
+/** What is wrong with an answer in view of those before it; null where nothing is. */
+export function faultOf(given: Given, key: string, now: Date): string | null {
+  return findFaults(given, now).get(key) ?? null
+}
+
+/** `must …` by key, in the order in which they are asked for. */
+function findFaults(given: Given, now: Date): Faults {
+  const faults: Faults = new Map()
+  for (const key of Object.keys(given)) if (!isKnown(key)) faults.set(key, 'is no answer that setup knows')
+  for (const key of REQUIRED) if (!given[key]) faults.set(key, 'must be given')
+  for (const [key, rule] of [...settingFaults(given), ...ownFaults(given, now)])
+    if (!faults.has(key)) faults.set(key, rule)
+  const order = (key: string) => (isKnown(key) ? ANSWER_KEYS.indexOf(key) : ANSWER_KEYS.length)
+  return new Map([...faults].sort(([a], [b]) => order(a) - order(b)))
+}
+
+function isKnown(key: string): key is AnswerKey {
+  return (ANSWER_KEYS as readonly string[]).includes(key)
+}
+
+/** What the settings' own check says, by the keys of the answers. */
+function settingFaults(given: Given): [string, string][] {
+  const { base_url, database, smtp_url, mail_from } = given
+  const settings = {
+    ...{ BILLING_ENV: 'production', BILLING_ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}` },
+    ...(database === EMBEDDED ? { BILLING_ALLOW_EMBEDDED_DB: '1' } : { BILLING_DATABASE_URL: database }),
+    ...{ BILLING_BASE_URL: base_url, BILLING_SMTP_URL: smtp_url, BILLING_MAIL_FROM: mail_from },
+    ...relaySettings(given),
+  }
+  try {
+    loadConfig(settings)
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.errors.map(asAnswer)
+    throw error
+  }
+}
+
+function asAnswer(error: string): [string, string] {
+  const [, variable = '', rule = ''] = /^BILLING_(\w+) (.*)$/s.exec(error) ?? []
+  return [variable === 'DATABASE_URL' ? 'database' : variable.toLowerCase(), rule]
+}
+
+function relaySettings(given: Given): Record<string, string> {
+  const entries = Object.entries(given).filter(([key, value]) => key.startsWith('relay_') && value !== '')
+  return Object.fromEntries(entries.map(([key, value]) => [`BILLING_${key.toUpperCase()}`, value]))
+}
+
+/** What no setting knows. */
+function ownFaults(given: Given, now: Date): [string, string][] {
+  const { database = '', mail_from = '', proxy = '', first_app = '', test_mail_to = '' } = given
+  const faults: [string, string | null][] = [
+    ['database', database === EMBEDDED ? null : databaseFault(database)],
+    ['mail_from', isAddress(addressOf(mail_from)) ? null : 'must be an address, or Name <address>'],
+    ['test_mail_to', test_mail_to === '' || isAddress(test_mail_to) ? null : 'must be one e-mail address'],
+    ['proxy', PROXIES.some((one) => one === proxy) ? null : `must be ${PROXIES.join(', ')}`],
+    ['first_app', first_app === '' ? null : nameFault(first_app)],
+    ...proxyFaults(given, now),
+  ]
+  return faults.filter((fault): fault is [string, string] => fault[1] !== null)
+}
+
+function databaseFault(url: string): string | null {
+  try {
+    parseDatabaseUrl(url)
+    return null
+  } catch (error) {
+    const rule = messageOf(error).replace(/^BILLING_DATABASE_URL:? /, '')
+    return rule.startsWith('Invalid URL') ? `must be ${EMBEDDED} or mysql://user:password@host:port/database` : rule
+  }
+}
+
+function proxyFaults(given: Given, now: Date): [string, string | null][] {
+  if (!given['proxy']) return []
+  return given['proxy'] === 'none' ? withoutProxy(given) : withProxy(given, now)
+}
+
+function withoutProxy(given: Given): [string, string][] {
+  const keys = ['tls', 'cert_file', 'key_file'].filter((key) => given[key])
+  return keys.map((key) => [key, 'is for a proxy: leave it out with proxy=none'])
+}
+
+function withProxy(given: Given, now: Date): [string, string | null][] {
+  const { base_url = '', tls = '', cert_file = '', key_file = '' } = given
+  const hasFiles = cert_file !== '' || key_file !== ''
+  if (tls === '' && !hasFiles) return [baseFault(base_url), ['tls', 'must be auto, or give cert_file and key_file']]
+  if (!hasFiles) return [baseFault(base_url), ['tls', tls === 'auto' ? null : 'must be auto']]
+  if (tls !== '') return [['tls', 'and cert_file exclude each other']]
+  return [baseFault(base_url), ...fileFaults({ cert_file, key_file }, URL.parse(base_url)?.hostname ?? '', now)]
+}
+
+/** The proxy ends TLS, and passes paths on as they are. */
+function baseFault(text: string): [string, string | null] {
+  const url = URL.parse(text)
+  const isPlain = url?.protocol === 'https:' && url.pathname === '/' && /^[a-z0-9.-]+$/.test(url.hostname)
+  return ['base_url', isPlain ? null : 'must be https:// and a name without a path for a proxy in front']
+}
+
+function fileFaults(
+  files: { cert_file: string; key_file: string },
+  host: string,
+  now: Date,
+): [string, string | null][] {
+  const cert = parseFile(files.cert_file, (bytes) => new X509Certificate(bytes))
+  const key = parseFile(files.key_file, (bytes) => createPrivateKey(bytes))
+  const certFault = typeof cert === 'string' ? cert : certificateFault(cert, host, now)
+  if (typeof key === 'string')
+    return [
+      ['cert_file', certFault],
+      ['key_file', key],
+    ]
+  const fits = typeof cert === 'string' || cert.checkPrivateKey(key)
+  return [
+    ['cert_file', certFault],
+    ['key_file', fits ? null : 'must be the key of cert_file'],
+  ]
+}
+
+/** What the file holds, or what is wrong with it. */
+function parseFile<T>(path: string, parse: (bytes: Buffer) => T): T | string {
+  // It is written into the settings of a proxy as it is.
+  if (!/^\/[\w./@+-]+$/.test(path)) return 'must be the whole path of a file, without blanks'
+  let bytes
+  try {
+    bytes = readFileSync(path)
+  } catch (error) {
+    return `cannot be read: ${(error as NodeJS.ErrnoException).code ?? messageOf(error)}`
+  }
+  try {
+    return parse(bytes)
+  } catch {
+    return 'must be a PEM file'
+  }
+}
+
+function certificateFault(certificate: X509Certificate, host: string, now: Date): string | null {
+  if (certificate.checkHost(host) === undefined) return `must be a certificate for ${host}`
+  return certificate.validToDate > now ? null : `ended on ${certificate.validTo}`
+}
+
+function addressOf(mailbox: string): string {
+  return (/<([^<>]*)>\s*$/.exec(mailbox)?.[1] ?? mailbox).trim()
+}
+
+function isAddress(text: string): boolean {
+  return domainOf(text) !== '' && emailAddress.safeParse(text).success
+}
+
+function nameFault(text: string): string | null {
+  return name(191).safeParse(text).error?.issues[0]?.message ?? null
+}
+
+function wrong(faults: readonly (readonly [key: string, rule: string])[]): AppError {
+  const list = faults.map(([key, rule]) => `${key} ${rule}`).join('; ')
+  return new AppError('invalid_request', `wrong answers: ${list}`, { field: faults[0]?.[0] ?? '' })
+}

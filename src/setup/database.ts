@@ -1,0 +1,66 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { createDatabase, databaseState, localPort, PORT_STATEMENT, provisionStatements } from '#db/create-database.ts'
+import { pendingMigrations, runMigrations, MIGRATIONS } from '#db/migrate.ts'
+import type { Context } from '#context.ts'
+import type { Answers } from './answers.ts'
+import { hasProgram, runProgram } from './run-program.ts'
+import { pending, unchanged, type Finding } from './step.ts'
+
+/** The server lets Paygate in, and has its database. Paygate's own server is made by the first program that uses it. */
+export async function findDatabase({ databaseUrl }: Answers, own: OwnServer): Promise<Finding> {
+  if (databaseUrl === null) return findOwnServer(own)
+  const state = await databaseState(databaseUrl)
+  if (state === 'usable') return unchanged('the server lets Paygate in')
+  const make = state === 'missing' ? () => createDatabase(databaseUrl) : () => provision(databaseUrl)
+  const what = state === 'missing' ? 'the database' : 'the database and its user'
+  return pending(`make ${what}`, async () => {
+    await make()
+    if ((await databaseState(databaseUrl)) !== 'usable')
+      throw new Error('the server refuses the user or the password of the answer "database"')
+    return `made ${what}`
+  })
+}
+
+/** Paygate's private server. */
+export interface OwnServer {
+  readonly home: string
+  /** Makes it, with its tables; null where the service does when it starts. */
+  readonly make: (() => Promise<unknown>) | null
+}
+
+function findOwnServer({ home, make }: OwnServer): Finding {
+  const folder = join(home, 'database')
+  if (existsSync(join(folder, 'data'))) return unchanged(`Paygate's own server in ${folder}`)
+  const what = `Paygate's own server in ${folder}`
+  return pending(`make ${what}`, async () => {
+    await make?.()
+    return make ? `made ${what}` : `${what}, which the service makes when it starts`
+  })
+}
+
+/** As root of the machine, whom a server on it lets in by its socket. */
+async function provision(url: string): Promise<void> {
+  const port = localPort(url)
+  const program = ['mariadb', 'mysql'].find(hasProgram)
+  if (port === null || program === undefined)
+    throw new Error(
+      'the server refuses the user or the password, and its root is not reachable from here: make both there',
+    )
+  const options = ['--batch', '--skip-column-names', '--user=root', '--protocol=socket']
+  const own = await runProgram(program, options, PORT_STATEMENT)
+  if (Number(own) !== port)
+    throw new Error(
+      `the server at port ${port} refuses the user or the password, and is not the one of this machine's socket`,
+    )
+  await runProgram(program, options, provisionStatements(url))
+}
+
+/** A new database gets its tables. One with tables of an older version is left to `migrate`, which shows what it does first. */
+export async function findSchema({ db }: Pick<Context, 'db'>): Promise<Finding> {
+  const missing = await pendingMigrations(db)
+  if (missing.length === 0) return unchanged('the tables are those of this version')
+  if (missing.length < MIGRATIONS.length)
+    throw new Error(`${missing.length} migrations are pending: back up, then run billing-cli migrate`)
+  return pending('make the tables', async () => `made the tables by ${(await runMigrations(db)).length} migrations`)
+}

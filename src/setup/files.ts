@@ -1,0 +1,39 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { CREDENTIALS_FOLDER } from './systemd-unit.ts'
+
+/** A file of the installation, without the prefix. */
+export interface InstalledFile {
+  readonly path: string
+  readonly content: string
+  readonly mode: number
+}
+
+/** Writes the file at once or not at all, in folders that only root enters where it is a secret. */
+export function writeInstalled(prefix: string, { path, content, mode }: InstalledFile): void {
+  const target = join(prefix, path)
+  const isSecret = dirname(path) === CREDENTIALS_FOLDER
+  try {
+    mkdirSync(dirname(target), { recursive: true, mode: isSecret ? 0o700 : 0o755 })
+    writeFileSync(`${target}.new`, content, { mode })
+    // The umask restricts the mode of a new file.
+    chmodSync(`${target}.new`, mode)
+    renameSync(`${target}.new`, target)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EACCES' || code === 'EPERM')
+      throw new Error(`${target} cannot be written: run this as root`, { cause: error })
+    throw error
+  }
+}
+
+/** The text of an installed file; null where there is none. */
+export function readInstalled(prefix: string, path: string): string | null {
+  const target = join(prefix, path)
+  return existsSync(target) ? readFileSync(target, 'utf8') : null
+}
+
+/** Whether the file is there as it would be written. */
+export function isInstalled(prefix: string, { path, content, mode }: InstalledFile): boolean {
+  return readInstalled(prefix, path) === content && (statSync(join(prefix, path)).mode & 0o777) === mode
+}

@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '#config.ts'
+import type { Answers } from './answers.ts'
+import { isInstalled, readInstalled, writeInstalled, type InstalledFile } from './files.ts'
+import { hasProgram, runProgram } from './run-program.ts'
+import { pending, unchanged, type Finding } from './step.ts'
+
+const TEMPLATES = join(import.meta.dirname, '../../templates/proxy')
+const MARK = '# Written by billing-cli setup.\n'
+/** How Debian's own sample begins, which nobody misses. */
+const SAMPLE = '# The Caddyfile is an easy way'
+const NGINX_FILE = '/etc/nginx/conf.d/paygate.conf'
+const CADDY_FILE = '/etc/caddy/Caddyfile'
+
+interface Backend {
+  readonly host: string
+  readonly port: number
+}
+
+/** The configuration of the proxy; null without one. */
+export function proxyFile(answers: Answers, backend: Backend): InstalledFile | null {
+  if (answers.proxy === 'none') return null
+  const isCaddy = answers.proxy === 'caddy'
+  const text = isCaddy ? caddyfile(answers) : nginxConf(answers)
+  const content = MARK + text.replaceAll('127.0.0.1:8080', `${backend.host}:${backend.port}`)
+  return { path: isCaddy ? CADDY_FILE : NGINX_FILE, content, mode: 0o644 }
+}
+
+function caddyfile({ baseUrl, certificate }: Answers): string {
+  const tls = certificate ? `  tls ${certificate.certFile} ${certificate.keyFile}\n` : ''
+  return template('Caddyfile').replace('@SITE@ {\n', `${baseUrl.host} {\n${tls}`)
+}
+
+function nginxConf({ baseUrl, certificate }: Answers): string {
+  const folder = certificateFolder(baseUrl.hostname)
+  const values: Readonly<Record<string, string>> = {
+    HOST: baseUrl.hostname,
+    PORT: baseUrl.port || '443',
+    CERTIFICATE: certificate?.certFile ?? `${folder}/fullchain.pem`,
+    KEY: certificate?.keyFile ?? `${folder}/privkey.pem`,
+  }
+  return template('nginx.conf').replace(/@([A-Z]+)@/g, (whole, name: string) => values[name] ?? whole)
+}
+
+/** Where certbot keeps the certificates of a name. */
+const certificateFolder = (host: string): string => `/etc/letsencrypt/live/${host}`
+
+function template(name: string): string {
+  return readFileSync(join(TEMPLATES, name), 'utf8')
+}
+
+/** The file as it should be. Sites of others are never overwritten. */
+export function findProxyFile(prefix: string, answers: Answers, config: Config): Finding {
+  const file = proxyFile(answers, config)
+  if (file === null) return unchanged('no proxy: TLS ends elsewhere')
+  if (isInstalled(prefix, file)) return unchanged(file.path)
+  const present = readInstalled(prefix, file.path)
+  if (present !== null && !present.startsWith(MARK) && !present.startsWith(SAMPLE))
+    throw new Error(
+      `${file.path} has sites of its own: add the one of docs/operating.md yourself, and answer proxy=none`,
+    )
+  return pending(`write ${file.path}`, () => {
+    writeInstalled(prefix, file)
+    return `wrote ${file.path}`
+  })
+}
+
+/** nginx gets none by itself. */
+export function findCertificate({ baseUrl, mailFrom }: Answers): Finding {
+  const file = join(certificateFolder(baseUrl.hostname), 'fullchain.pem')
+  if (readInstalled('', file) !== null) return unchanged(file)
+  return pending(`get a certificate for ${baseUrl.hostname} by certbot`, async () => {
+    const contact = /<([^<>]*)>/.exec(mailFrom)?.[1] ?? mailFrom
+    const words = ['certonly', '--nginx', '--non-interactive', '--agree-tos', '-m', contact, '-d', baseUrl.hostname]
+    await runProgram('certbot', words)
+    return file
+  })
+}
+
+/** The proxy takes the file and runs with it. `isNew`: the file was written by this run. */
+export async function findProxyService({ proxy }: Answers, isNew: boolean): Promise<Finding> {
+  const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', proxy])).trim() === 'active'
+  if (isActive && !isNew) return unchanged(`${proxy} runs`)
+  return pending(`${isActive ? 'reload' : 'start'} ${proxy}`, async () => {
+    await validate(proxy)
+    await runProgram('systemctl', ['enable', '--now', proxy])
+    await runProgram('systemctl', ['reload', proxy])
+    return `${proxy} runs with it`
+  })
+}
+
+/** As its own user, who must be able to read the key. */
+async function validate(proxy: Answers['proxy']): Promise<void> {
+  if (proxy === 'nginx') await runProgram('nginx', ['-t'])
+  else await runProgram('runuser', ['-u', 'caddy', '--', 'caddy', 'validate', '--config', CADDY_FILE])
+}
+
+/** The programs that the answers need, and the packages of those that are missing. */
+export function missingPackages(answers: Answers): string[] {
+  const needed: readonly (readonly [isNeeded: boolean, program: string, packages: readonly string[]])[] = [
+    [answers.databaseUrl === null, 'mariadbd', ['mariadb-server-core', 'mariadb-client-core']],
+    [answers.proxy === 'caddy', 'caddy', ['caddy']],
+    [answers.proxy === 'nginx', 'nginx', ['nginx-light']],
+    [answers.proxy === 'nginx' && !answers.certificate, 'certbot', ['certbot', 'python3-certbot-nginx']],
+  ]
+  return needed.flatMap(([isNeeded, program, packages]) => (isNeeded && !hasProgram(program) ? packages : []))
+}

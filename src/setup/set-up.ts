@@ -1,0 +1,314 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { createApp } from '#apps/create-app.ts'
+import { allApps } from '#apps/find-app.ts'
+import type { Caller } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
+import type { Config } from '#config.ts'
+import { examine } from '#doctor/doctor.ts'
+import { sendTestMail } from '#mails/send-test-mail.ts'
+import { openContext, type OpenContext } from '#open-context.ts'
+import { counted } from '#shared/counted.ts'
+import { sha256Hex } from '#shared/crypto.ts'
+import { openLog } from '#shared/log.ts'
+import { systemClock } from '#shared/time.ts'
+import type { Answers } from './answers.ts'
+import { findDatabase, findSchema } from './database.ts'
+import { countPublished, dnsRecords, needsPublicAddress, type DnsRecord } from './dns-records.ts'
+import { isInstalled, readInstalled, writeInstalled, type InstalledFile } from './files.ts'
+import { findCertificate, findProxyFile, findProxyService, missingPackages } from './proxy.ts'
+import { hasProgram, runProgram } from './run-program.ts'
+import {
+  findDkim,
+  findKeys,
+  findSettings,
+  homeOf,
+  installedConfig,
+  installedDkim,
+  installedSelector,
+} from './settings.ts'
+import { pending, runParts, skipped, unchanged, type Finding, type Part, type RunOptions, type Step } from './step.ts'
+import {
+  CLI_FILE,
+  CREDENTIALS_UNIT_FILE,
+  HIDDEN,
+  isHidden,
+  PACKAGE_CLI_FILE,
+  PACKAGE_ROOT,
+  renderCli,
+  renderCredentials,
+  UNIT_FOLDER,
+} from './systemd-unit.ts'
+import { renderUnits } from './units.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const UNIT = 'billing-daemon'
+/** What earlier runs did that leaves nothing else behind, by a hash of what it was done with. */
+const MEMORY_FILE = '/etc/paygate/setup.json'
+
+export interface SetUpOptions extends Pick<RunOptions, 'isCheck' | 'explain' | 'onProgress'> {
+  /** Prepended to every path that is written; empty except in trials. */
+  readonly prefix: string
+  readonly caller: Caller
+}
+
+export interface SetUpReport {
+  readonly steps: readonly Step[]
+  readonly dns: readonly DnsRecord[]
+}
+
+/** Makes an installation as the answers say, or with `isCheck` says what differs. Changes only what differs (R431). */
+export async function setUp(answers: Answers, options: SetUpOptions): Promise<SetUpReport> {
+  // A system that systemd started has this folder (sd_booted).
+  const hasSystemd = options.prefix === '' && existsSync('/run/systemd/system')
+  const work = new Installation(answers, options, hasSystemd)
+  try {
+    const steps = await runParts(work.parts(), { ...options, hasSystemd })
+    return { steps, dns: work.dns() }
+  } finally {
+    await work.close()
+  }
+}
+
+class Installation {
+  readonly #answers: Answers
+  readonly #options: SetUpOptions
+  readonly #hasSystemd: boolean
+  readonly #changed = new Set<string>()
+  #opened: Promise<OpenContext> | null = null
+
+  constructor(answers: Answers, options: SetUpOptions, hasSystemd: boolean) {
+    this.#answers = answers
+    this.#options = options
+    this.#hasSystemd = hasSystemd
+  }
+
+  parts(): Part[] {
+    const { firstApp, proxy, testMailTo } = this.#answers
+    return [
+      { name: 'packages', does: 'install packages', find: () => this.#findPackages() },
+      ...this.#fileParts(),
+      ...this.#serviceParts(),
+      ...(proxy === 'none' ? [] : this.#proxyParts()),
+      ...(firstApp === null ? [] : [this.#appPart(firstApp)]),
+      { name: 'dns', does: 'print DNS records', needs: ['settings', 'dkim'], find: () => this.#findDns() },
+      {
+        name: 'test_mail',
+        does: `send a mail to ${testMailTo}`,
+        needs: ['settings', 'keys', 'dkim'],
+        find: () => this.#findTestMail(),
+      },
+      { name: 'doctor', does: 'run doctor', needs: ['schema'], find: () => this.#findDoctor() },
+    ]
+  }
+
+  #fileParts(): Part[] {
+    const { prefix } = this.#options
+    const find = (name: string, look: () => Finding) => () => this.#marking(name, look())
+    return [
+      { name: 'settings', does: 'write settings', find: find('settings', () => findSettings(prefix, this.#answers)) },
+      { name: 'keys', does: 'make keys', find: find('keys', () => findKeys(prefix, this.#answers)) },
+      { name: 'dkim', does: 'make a key for mails', find: find('dkim', () => findDkim(prefix)) },
+      { name: 'program', does: 'write billing-cli', find: () => this.#findProgram() },
+      {
+        name: 'unit',
+        does: `write the unit ${UNIT}`,
+        needs: ['settings', 'keys', 'dkim'],
+        find: find('unit', () => this.#findUnit()),
+      },
+    ]
+  }
+
+  /** Paygate's own database server belongs to the service's user, whom systemd makes with the service: there the service starts first. */
+  #serviceParts(): Part[] {
+    const isOwn = this.#answers.databaseUrl === null
+    const own = { home: homeOf(this.#options.prefix), make: this.#hasSystemd ? null : () => this.#ctx() }
+    const database: Part = {
+      name: 'database',
+      does: 'make it',
+      needs: isOwn ? ['settings', 'keys'] : [],
+      find: () => findDatabase(this.#answers, own),
+    }
+    const schema = (needs: readonly string[]): Part => ({
+      name: 'schema',
+      does: 'make the tables',
+      needs,
+      find: async () => findSchema(await this.#ctx()),
+    })
+    const service = (needs: readonly string[]): Part => ({
+      name: 'service',
+      does: `start ${UNIT}`,
+      needs,
+      needsSystemd: true,
+      find: () => this.#findService(),
+    })
+    return isOwn && this.#hasSystemd
+      ? [database, service(['packages', 'unit', 'database']), schema(['service'])]
+      : [database, schema(['settings', 'keys', 'database']), service(['unit', 'schema'])]
+  }
+
+  dns(): DnsRecord[] {
+    const key = installedDkim(this.#options.prefix)
+    return dnsRecords(this.#answers, key && { key, selector: installedSelector(this.#options.prefix) })
+  }
+
+  async close(): Promise<void> {
+    await (await this.#opened?.catch(() => null))?.close()
+  }
+
+  #config(): Config {
+    return installedConfig(this.#options.prefix)
+  }
+
+  async #ctx(): Promise<OpenContext['ctx']> {
+    this.#opened ??= openContext({ config: this.#config(), thread: 'cli', poolSize: 4 })
+    return (await this.#opened).ctx
+  }
+
+  /** Remembers that this run changed the part, so that the service starts again. */
+  #marking(name: string, finding: Finding): Finding {
+    if (finding.is !== 'pending') return finding
+    return pending(finding.would, async () => {
+      const detail = await finding.act()
+      this.#changed.add(name)
+      return detail
+    })
+  }
+
+  #findPackages(): Finding {
+    const missing = missingPackages(this.#answers)
+    if (missing.length === 0) return unchanged('every program that is needed is there')
+    const words = ['install', '--yes', '--no-install-recommends', ...missing]
+    if (!this.#hasSystemd || !hasProgram('apt-get')) return skipped(`missing: apt-get install ${missing.join(' ')}`)
+    return pending(`install ${missing.join(', ')}`, async () => {
+      await runProgram('apt-get', ['update', '--quiet'])
+      await runProgram('apt-get', words)
+      return `installed ${missing.join(', ')}`
+    })
+  }
+
+  #findProgram(): Finding {
+    if (ROOT === PACKAGE_ROOT) return unchanged(`${PACKAGE_CLI_FILE}, of the package`)
+    return this.#findFiles([{ path: CLI_FILE, content: renderCli(this.#paths()), mode: 0o755 }])
+  }
+
+  #findUnit(): Finding {
+    const { prefix } = this.#options
+    if (ROOT === PACKAGE_ROOT)
+      return this.#findFiles([{ path: CREDENTIALS_UNIT_FILE, content: renderCredentials(prefix), mode: 0o644 }])
+    if (isHidden(ROOT) && this.#hasSystemd) throw new Error(HIDDEN(ROOT))
+    const units = renderUnits(this.#paths())
+    return this.#findFiles(units.map(({ name, content }) => ({ path: `${UNIT_FOLDER}/${name}`, content, mode: 0o644 })))
+  }
+
+  #paths() {
+    return { root: ROOT, prefix: this.#options.prefix }
+  }
+
+  #findFiles(files: readonly InstalledFile[]): Finding {
+    const { prefix } = this.#options
+    const listed = (some: readonly InstalledFile[]) => some.map(({ path }) => path).join(', ')
+    const others = files.filter((file) => !isInstalled(prefix, file))
+    if (others.length === 0) return unchanged(listed(files))
+    return pending(`write ${listed(others)}`, () => {
+      for (const file of others) writeInstalled(prefix, file)
+      return `wrote ${listed(others)}`
+    })
+  }
+
+  async #findService(): Promise<Finding> {
+    const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', UNIT])).trim() === 'active'
+    if (isActive && this.#changed.size === 0) return unchanged(`${UNIT} runs`)
+    const timers = renderUnits(this.#paths()).flatMap(({ name }) => (name.endsWith('.timer') ? [name] : []))
+    return pending(`start ${UNIT}`, async () => {
+      await runProgram('systemctl', ['daemon-reload'])
+      await runProgram('systemctl', ['enable', UNIT])
+      if (timers.length > 0) await runProgram('systemctl', ['enable', '--now', ...timers])
+      await runProgram('systemctl', ['restart', UNIT])
+      return `${UNIT} runs, and starts with the machine`
+    })
+  }
+
+  #proxyParts(): Part[] {
+    const { proxy, certificate } = this.#answers
+    const find = () => this.#marking('proxy', findProxyFile(this.#options.prefix, this.#answers, this.#config()))
+    const byCertbot: Part = {
+      name: 'certificate',
+      does: 'get a certificate by certbot',
+      needs: ['packages'],
+      needsSystemd: true,
+      find: () => findCertificate(this.#answers),
+    }
+    return [
+      ...(proxy === 'nginx' && !certificate ? [byCertbot] : []),
+      { name: 'proxy', does: `write the configuration of ${proxy}`, needs: ['settings'], find },
+      {
+        name: 'proxy_service',
+        does: `start ${proxy}`,
+        needs: ['packages', 'certificate', 'proxy'],
+        needsSystemd: true,
+        find: () => findProxyService(this.#answers, this.#changed.has('proxy')),
+      },
+    ]
+  }
+
+  #appPart(name: string): Part {
+    return { name: 'first_app', does: `create the app ${name}`, needs: ['schema'], find: () => this.#findApp(name) }
+  }
+
+  async #findApp(name: string): Promise<Finding> {
+    const ctx = await this.#ctx()
+    const present = (await allApps(ctx)).find((app) => app.name === name && app.auth === 'hmac')
+    if (present) return unchanged(`app ${present.id}, api_key ${present.apiKey}`)
+    return pending(`create the app ${name}`, async () => {
+      const made = await perform(ctx, this.#options.caller, createApp, { name, auth: 'hmac' }, {})
+      return `app ${made.app_id}, api_key ${made.api_key}, api_secret ${made.api_secret ?? ''}: keep the secret now, it is not shown again`
+    })
+  }
+
+  async #findDns(): Promise<Finding> {
+    const records = this.dns()
+    const published = await countPublished(records)
+    const hint = needsPublicAddress(records) ? '; the address here is a private one: publish the public one' : ''
+    const detail = `${published} of ${counted(records.length, 'record')} found in DNS${hint}`
+    return this.#once('dns', records, 'print the records to publish', () => detail, detail)
+  }
+
+  #findTestMail(): Finding {
+    const { smtpUrl, testMailTo: to } = this.#answers
+    const config = this.#config()
+    const made = [smtpUrl, config.mailFrom, config.dkim?.selector, config.dkim?.privateKey, to]
+    const send = async () => {
+      await sendTestMail({ config, clock: systemClock, log: openLog('silent') }, to)
+      return `the mail server accepted a mail to ${to}`
+    }
+    return this.#once('test_mail', made, `send a mail to ${to}`, send, `a mail to ${to} was accepted earlier`)
+  }
+
+  async #findDoctor(): Promise<Finding> {
+    const { explain, onProgress } = this.#options
+    const results = await examine(await this.#ctx(), {
+      ...(explain && { explain }),
+      ...(onProgress && { onProgress: (check) => onProgress(`doctor: ${check}`) }),
+    })
+    const failures = results.filter(({ ok }) => !ok)
+    if (failures.length > 0) throw new Error(failures.map(({ check, detail }) => `${check}: ${detail}`).join('; '))
+    const warnings = results.filter(({ fix }) => fix !== null).map(({ check }) => check)
+    const detail = `${results.length} checks passed${warnings.length > 0 ? `, with warnings: ${warnings.join(', ')}` : ''}`
+    return this.#once('doctor', 'passed', 'run doctor', () => detail, detail)
+  }
+
+  /** Work that was done with the same things by an earlier run is not done again. */
+  #once(name: string, made: unknown, would: string, act: () => Promise<string> | string, before: string): Finding {
+    const { prefix } = this.#options
+    const memory = JSON.parse(readInstalled(prefix, MEMORY_FILE) ?? '{}') as Record<string, string>
+    const now = sha256Hex(JSON.stringify(made))
+    if (memory[name] === now) return unchanged(before)
+    return pending(would, async () => {
+      const detail = await act()
+      const content = `${JSON.stringify({ ...memory, [name]: now }, null, 2)}\n`
+      writeInstalled(prefix, { path: MEMORY_FILE, content, mode: 0o600 })
+      return detail
+    })
+  }
+}

@@ -1,0 +1,81 @@
+import { messageOf } from '#shared/errors.ts'
+
+/** A result of `setup`. */
+export interface Step {
+  readonly name: string
+  readonly status: 'done' | 'unchanged' | 'skipped' | 'failed'
+  readonly detail: string
+}
+
+/** What a part of the installation finds: it is as it should be, is left out here, or has something to do. */
+export type Finding =
+  | { readonly is: 'unchanged' | 'skipped'; readonly detail: string }
+  | {
+      readonly is: 'pending'
+      /** What would be done: `write /etc/paygate/billing.env`. */
+      readonly would: string
+      /** Does it, and returns what was done. */
+      readonly act: () => Promise<string> | string
+    }
+
+/** A part of the installation, which is looked at and changed by itself. */
+export interface Part {
+  readonly name: string
+  /** What it does where it is not done: `make the tables`. */
+  readonly does: string
+  /** Parts that come before it; where one was left out or failed, this one is left out. */
+  readonly needs?: readonly string[]
+  readonly needsSystemd?: boolean
+  readonly find: () => Promise<Finding> | Finding
+}
+
+export const unchanged = (detail: string): Finding => ({ is: 'unchanged', detail })
+export const skipped = (detail: string): Finding => ({ is: 'skipped', detail })
+export const pending = (would: string, act: () => Promise<string> | string): Finding => ({
+  is: 'pending',
+  would,
+  act,
+})
+
+export interface RunOptions {
+  /** Changes nothing. */
+  readonly isCheck: boolean
+  readonly hasSystemd: boolean
+  /** Words for operators of what a part threw. */
+  readonly explain?: (error: unknown) => string
+  readonly onProgress?: (part: string) => void
+}
+
+/** Goes through the parts in their order. A part that fails keeps only those that need it from running. */
+export async function runParts(parts: readonly Part[], options: RunOptions): Promise<Step[]> {
+  const steps: Step[] = []
+  for (const part of parts) {
+    options.onProgress?.(part.name)
+    steps.push({ name: part.name, ...(await runPart(part, steps, options)) })
+  }
+  return steps
+}
+
+type Outcome = Omit<Step, 'name'>
+
+async function runPart(part: Part, steps: readonly Step[], options: RunOptions): Promise<Outcome> {
+  const { isCheck, hasSystemd, explain = messageOf } = options
+  const leaveOut = (why: string): Outcome => ({ status: 'skipped', detail: `would ${part.does}: ${why}` })
+  if (part.needsSystemd && !hasSystemd) return leaveOut('systemd does not run here')
+  const missing = (part.needs ?? []).find((need) => !isReady(steps, need))
+  if (missing !== undefined) return leaveOut(`waits for the step ${missing}`)
+  try {
+    const finding = await part.find()
+    if (finding.is !== 'pending') return { status: finding.is, detail: finding.detail }
+    if (isCheck) return { status: 'skipped', detail: `would ${finding.would}` }
+    return { status: 'done', detail: await finding.act() }
+  } catch (error) {
+    return { status: 'failed', detail: explain(error) }
+  }
+}
+
+/** A step that is not part of this installation is no obstacle. */
+function isReady(steps: readonly Step[], name: string): boolean {
+  const step = steps.find((one) => one.name === name)
+  return step === undefined || step.status === 'done' || step.status === 'unchanged'
+}

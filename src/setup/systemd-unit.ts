@@ -1,0 +1,135 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Where an installed service has its files. */
+export interface InstallPaths {
+  /** This project's folder. */
+  readonly root: string
+  /** Prepended to every path that is written; empty except in trials. */
+  readonly prefix: string
+}
+
+export const ENVIRONMENT_FILE = '/etc/paygate/billing.env'
+export const CREDENTIALS_FOLDER = '/etc/paygate/credentials'
+export const UNIT_FOLDER = '/etc/systemd/system'
+export const UNIT_FILE = `${UNIT_FOLDER}/billing-daemon.service`
+/** The daily backup; it does nothing without a recipient. */
+export const BACKUP_UNIT_FILE = `${UNIT_FOLDER}/billing-backup.service`
+export const BACKUP_TIMER_FILE = `${UNIT_FOLDER}/billing-backup.timer`
+/** Where the package puts the project; the unit and billing-cli come with it, too. */
+export const PACKAGE_ROOT = '/usr/lib/paygate'
+export const PACKAGE_CLI_FILE = '/usr/bin/billing-cli'
+/** Beside the package's unit, which knows no credentials. */
+export const CREDENTIALS_UNIT_FILE = '/etc/systemd/system/billing-daemon.service.d/credentials.conf'
+export const CLI_FILE = '/usr/local/bin/billing-cli'
+
+/** Secret settings: files with these names, never lines of the environment file. The first three are required. */
+export const CREDENTIALS = [
+  'BILLING_DATABASE_URL',
+  'BILLING_ENCRYPTION_KEYS',
+  'BILLING_METRICS_TOKEN',
+  'BILLING_SMTP_URL',
+  'BILLING_DKIM_KEY',
+  'BILLING_RELAY_SECRET',
+] as const
+const NEEDED: ReadonlySet<string> = new Set(CREDENTIALS.slice(0, 3))
+
+/** The unit with real paths. An optional credential without a file is left out, since systemd would refuse to start. */
+export function renderUnit({ root, prefix }: InstallPaths): string {
+  return render('billing-daemon.service', { ROOT: root, ENVIRONMENT_FILE, ...serviceValues(prefix) })
+}
+
+export function renderBackupUnit({ root }: InstallPaths): string {
+  return render('billing-backup.service', { ROOT: root, ENVIRONMENT_FILE, CLI_FILE })
+}
+
+export function renderBackupTimer(): string {
+  return render('billing-backup.timer', {})
+}
+
+function render(name: string, values: Readonly<Record<string, string>>): string {
+  return readFileSync(join(import.meta.dirname, '../../templates/systemd', name), 'utf8')
+    .split('\n')
+    .filter((line) => !line.startsWith('# Written by'))
+    .join('\n')
+    .replace(/@([A-Z_]+)@/g, (whole, key: string) => values[key] ?? whole)
+}
+
+/** For each secret setting the line that passes it to the daemon. */
+function credentialLines(prefix: string): string[] {
+  return CREDENTIALS.map((name) => {
+    const path = join(CREDENTIALS_FOLDER, name)
+    const line = `LoadCredential=${name}:${path}`
+    const isNeeded = NEEDED.has(name) && !(name === 'BILLING_DATABASE_URL' && hasOwnServer(prefix))
+    return isNeeded || existsSync(join(prefix, path)) ? line : `#${line}`
+  })
+}
+
+/** Whether the service runs Paygate's own database server, which needs no address. */
+function hasOwnServer(prefix: string): boolean {
+  const file = join(prefix, ENVIRONMENT_FILE)
+  return existsSync(file) && /^BILLING_ALLOW_EMBEDDED_DB=1$/m.test(readFileSync(file, 'utf8'))
+}
+
+/**
+ * What the database asks of the unit. Paygate's own server ends by itself after its last user, where systemd would kill it, and is started
+ * by setpriv, which sets its capabilities even where it has none.
+ */
+function serverLines(prefix: string): string[] {
+  return hasOwnServer(prefix) ? ['KillMode=process', 'SystemCallFilter=capset'] : ['KillMode=mixed']
+}
+
+/** What takes the places of `@CREDENTIALS@` and `@SERVER@` in the unit. */
+export function serviceValues(prefix: string): { readonly CREDENTIALS: string; readonly SERVER: string } {
+  return { CREDENTIALS: credentialLines(prefix).join('\n'), SERVER: serverLines(prefix).join('\n') }
+}
+
+/** What the package's own unit lacks. */
+export function renderCredentials(prefix: string): string {
+  const { CREDENTIALS: secrets, SERVER } = serviceValues(prefix)
+  return `# Written by billing-cli setup.\n[Service]\n${secrets}\n${SERVER}\n`
+}
+
+/** billing-cli with the service's own settings, for root. It works while the daemon is down, too. */
+export function renderCli({ root }: InstallPaths): string {
+  return `#!/bin/sh
+# Written by billing-cli service install: the command line with the settings of the service.
+set -eu
+if [ ! -r ${CREDENTIALS_FOLDER} ]; then
+  echo 'error: the service belongs to root: use sudo billing-cli' >&2
+  exit 1
+fi
+# Lines of ${ENVIRONMENT_FILE} are read as systemd reads plain ones: NAME=value, value as it is. Before setup there are none.
+if [ -r ${ENVIRONMENT_FILE} ]; then
+  while IFS= read -r line; do
+    case $line in
+      [A-Z]*=*) export "$line" ;;
+    esac
+  done < ${ENVIRONMENT_FILE}
+fi
+${root === PACKAGE_ROOT ? 'NODE_COMPILE_CACHE=/var/cache/paygate-cli ' : ''}BILLING_ENV=\${BILLING_ENV:-production} BILLING_HOME=\${BILLING_HOME:-/var/lib/private/paygate} CREDENTIALS_DIRECTORY=${CREDENTIALS_FOLDER} \\
+  exec ${root}/bin/billing-cli "$@"
+`
+}
+
+/** The settings that are not secret, to be filled in. */
+export const SAMPLE_ENVIRONMENT = `# Settings of Paygate that are no secrets: README, Configuration. Secrets are files in ${CREDENTIALS_FOLDER}.
+BILLING_BASE_URL=https://pay.example.com
+BILLING_HOST=127.0.0.1
+BILLING_PORT=8080
+# The reverse proxy in front:
+BILLING_TRUST_PROXY=1
+#BILLING_MAIL_FROM=Billing <billing@example.com>
+# A backup each day, encrypted to this public key of age; with its private key here, each is verified, too:
+#BILLING_BACKUP_RECIPIENT=age1…
+#BILLING_BACKUP_IDENTITY=/etc/paygate/backup-identity
+#BILLING_BACKUP_KEEP=14d
+`
+
+/** Whether the unit hides this folder from the daemon. */
+export function isHidden(root: string): boolean {
+  return /^\/(home|root|run\/user|tmp|var\/tmp)\//.test(`${root}/`)
+}
+
+export const HIDDEN = (root: string): string =>
+  `the service cannot see ${root}: move the project to a folder such as /opt/paygate, and run this again`

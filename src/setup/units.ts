@@ -1,0 +1,40 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  CLI_FILE,
+  ENVIRONMENT_FILE,
+  PACKAGE_CLI_FILE,
+  PACKAGE_ROOT,
+  serviceValues,
+  type InstallPaths,
+} from './systemd-unit.ts'
+
+const TEMPLATES = join(import.meta.dirname, '../../templates/systemd')
+
+export interface Unit {
+  /** `billing-daemon.service` */
+  readonly name: string
+  readonly content: string
+}
+
+/** The units of an installation from a folder. */
+export function renderUnits({ root, prefix }: InstallPaths): Unit[] {
+  return render({ ROOT: root, CLI_FILE, ...serviceValues(prefix) })
+}
+
+/** Those of the package. They name no credentials, which `setup` adds in a file of its own. */
+export function packageUnits(): Unit[] {
+  const units = render({ ROOT: PACKAGE_ROOT, CLI_FILE: PACKAGE_CLI_FILE, CREDENTIALS: '', SERVER: 'KillMode=mixed' })
+  const docs = (content: string) => content.replaceAll(`${PACKAGE_ROOT}/docs/`, '/usr/share/doc/paygate/docs/')
+  return units.map(({ name, content }) => ({ name, content: docs(content) }))
+}
+
+function render(values: Readonly<Record<string, string>>): Unit[] {
+  const all: Readonly<Record<string, string>> = { ...values, ENVIRONMENT_FILE }
+  return readdirSync(TEMPLATES).map((name) => ({
+    name,
+    content: readFileSync(join(TEMPLATES, name), 'utf8')
+      .replace(/^# Written by.*\n/, '')
+      .replace(/@([A-Z_]+)@/g, (whole, key: string) => all[key] ?? whole),
+  }))
+}

@@ -1,0 +1,72 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { before, describe, it } from 'mocha'
+import { sha256Hex } from '#shared/crypto.ts'
+import { scratchFolder } from '../support/scratch.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+
+/** Not compressed, for speed; the trial `package` builds as `npm run package` does. */
+function build(): string {
+  const words = ['packaging/main.ts', '--quick', '--into', scratchFolder('package')]
+  return execFileSync(process.execPath, words, {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'] },
+  }).trim()
+}
+
+describe('the Debian package', function () {
+  this.timeout(300_000)
+  let file: string
+  let content: Map<string, string>
+
+  before(() => {
+    file = build()
+    const lines = execFileSync('dpkg-deb', ['--contents', file], { encoding: 'utf8', maxBuffer: 1 << 26 })
+      .trim()
+      .split('\n')
+    content = new Map(lines.map((line) => [line.replace(/^.* \.(\/\S+).*$/, '$1'), line]))
+  })
+
+  it('has the same bytes whenever it is made', () => {
+    expect(sha256Hex(readFileSync(build()))).to.equal(sha256Hex(readFileSync(file)))
+  })
+
+  it('brings program, Node, units, completion and the folder of the settings, all of root', () => {
+    for (const path of [
+      ...['/usr/bin/billing-cli', '/usr/lib/paygate/bin/billing-daemon', '/usr/lib/paygate/node_modules/node/bin/node'],
+      ...['/usr/lib/systemd/system/billing-daemon.service', '/usr/share/bash-completion/completions/billing-cli'],
+      ...['/etc/paygate/credentials/', '/usr/share/doc/paygate/copyright', '/usr/lib/paygate/migrations/migration.ts'],
+    ])
+      expect(content.get(path), path).to.include(' root/root ')
+    expect(content.get('/etc/paygate/credentials/')).to.match(/^drwx------ /)
+    expect([...content.keys()].filter((path) => /^\/(usr\/local|opt|home|tmp|var)\/./.test(path))).to.deep.equal([])
+  })
+
+  it('brings nothing that only tests and compilers need', () => {
+    const development = [...content.keys()].filter((path) =>
+      /node_modules\/(mocha|typescript|@types)\/|\/test\/cli\//.test(path),
+    )
+    expect(development).to.deep.equal([])
+  })
+
+  it('runs from its folder, with its own Node', () => {
+    const folder = scratchFolder('unpacked')
+    execFileSync('dpkg-deb', ['--extract', file, folder])
+    const root = join(folder, 'usr/lib/paygate')
+    const run = (...words: readonly string[]) =>
+      execFileSync(join(root, 'bin/billing-cli'), words, {
+        encoding: 'utf8',
+        env: { PATH: '/usr/bin:/bin', NODE_COMPILE_CACHE: '' },
+      })
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
+    expect(run('--version').trim()).to.equal(version)
+    expect(run('docs')).to.include('billing-cli setup')
+    const loads = `for (const name of ['firebase-admin/auth', 'firebase-admin/database', 'typeorm', 'mjml', 'stripe', '@payos/node'])
+      await import(name)`
+    execFileSync(join(root, 'node_modules/.bin/node'), ['--input-type=module', '-e', loads], { cwd: root })
+  })
+})
