@@ -1,9 +1,9 @@
 import type { Context } from '#context.ts'
 import { CONTRACTING, EXPANDING, pendingMigrations, phaseOf, runMigrations, type Migrations } from '#db/migrate.ts'
-import { listSeenDaemons, type SeenDaemon } from '#db/store.ts'
 import { AppError } from '#shared/errors.ts'
 import { DAY_MS, formatUtc } from '#shared/time.ts'
 import { newestVerified } from './backup-folder.ts'
+import { listSeenDaemons, type SeenDaemon } from './daemons/store.ts'
 import { hasApps } from './store.ts'
 
 export interface MigrateOptions {

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { recordDaemon, recordDaemonStop } from '#backups/daemons/store.ts'
 import type { Context } from '#context.ts'
 import { MIGRATIONS } from '#db/migrate.ts'
-import { recordDaemon, recordDaemonStop } from '#db/store.ts'
 import { within } from '#shared/budget.ts'
 import { SECOND_MS } from '#shared/time.ts'
 
