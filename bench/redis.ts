@@ -4,7 +4,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { childEnvironment } from '#config.ts'
-import { findProgram } from '#db/embedded-setup.ts'
+import { findProgram } from '#embedded/setup.ts'
 import { scratchFolder } from '../test/support/scratch.ts'
 import { until } from '../test/support/until.ts'
 

@@ -18,6 +18,7 @@ const MAY_NAME_PROVIDERS = [
 const LAYERS = [
   'shared',
   'config',
+  'embedded',
   'db',
   'context',
   'commands',

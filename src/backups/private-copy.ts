@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openDatabase, type Database, type Target } from '#db/connect.ts'
-import { embeddedSetup, type Family } from '#db/embedded-setup.ts'
-import { startEmbedded } from '#db/embedded.ts'
+import { embeddedSetup, type Family } from '#embedded/setup.ts'
+import { startEmbedded } from '#embedded/start-embedded.ts'
 import { DAY_MS, type RealTime } from '#shared/time.ts'
 
 /** A database that only this process uses, and that is gone afterwards. */

@@ -1,5 +1,5 @@
 import { bigint, exact, sum, text } from '#db/columns.ts'
-import type { Family } from '#db/embedded-setup.ts'
+import type { Family } from '#embedded/setup.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { isMoney } from './money-columns.ts'

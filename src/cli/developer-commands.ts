@@ -79,7 +79,7 @@ export const commands: Commands = {
 /** Nothing happens in a database that no daemon uses: it would listen in vain. */
 async function refuseOwnDatabase(): Promise<void> {
   const { loadConfig } = await import('#config.ts')
-  const { isEmbeddedUp } = await import('#db/embedded-setup.ts')
+  const { isEmbeddedUp } = await import('#embedded/setup.ts')
   const { AppError } = await import('#shared/errors.ts')
   const { databaseUrl, home } = loadConfig()
   if (databaseUrl !== null || isEmbeddedUp(home)) return

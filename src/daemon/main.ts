@@ -14,7 +14,7 @@ async function main(): Promise<void> {
  * up this use of it. An error is reported when the database is opened.
  */
 async function beginDatabase({ home }: Config): Promise<() => Promise<void>> {
-  const { startEmbedded } = await import('#db/embedded.ts')
+  const { startEmbedded } = await import('#embedded/start-embedded.ts')
   const started = startEmbedded(home).catch(() => null)
   return async () => (await started)?.release()
 }

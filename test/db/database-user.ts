@@ -1,5 +1,5 @@
 import { createConnection } from 'mysql2/promise'
-import { startEmbedded } from '#db/embedded.ts'
+import { startEmbedded } from '#embedded/start-embedded.ts'
 
 /**
  * A process that uses the embedded database of a home, as daemon and CLI do: prints `using <settings of the server>` once it does, then

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise'
 import { openDatabase, type Database } from '#db/connect.ts'
-import { startEmbedded } from '#db/embedded.ts'
+import { startEmbedded } from '#embedded/start-embedded.ts'
 import type { Param } from '#db/queries.ts'
 import { runMigrations } from '#db/migrate.ts'
 import { retrying } from '#db/retry.ts'

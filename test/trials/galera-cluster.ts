@@ -16,7 +16,7 @@ import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
-import { findProgram } from '#db/embedded-setup.ts'
+import { findProgram } from '#embedded/setup.ts'
 
 const PROVIDER = '/usr/lib/galera/libgalera_smm.so'
 const USER = 'paygate'

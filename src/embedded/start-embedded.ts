@@ -11,7 +11,7 @@ import {
   findProgram,
   type EmbeddedOptions,
   type EmbeddedSetup,
-} from './embedded-setup.ts'
+} from './setup.ts'
 import { ALREADY_SUPERVISED, READY, logTail } from './supervisor-protocol.ts'
 
 export interface EmbeddedDatabase {

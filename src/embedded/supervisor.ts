@@ -15,7 +15,7 @@ import {
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { EmbeddedSetup } from './embedded-setup.ts'
+import type { EmbeddedSetup } from './setup.ts'
 import { READY, logTail } from './supervisor-protocol.ts'
 
 /**
