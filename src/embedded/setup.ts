@@ -11,7 +11,7 @@ import {
   realpathSync,
   statSync,
 } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { childEnvironment } from '#config.ts'
 
 /** Settings of the supervisor. Paths are absolute. */
@@ -34,8 +34,6 @@ export interface EmbeddedSetup {
 interface Owner {
   readonly uid: number
   readonly gid: number
-  /** Whether only root can enter a folder above the home, as /var/lib/private. */
-  readonly isShutOut: boolean
 }
 
 export type Family = 'MariaDB' | 'MySQL'
@@ -223,17 +221,7 @@ function socketDirectory(directory: string, owner: Owner | null): string {
 /** Root leaves the server of a home to the user whom the home belongs to, who must find all files to be their own. */
 function otherOwner(home: string): Owner | null {
   const { uid, gid } = statSync(home)
-  if (process.getuid?.() !== 0 || uid === 0) return null
-  return {
-    uid,
-    gid,
-    isShutOut: foldersAbove(realpathSync(home)).some((folder) => (statSync(folder).mode & 0o001) === 0),
-  }
-}
-
-function foldersAbove(path: string): string[] {
-  const above = dirname(path)
-  return above === path ? [] : [above, ...foldersAbove(above)]
+  return process.getuid?.() === 0 && uid !== 0 ? { uid, gid } : null
 }
 
 /** Creates the directory if needed. Throws unless this user, or the home's, owns it: whoever can enter it controls the database. */

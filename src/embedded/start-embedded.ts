@@ -140,17 +140,12 @@ function startSupervisor(setup: EmbeddedSetup): ChildProcess {
   return supervisor
 }
 
-/** The one right of root that is left: to enter folders, and read what is in them. */
-const TO_ENTER = '-all,+dac_read_search'
-
 /** The words in front of a command that runs it as the user whom the home belongs to. */
 function becomeOwner({ owner }: EmbeddedSetup, setpriv: string | null): string[] {
   if (owner === null) return []
   if (setpriv === null)
     throw new Error('the embedded database of another user needs the program setpriv: apt-get install util-linux')
-  const user = ['--reuid', String(owner.uid), '--regid', String(owner.gid), '--clear-groups']
-  const caps = owner.isShutOut ? ['--inh-caps', TO_ENTER, '--ambient-caps', TO_ENTER] : []
-  return [setpriv, ...user, ...caps]
+  return [setpriv, '--reuid', String(owner.uid), '--regid', String(owner.gid), '--clear-groups']
 }
 
 /** The cache of stripped sources, so that the supervisor starts quickly. */

@@ -37,12 +37,15 @@ import {
   PACKAGE_ROOT,
   renderCli,
   renderCredentials,
+  SERVICE_USER,
   UNIT_FOLDER,
 } from './systemd-unit.ts'
 import { renderUnits } from './units.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const UNIT = 'billing-daemon'
+/** As systemd-sysusers reads it; one who is there stays. */
+const USER_LINE = `u ${SERVICE_USER} - "Paygate" /var/lib/paygate`
 /** What earlier runs did that leaves nothing else behind, by a hash of what it was done with. */
 const MEMORY_FILE = '/etc/paygate/setup.json'
 
@@ -221,6 +224,7 @@ class Installation {
     if (isActive && this.#changed.size === 0) return unchanged(`${UNIT} runs`)
     const timers = renderUnits(this.#paths()).flatMap(({ name }) => (name.endsWith('.timer') ? [name] : []))
     return pending(`start ${UNIT}`, async () => {
+      if (this.#answers.databaseUrl === null) await runProgram('systemd-sysusers', ['--inline', USER_LINE])
       await runProgram('systemctl', ['daemon-reload'])
       await runProgram('systemctl', ['enable', UNIT])
       if (timers.length > 0) await runProgram('systemctl', ['enable', '--now', ...timers])

@@ -36,7 +36,7 @@ export function findSettings(prefix: string, answers: Answers): Finding {
   return pending(changes.join(', '), () => {
     for (const file of files) writeInstalled(prefix, file)
     if (isLeftOver) rmSync(join(prefix, CREDENTIALS_FOLDER, 'BILLING_DATABASE_URL'))
-    return changes.join(', ')
+    return `changed: ${changes.join(', ')}`
   })
 }
 

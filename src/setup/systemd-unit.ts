@@ -71,12 +71,16 @@ function hasOwnServer(prefix: string): boolean {
   return existsSync(file) && /^BILLING_ALLOW_EMBEDDED_DB=1$/m.test(readFileSync(file, 'utf8'))
 }
 
+/** The user whom Paygate's own database server belongs to, so that root can start it while the daemon is down. */
+export const SERVICE_USER = 'paygate'
+
 /**
- * What the database asks of the unit. Paygate's own server ends by itself after its last user, where systemd would kill it, and is started
- * by setpriv, which sets its capabilities even where it has none.
+ * What the database asks of the unit. Paygate's own server has a lasting user; it ends by itself after its last user, where systemd
+ * would kill it, and is started by setpriv, which sets its capabilities even where it has none.
  */
 function serverLines(prefix: string): string[] {
-  return hasOwnServer(prefix) ? ['KillMode=process', 'SystemCallFilter=capset'] : ['KillMode=mixed']
+  if (!hasOwnServer(prefix)) return ['DynamicUser=yes', 'KillMode=mixed']
+  return ['DynamicUser=no', `User=${SERVICE_USER}`, 'KillMode=process', 'SystemCallFilter=capset']
 }
 
 /** What takes the places of `@CREDENTIALS@` and `@SERVER@` in the unit. */

@@ -24,7 +24,12 @@ export function renderUnits({ root, prefix }: InstallPaths): Unit[] {
 
 /** Those of the package. They name no credentials, which `setup` adds in a file of its own. */
 export function packageUnits(): Unit[] {
-  const units = render({ ROOT: PACKAGE_ROOT, CLI_FILE: PACKAGE_CLI_FILE, CREDENTIALS: '', SERVER: 'KillMode=mixed' })
+  const units = render({
+    ROOT: PACKAGE_ROOT,
+    CLI_FILE: PACKAGE_CLI_FILE,
+    CREDENTIALS: '',
+    SERVER: 'DynamicUser=yes\nKillMode=mixed',
+  })
   const docs = (content: string) => content.replaceAll(`${PACKAGE_ROOT}/docs/`, '/usr/share/doc/paygate/docs/')
   return units.map(({ name, content }) => ({ name, content: docs(content) }))
 }

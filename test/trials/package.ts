@@ -147,7 +147,7 @@ async function checkRemoval(machine: Machine, internet: Internet, seller: Seller
   await machine.run(`apt-get install -y ${file}`)
   await until(async () => (await internet.signed(seller, 'GET', '/api/v1/subscriptions/first')).status === 200)
   await machine.run('apt-get purge -y paygate')
-  await machine.run('test -s /etc/paygate/credentials/BILLING_ENCRYPTION_KEYS -a -d /var/lib/private/paygate/database')
+  await machine.run('test -s /etc/paygate/credentials/BILLING_ENCRYPTION_KEYS -a -d /var/lib/paygate/database')
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
