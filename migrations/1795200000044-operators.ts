@@ -4,6 +4,7 @@ import type { Migration } from './migration.ts'
 
 /** Operators with keys of their own, and refunds that wait for a second operator. */
 export class Operators1795200000044 implements Migration {
+  readonly phase = 'expand'
   readonly work = {}
 
   async up(runner: QueryRunner): Promise<void> {

@@ -13,8 +13,19 @@ import type { MigrationInterface } from 'typeorm'
  */
 export type TableWork = 'instant' | 'index' | 'rebuild' | 'update' | 'copy'
 
+/**
+ * Whether daemons that do not know a migration work with its result:
+ *
+ * - `expand`: they do. It adds tables, columns that may be null or have a default, and indexes.
+ * - `contract`: they do not. It takes away or narrows what the version before still used; `migrate --contract` runs it.
+ *
+ * The first migrations say neither: only daemons that know them work with them.
+ */
+export type Phase = 'expand' | 'contract'
+
 /** A change of the schema. Each may be run again after it was cut short: DDL commits as it goes. */
 export interface Migration extends MigrationInterface {
+  readonly phase?: Phase | undefined
   /** The tables of earlier migrations that it works on, each with its steps in order. */
   readonly work: Readonly<Record<string, readonly TableWork[]>>
 }

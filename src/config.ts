@@ -46,6 +46,15 @@ export interface Config {
     readonly retryMinutes: readonly number[]
   }
   readonly sweepSeconds: number
+  readonly alerts: {
+    /** Addresses that get alerts. */
+    readonly mail: readonly string[]
+    readonly webhook: { readonly url: string; readonly secret: string } | null
+    /** When a digest goes out each day; null for never. */
+    readonly digest: DailyTime | null
+    /** How often the conditions are looked at. */
+    readonly seconds: number
+  }
   readonly stripeApiBase: string | null
   readonly payosApiBase: string | null
   readonly checkoutTtlSeconds: number
@@ -72,6 +81,13 @@ export interface Config {
   }
 }
 
+/** `08:00 Asia/Ho_Chi_Minh` */
+export interface DailyTime {
+  readonly hours: number
+  readonly minutes: number
+  readonly zone: string
+}
+
 type Environment = Readonly<Record<string, string | undefined>>
 
 const DEFAULT_HOST = '127.0.0.1'
@@ -94,6 +110,15 @@ const whole = (fallback: number, min: number, max: number) =>
     .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`)
     .optional()
     .transform((value) => value ?? fallback)
+const seconds = (fallback: number) =>
+  z
+    .string()
+    .regex(/^\d{1,5}(\.\d+)?$/, 'must be a number of seconds')
+    .transform(Number)
+    .refine((value) => value >= 0.05 && value <= 86_400, 'must be from 0.05 to 86400')
+    .optional()
+    .transform((value) => value ?? fallback)
+const MAIL_ADDRESS = /^[^@\s,<>]+@[^@\s,<>]+$/
 const list = z
   .string()
   .optional()
@@ -162,13 +187,24 @@ const Settings = z.object({
       (minutes) => minutes.every((gap) => gap <= LONGEST_RETRY_MINUTES),
       `must be at most ${LONGEST_RETRY_MINUTES} each`,
     ),
-  BILLING_SWEEP_SECONDS: z
+  BILLING_SWEEP_SECONDS: seconds(60),
+  BILLING_ALERT_MAIL: list.refine((mails) => mails.every((mail) => MAIL_ADDRESS.test(mail)), 'must be mail addresses'),
+  BILLING_ALERT_WEBHOOK_URL: address(/^https?:\/\//, 'must be an http(s) address'),
+  BILLING_ALERT_WEBHOOK_SECRET: z
     .string()
-    .regex(/^\d{1,5}(\.\d+)?$/, 'must be a number of seconds')
-    .transform(Number)
-    .refine((value) => value >= 0.05 && value <= 86_400, 'must be from 0.05 to 86400')
+    .regex(/^whsec_[A-Za-z0-9+/]{16,}={0,2}$/, 'must be whsec_ and base64')
     .optional()
-    .transform((value) => value ?? 60),
+    .transform((value) => value ?? null),
+  BILLING_ALERT_DIGEST: z
+    .string()
+    .optional()
+    .transform((value, context) => {
+      const time = value === undefined ? null : parseDailyTime(value)
+      if (time !== undefined) return time
+      context.addIssue('must be a time with its zone, such as 08:00 Asia/Ho_Chi_Minh')
+      return z.NEVER
+    }),
+  BILLING_ALERT_SECONDS: seconds(60),
   BILLING_STRIPE_API_BASE: address(/^https?:\/\/[^/]+\/?$/, 'must be an http(s) origin'),
   BILLING_PAYOS_API_BASE: address(/^https?:\/\//, 'must be an http(s) address'),
   BILLING_CHECKOUT_TTL_SECONDS: whole(3600, 1, 86_400),
@@ -276,6 +312,9 @@ function combinedErrors(values: Values, environment: Environment): string[] {
   if (values.BILLING_SMTP_URL && !values.BILLING_MAIL_FROM) {
     errors.push('BILLING_MAIL_FROM must be set if BILLING_SMTP_URL is')
   }
+  if ((values.BILLING_ALERT_WEBHOOK_URL === undefined) !== (values.BILLING_ALERT_WEBHOOK_SECRET === undefined)) {
+    errors.push('BILLING_ALERT_WEBHOOK_URL and BILLING_ALERT_WEBHOOK_SECRET must be set together')
+  }
   if (values.BILLING_ENV === 'production') errors.push(...productionErrors(values, environment))
   return errors
 }
@@ -316,7 +355,10 @@ function productionErrors(values: Values, environment: Environment): string[] {
   if (!base && !isLoopbackHost(values.BILLING_HOST ?? DEFAULT_HOST)) {
     errors.push('BILLING_BASE_URL must be set in production if BILLING_HOST is not loopback')
   }
-  for (const name of ['BILLING_STRIPE_API_BASE', 'BILLING_PAYOS_API_BASE'] as const) {
+  if (values.BILLING_ALERT_MAIL && !values.BILLING_SMTP_URL) {
+    errors.push('BILLING_SMTP_URL must be set in production if BILLING_ALERT_MAIL is')
+  }
+  for (const name of ['BILLING_STRIPE_API_BASE', 'BILLING_PAYOS_API_BASE', 'BILLING_ALERT_WEBHOOK_URL'] as const) {
     const address = URL.parse(values[name] ?? '')
     if (address?.protocol === 'http:' && !isLoopbackHost(address.hostname))
       errors.push(`${name} must be https: in production`)
@@ -374,6 +416,12 @@ function toConfig(settings: Settings): Config {
       retryMinutes: settings.BILLING_WEBHOOK_RETRY_MINUTES,
     },
     sweepSeconds: settings.BILLING_SWEEP_SECONDS,
+    alerts: {
+      mail: settings.BILLING_ALERT_MAIL,
+      webhook: webhookOf(settings.BILLING_ALERT_WEBHOOK_URL, settings.BILLING_ALERT_WEBHOOK_SECRET),
+      digest: settings.BILLING_ALERT_DIGEST,
+      seconds: settings.BILLING_ALERT_SECONDS,
+    },
     stripeApiBase: settings.BILLING_STRIPE_API_BASE,
     payosApiBase: settings.BILLING_PAYOS_API_BASE,
     checkoutTtlSeconds: settings.BILLING_CHECKOUT_TTL_SECONDS,
@@ -397,6 +445,25 @@ function dkimOf({ BILLING_DKIM_KEY: key, BILLING_DKIM_SELECTOR: selector, ...set
   if (key === null) return null
   const privateKey = parseDkimKey(key).export({ type: 'pkcs8', format: 'pem' }).toString()
   return { privateKey, selector, domain: domainOf(settings.BILLING_MAIL_FROM ?? '') }
+}
+
+function webhookOf(url: string | null, secret: string | null): Config['alerts']['webhook'] {
+  return url === null || secret === null ? null : { url, secret }
+}
+
+/** Undefined if the text is no time with a zone. */
+function parseDailyTime(text: string): DailyTime | undefined {
+  const [, hours = '', minutes = '', zone = ''] = /^([01]\d|2[0-3]):([0-5]\d) (\S+)$/.exec(text) ?? []
+  return isTimeZone(zone) ? { hours: Number(hours), minutes: Number(minutes), zone } : undefined
+}
+
+function isTimeZone(zone: string): boolean {
+  try {
+    Intl.DateTimeFormat('en', { timeZone: zone })
+    return zone !== ''
+  } catch {
+    return false
+  }
 }
 
 /** `http://127.0.0.1:8080` for a listen address. */

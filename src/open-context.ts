@@ -33,7 +33,12 @@ export async function openContext(options: OpenContextOptions): Promise<OpenCont
 
 /** The keys of the settings; in development, without any, the one generated under `home`. */
 export function openKeyring(config: Config): Keyring {
-  return parseKeyring(config.encryptionKeys ?? generatedKey(config.home))
+  return parseKeyring(encryptionKeys(config))
+}
+
+/** The keys themselves, in the form of the setting. */
+export function encryptionKeys(config: Config): string {
+  return config.encryptionKeys ?? generatedKey(config.home)
 }
 
 function generatedKey(home: string): string {

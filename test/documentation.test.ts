@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect } from 'chai'
 import type { Command } from 'commander'
@@ -21,12 +21,47 @@ const anchorOf = (heading: string) =>
 
 const withoutCode = (text: string) => text.replace(/^```.*?^```/gms, '')
 
+/** The sentences of a page: of its paragraphs, items and cells. Code within a sentence is one word. */
+function sentencesOf(page: string): string[] {
+  const text = withoutCode(page)
+    .replace(/<!--.*?-->|<[^>]+>/gs, '')
+    .replace(/`[^`]*`/g, 'Code')
+    .replace(/\]\([^)]*\)/g, ']')
+  return text
+    .split(/\n\s*\n|\n(?=[-*#|] |\d+\. )|\|/)
+    .flatMap((part) => part.replace(/\s+/g, ' ').split(/(?<=[.!?][)"*”]*) (?=["(*[“]*[A-Z0-9])/))
+    .map((sentence) => sentence.trim())
+}
+
 describe('the documentation', () => {
   it('has a README of at most 250 lines, which leads to every page', () => {
     const readme = read('README.md')
     expect(readme.split('\n').length).to.be.at.most(250)
     expect(CHAPTERS.length).to.be.greaterThan(8)
     expect(CHAPTERS.filter((path) => !readme.includes(`(${path})`))).to.deep.equal([])
+  })
+
+  it('has no sentence of more than 30 words where people begin: README, getting started, support', () => {
+    const long = ['README.md', 'docs/getting-started.md', 'docs/support.md'].flatMap((page) =>
+      sentencesOf(read(page))
+        .filter((sentence) => sentence.split(' ').length > 30)
+        .map((sentence) => `${page}: ${sentence}`),
+    )
+    expect(long).to.deep.equal([])
+  })
+
+  it('has pictures of at most 400 KB in the README, each light and dark and each with words for who does not see it', () => {
+    const pictures = [...read('README.md').matchAll(/<picture>.*?<\/picture>/gs)].map(([picture]) => picture)
+    expect(pictures.length).to.be.at.least(5)
+    const files = pictures.flatMap((picture) => {
+      const [, dark = ''] = /<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">/.exec(picture) ?? []
+      const [, alt = '', light = ''] = /<img alt="([^"]{10,})" src="([^"]+)"/.exec(picture) ?? []
+      expect([alt === '', dark], picture).to.deep.equal([false, light.replace('.light.', '.dark.')])
+      return [dark, light]
+    })
+    expect(files.toSorted()).to.deep.equal(globSync('docs/pictures/*', { cwd: ROOT }).toSorted())
+    const bytes = files.map((file) => statSync(join(ROOT, file)).size)
+    expect(bytes.reduce((sum, size) => sum + size, 0)).to.be.at.most(400_000)
   })
 
   it('has no link that leads nowhere, neither to a file nor to a heading', () => {

@@ -26,7 +26,7 @@ describe('docs/rules.md', () => {
   const rules = [...page.matchAll(RULE)].map(([, number, text = '']) => ruleOf(Number(number), text))
   const numbers = rules.map(({ number }) => number)
   const texts = [...globSync(`{${TEXTS}}/**/*`, { cwd: ROOT, withFileTypes: true }), ...rootFiles()]
-    .filter((entry) => entry.isFile() && !/\.(gz|png|ico|woff2?)$/.test(entry.name))
+    .filter((entry) => entry.isFile() && !/\.(gz|png|webp|ico|woff2?)$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name).slice(ROOT.length + 1))
     .filter((path) => !path.includes('node_modules/') && path !== 'CHANGELOG.md')
 

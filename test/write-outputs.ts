@@ -7,12 +7,22 @@ import { leavesOf } from './cli/forms.ts'
 import { inferSchema } from './support/infer-schema.ts'
 import { scratchFolder } from './support/scratch.ts'
 
+/** Tests elsewhere that run commands, too, in states that those of the command line do not make. */
+const FURTHER = [
+  'test/providers/versions.test.ts',
+  'test/backups/verify-and-restore.test.ts',
+  'test/scenarios/paid-time.test.ts',
+]
+
 /** Runs the tests of the command line, and writes the schema of what each command printed as JSON. */
 const record = join(scratchFolder('outputs'), 'recorded.jsonl')
 writeFileSync(record, '')
 const commands = leavesOf(await createProgram()).map(({ path }) => path.join(' '))
 const env = { ...process.env, PAYGATE_RECORD_OUTPUTS: record, PAYGATE_COMMANDS: JSON.stringify(commands) }
-spawnSync(process.execPath, ['node_modules/mocha/bin/mocha.js', 'test/cli/**/*.test.ts'], { env, stdio: 'inherit' })
+spawnSync(process.execPath, ['node_modules/mocha/bin/mocha.js', 'test/cli/**/*.test.ts', ...FURTHER], {
+  env,
+  stdio: 'inherit',
+})
 
 const seen = new Map<string, unknown[]>([
   ['docs', [[{ command: 'find', arguments: [], options: [], effect: 'reads', role: 'view', output: {} }]]],

@@ -1,5 +1,6 @@
-import { List, type Page } from './list.ts'
-import { checkPathPart, send, type Call, type CallOptions, type TransportOptions } from './transport.ts'
+import { catchUp, follow, type CatchUpOptions, type FollowOptions, type ReadEvents } from './follow.ts'
+import { List, WholeList, type Page } from './list.ts'
+import { checkPathPart, rootOf, send, type Call, type CallOptions, type TransportOptions } from './transport.ts'
 import type {
   AddPriceInput,
   AdvanceTestClockInput,
@@ -25,7 +26,7 @@ import type {
 import { verifyWebhook } from './webhooks.ts'
 
 export interface PaygateOptions {
-  /** Where the service is: `https://billing.example.com`. */
+  /** Where the service is: `https://billing.example.com`, with or without `/api/v1`. */
   readonly baseUrl: string
   readonly apiKey: string
   /** Keep it on servers. */
@@ -46,6 +47,16 @@ export interface ListFilter {
   readonly cursor?: string
 }
 
+/** What a list of events may be narrowed to. */
+export interface EventFilter extends ListFilter {
+  readonly event_type?: string
+  readonly external_ref?: string
+  /** Only events with a later `created_at`. */
+  readonly created_after?: string
+  /** `desc` by default: the newest first. */
+  readonly order?: 'asc' | 'desc'
+}
+
 /** A sandbox app's own time, and reminders that another daemon is still sending. */
 export interface TestClock {
   readonly now: string
@@ -56,7 +67,10 @@ export interface TestClock {
   }[]
 }
 
-/** The API, for a seller's server. Every call throws `ApiError` if the service refuses it, and `ConnectionError` if no response comes. */
+/**
+ * The API, for a seller's server. The constructor throws `TypeError` for an option that is missing or wrong. Every call throws `ApiError` if the
+ * service refuses it, and `ConnectionError` if no response comes.
+ */
 export class Paygate {
   readonly #options: TransportOptions
 
@@ -68,7 +82,9 @@ export class Paygate {
     maxRetries = 2,
     fetch = globalThis.fetch,
   }: PaygateOptions) {
-    this.#options = { baseUrl, apiKey, apiSecret, timeoutMs, maxRetries, fetch }
+    checkKey('apiKey', apiKey, 'pk_')
+    checkKey('apiSecret', apiSecret, 'sk_')
+    this.#options = { baseUrl: rootOf(baseUrl), apiKey, apiSecret, timeoutMs, maxRetries, fetch }
   }
 
   readonly plans = {
@@ -78,15 +94,11 @@ export class Paygate {
     update: (id: string, input: UpdatePlanInput, options?: CallOptions) =>
       this.#patch<Plan>(['plans', id], input, options),
     /** All plans, newest first. */
-    list: async (filter: { readonly status?: 'active' | 'archived' } = {}, options?: CallOptions): Promise<Plan[]> => {
-      const { plans } = await this.#data<{ plans: Plan[] }>({
-        method: 'GET',
-        path: ['plans'],
-        query: { ...filter },
-        ...options,
-      })
-      return plans
-    },
+    list: (filter: { readonly status?: 'active' | 'archived' } = {}, options?: CallOptions): WholeList<Plan> =>
+      new WholeList(async () => {
+        const call = { method: 'GET', path: ['plans'], query: { ...filter }, ...options } as const
+        return (await this.#data<{ plans: Plan[] }>(call)).plans
+      }),
   }
 
   readonly prices = {
@@ -167,16 +179,15 @@ export class Paygate {
 
   readonly events = {
     get: (id: string, options?: CallOptions) => this.#get<Event>(['events', id], options),
-    /** All events, for example to catch up after an outage of your receiver. */
-    list: (
-      filter: ListFilter & {
-        readonly event_type?: string
-        readonly external_ref?: string
-        readonly created_after?: string
-        readonly order?: 'asc' | 'desc'
-      } = {},
-      options?: CallOptions,
-    ) => this.#list<Event>(['events'], { ...filter }, options),
+    /** A page of events. To read all that happened, use `follow` or `catchUp`, which miss nothing. */
+    list: (filter: EventFilter = {}, options?: CallOptions) => this.#list<Event>(['events'], { ...filter }, options),
+    /**
+     * Yields every event since `from`, each with the cursor to store once it is handled, and then goes on with new ones. At least once: skip
+     * what you have handled by `event.id`. Without `from` it begins with what happens from now on.
+     */
+    follow: (options: FollowOptions = {}) => follow(this.#readEvents(options), options),
+    /** Yields every event since `from`, as `follow` does, and ends when it has caught up. Without `from` it begins with the first event. */
+    catchUp: (options: CatchUpOptions = {}) => catchUp(this.#readEvents(options), options),
   }
 
   /** A sandbox app's own time. */
@@ -188,6 +199,10 @@ export class Paygate {
   }
 
   readonly webhooks = { verify: verifyWebhook }
+
+  #readEvents({ signal }: CatchUpOptions): ReadEvents {
+    return (query) => this.#list<Event>(['events'], { ...query }, { signal })
+  }
 
   #get<Data>(path: readonly string[], options?: CallOptions): Promise<Data> {
     return this.#data({ method: 'GET', path, ...options })
@@ -222,4 +237,12 @@ export class Paygate {
       return { data: data as Item[], next_cursor }
     })
   }
+}
+
+/** Throws `TypeError` for a key that no request can carry, without repeating it. */
+function checkKey(name: 'apiKey' | 'apiSecret', key: unknown, prefix: string): void {
+  if (typeof key !== 'string' || key === '') throw new TypeError(`${name} is missing: it is the ${prefix}… of your app`)
+  const other = ['pk_', 'sk_', 'whsec_'].find((one) => one !== prefix && key.startsWith(one))
+  if (other !== undefined) throw new TypeError(`${name} is the ${prefix}… of your app: the one given is a ${other}…`)
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new TypeError(`${name} holds blanks or characters that no key has`)
 }

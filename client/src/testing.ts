@@ -29,6 +29,7 @@ export async function signWebhook(
     body,
     headers: {
       'content-type': 'application/json',
+      'user-agent': 'Paygate-Webhooks/1',
       'x-gateway-event-id': id,
       'x-gateway-event-type': content.event_type,
       'x-gateway-attempt': '1',

@@ -1,8 +1,11 @@
 import { ApiError, ConnectionError, PaygateError } from './errors.ts'
+import { pause } from './pause.ts'
 import { bytesOf, sign, toHex } from './signature.ts'
 import type { ErrorBody } from './types.ts'
+import { VERSION } from './version.ts'
 
 export interface TransportOptions {
+  /** Without `/api/v1` and without a slash at its end. */
   readonly baseUrl: string
   readonly apiKey: string
   readonly apiSecret: string
@@ -14,9 +17,11 @@ export interface TransportOptions {
 /** Options of one call. */
 export interface CallOptions {
   /** Lets you repeat a POST or PUT safely, for example after a restart. Without one, each call gets a random key. */
-  readonly idempotencyKey?: string
+  readonly idempotencyKey?: string | undefined
+  /** How long one attempt of this call may take. */
+  readonly timeoutMs?: number | undefined
   /** Ends the call early. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface Call extends CallOptions {
@@ -49,7 +54,7 @@ export async function send(options: TransportOptions, call: Call): Promise<Succe
     if (!('failure' in outcome)) return outcome
     const { failure, retryAfterSeconds } = outcome
     if (attempt >= options.maxRetries || !isRetryable(outcome)) throw failure
-    await wait(retryAfterSeconds === null ? waitOf(attempt) : retryAfterSeconds * 1000, call.signal)
+    await pause(retryAfterSeconds === null ? waitOf(attempt) : retryAfterSeconds * 1000, call.signal)
   }
 }
 
@@ -59,60 +64,101 @@ interface Failure {
 }
 
 async function attemptOf(options: TransportOptions, call: Call, key: string | null): Promise<Success | Failure> {
-  const { baseUrl, apiKey, apiSecret, timeoutMs } = options
-  const target = targetOf(call)
-  const url = new URL(baseUrl.replace(/\/+$/, '') + target)
-  const body = call.body === undefined ? '' : JSON.stringify(call.body)
-  const timestamp = String(Math.floor(Date.now() / 1000))
-  // A path in the base address belongs to a proxy: the service verifies what it receives, which begins at /api.
-  const content = bytesOf(`${timestamp}.${call.method}.${target}.${body}`)
-  const headers = {
-    'X-App-Key': apiKey,
-    'X-Timestamp': timestamp,
-    'X-Signature': toHex(await sign(bytesOf(apiSecret), content)),
-    ...(body === '' ? {} : { 'Content-Type': 'application/json' }),
-    ...(key === null ? {} : { 'Idempotency-Key': key }),
-  }
+  const { timeoutMs = options.timeoutMs } = call
+  const { url, init } = await requestOf(options, call, key)
   const timeout = AbortSignal.timeout(timeoutMs)
   const signal = call.signal ? AbortSignal.any([call.signal, timeout]) : timeout
   try {
     const { fetch } = options
-    // Key, signature and body are for this service alone: they do not follow a redirect.
-    const request = { method: call.method, headers, signal, redirect: 'error' } as const
-    const answer = await fetch(url, { ...request, ...(body === '' ? {} : { body }) })
-    return await readAnswer(answer)
+    const answer = await fetch(url, { ...init, signal })
+    return readAnswer(answer, await answer.text(), `${nameOf(call)}: ${new URL(url).origin}`)
   } catch (error) {
     if (call.signal?.aborted) throw error
     const reason = timeout.aborted ? `no answer in ${timeoutMs} ms` : `the service cannot be reached${causeOf(error)}`
     return {
-      failure: new ConnectionError(`${call.method} /${call.path.join('/')}: ${reason}`, { cause: error }),
+      failure: new ConnectionError(`${nameOf(call)}: ${reason}`, { cause: error }),
       retryAfterSeconds: null,
     }
   }
 }
 
-/** What the runtime says is the cause, such as an unexpected redirect. */
+function nameOf({ method, path }: Call): string {
+  return `${method} /${path.join('/')}`
+}
+
+interface SignedRequest {
+  readonly url: string
+  readonly init: RequestInit
+}
+
+async function requestOf(options: TransportOptions, call: Call, key: string | null): Promise<SignedRequest> {
+  const target = targetOf(call)
+  const body = call.body === undefined ? '' : JSON.stringify(call.body)
+  const headers = {
+    ...(await signedHeaders(options, call.method, target, body)),
+    ...(key === null ? {} : { 'Idempotency-Key': key }),
+  }
+  // Key, signature and body are for this service alone: they do not follow a redirect.
+  const init = { method: call.method, headers, redirect: 'manual', ...(body === '' ? {} : { body }) } as const
+  return { url: options.baseUrl + target, init }
+}
+
+/** The headers of a call that is sent now. A path in the base address belongs to a proxy: the service verifies what it receives, which begins at `/api`. */
+export async function signedHeaders(
+  { apiKey, apiSecret }: Pick<TransportOptions, 'apiKey' | 'apiSecret'>,
+  method: string,
+  target: string,
+  body: string,
+): Promise<Record<string, string>> {
+  const timestamp = String(Math.floor(Date.now() / 1000))
+  return {
+    'X-App-Key': apiKey,
+    'X-Timestamp': timestamp,
+    'X-Signature': toHex(await sign(bytesOf(apiSecret), bytesOf(`${timestamp}.${method}.${target}.${body}`))),
+    'User-Agent': `paygate-client/${VERSION}`,
+    ...(body === '' ? {} : { 'Content-Type': 'application/json' }),
+  }
+}
+
+/** What the runtime says is the cause, such as a name that does not resolve. */
 function causeOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : null
   return cause instanceof Error && cause.message !== '' ? ` (${cause.message})` : ''
 }
 
-async function readAnswer(answer: Response): Promise<Success | Failure> {
-  const text = await answer.text()
-  if (answer.ok) return JSON.parse(text) as Success
+/** `who` begins the message where something else than the API answered. */
+function readAnswer(answer: Response, text: string, who: string): Success | Failure {
+  const content = parsed(text)
+  if (answer.ok && content.success === true && 'data' in content) return content
   const seconds = Number(answer.headers.get('Retry-After') ?? NaN)
+  const unexpected = { code: 'unexpected_response', message: `${who} ${describeAnswer(answer)}` } as const
+  const isRefusal = !answer.ok && typeof content.error?.code === 'string'
   return {
-    failure: new ApiError(answer.status, errorOf(text)),
+    failure: new ApiError(answer.status, isRefusal ? (content.error ?? unexpected) : unexpected),
     retryAfterSeconds: Number.isFinite(seconds) ? seconds : null,
   }
 }
 
-/** Null if a proxy answered instead of the service. */
-function errorOf(text: string): ErrorBody['error'] | null {
+function describeAnswer({ status, type, headers }: Response): string {
+  if (type === 'opaqueredirect' || (status >= 300 && status < 400)) {
+    const to = headers.get('Location')
+    return `redirects${to === null ? '' : ` to ${to}`}, which is not followed: check baseUrl`
+  }
+  const what = headers.get('Content-Type')?.split(';')[0] ?? 'no content type'
+  return `answered ${status} with ${what}, not as the API does: check baseUrl`
+}
+
+interface Content {
+  readonly success?: unknown
+  readonly error?: ErrorBody['error']
+}
+
+/** Empty if it is not a JSON object. */
+function parsed(text: string): Content {
   try {
-    return (JSON.parse(text) as Partial<ErrorBody>).error ?? null
+    return Object(JSON.parse(text)) as Content
   } catch {
-    return null
+    return {}
   }
 }
 
@@ -141,17 +187,12 @@ function waitOf(attempt: number): number {
   return Math.min(FIRST_WAIT_MS * 2 ** attempt, LONGEST_WAIT_MS) * (0.5 + Math.random() / 2)
 }
 
-function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      clearTimeout(timer)
-      reject(signal?.reason as Error)
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', abort)
-      resolve()
-    }, ms)
-    if (signal?.aborted) abort()
-    else signal?.addEventListener('abort', abort, { once: true })
-  })
+/** Without `/api/v1`, which every call adds. Throws `TypeError` for what is no address. */
+export function rootOf(baseUrl: unknown): string {
+  const isAddress = typeof baseUrl === 'string' && /^https?:\/\//i.test(baseUrl) && URL.canParse(baseUrl)
+  if (!isAddress) throw new TypeError('baseUrl must be the address of the service, such as https://billing.example.com')
+  return baseUrl
+    .replace(/\/+$/, '')
+    .replace(/\/api\/v1$/, '')
+    .replace(/\/+$/, '')
 }

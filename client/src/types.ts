@@ -21,7 +21,7 @@ export type CreateCheckoutSessionInput =
       /**
        * Fixes the payment method; otherwise the payer chooses on the page.
        */
-      payment_method?: 'payos' | 'bank_transfer' | 'card' | 'test'
+      payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
       /**
        * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
        */
@@ -66,7 +66,7 @@ export type CreateCheckoutSessionInput =
       /**
        * Fixes the payment method; otherwise the payer chooses on the page.
        */
-      payment_method?: 'payos' | 'bank_transfer' | 'card' | 'test'
+      payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
       /**
        * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
        */

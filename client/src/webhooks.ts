@@ -29,7 +29,8 @@ interface Received {
 /**
  * Verifies a webhook and returns its event. `rawBody` is the body as received, before any parsing; `secret` is the whole `whsec_…` text, or
  * several of them while you change it. One valid signature is enough. Throws `WebhookError` if none is valid, the timestamp is too far
- * from now, or a header names another event than the signed body.
+ * from now, or a header names another event than the signed body; and `TypeError` if a secret is missing or is none, or the body was parsed
+ * already, which no sender can cause.
  */
 export async function verifyWebhook(
   rawBody: string | Uint8Array | ArrayBuffer,
@@ -37,16 +38,31 @@ export async function verifyWebhook(
   secret: string | readonly string[],
   { toleranceSeconds = TOLERANCE_SECONDS, now = Date.now() }: VerifyOptions = {},
 ): Promise<WebhookEvent> {
-  const secrets = typeof secret === 'string' ? [secret] : secret
-  if (secrets.length === 0 || !secrets.every((one) => one.startsWith(PREFIX)))
-    throw new WebhookError('each secret must be the whole whsec_… text')
+  const secrets = secretsOf(secret)
   const received: Received = {
-    body: bytesOf(rawBody instanceof ArrayBuffer ? new Uint8Array(rawBody) : rawBody),
+    body: bytesOfBody(rawBody),
     header: (name) => readHeader(headers, name),
     isNear: (timestamp) => /^\d{1,12}$/.test(timestamp) && Math.abs(now / 1000 - Number(timestamp)) <= toleranceSeconds,
   }
   const signedId = await verifySignature(received, secrets)
   return eventOf(received, signedId)
+}
+
+function secretsOf(secret: unknown): readonly string[] {
+  const secrets: readonly unknown[] = Array.isArray(secret) ? secret : [secret]
+  const isSecret = (one: unknown): one is string => typeof one === 'string' && /^whsec_./.test(one)
+  if (secrets.length > 0 && secrets.every(isSecret)) return secrets
+  throw new TypeError('the webhook secret is missing, or not the whole whsec_… text')
+}
+
+/** A buffer may be of another realm than this module, as in an edge runtime or a test. */
+function bytesOfBody(rawBody: unknown): Uint8Array<ArrayBuffer> {
+  if (typeof rawBody === 'string') return bytesOf(rawBody)
+  if (ArrayBuffer.isView(rawBody))
+    return bytesOf(new Uint8Array(rawBody.buffer, rawBody.byteOffset, rawBody.byteLength))
+  if (Object.prototype.toString.call(rawBody) === '[object ArrayBuffer]')
+    return bytesOf(new Uint8Array(rawBody as ArrayBuffer))
+  throw new TypeError('verify needs the body as received, as text or bytes, before any parsing')
 }
 
 /** Returns the id that the Standard Webhooks signature covers; null if only the other signature is valid, which covers the body alone. */
@@ -82,7 +98,7 @@ async function isOwnValid({ body, header, isNear }: Received, secret: string): P
 
 /** The event by its signed id: that of the body, or of Standard Webhooks if an earlier version wrote a body without one. */
 function eventOf({ body, header }: Received, signedId: string | null): WebhookEvent {
-  const content = JSON.parse(new TextDecoder().decode(body)) as Omit<WebhookBody, 'id'> & { readonly id?: unknown }
+  const content = contentOf(body)
   const id = content.id ?? signedId
   if (typeof id !== 'string' || id === '') throw new WebhookError('the event has no signed id: pass all headers')
   for (const name of ['webhook-id', 'x-gateway-event-id']) {
@@ -90,6 +106,14 @@ function eventOf({ body, header }: Received, signedId: string | null): WebhookEv
     if (named !== '' && named !== id) throw new WebhookError(`${name} names another event than the signed ${id}`)
   }
   return { ...content, id } as WebhookEvent
+}
+
+function contentOf(body: Uint8Array): Omit<WebhookBody, 'id'> & { readonly id?: unknown } {
+  try {
+    return Object(JSON.parse(new TextDecoder().decode(body))) as Omit<WebhookBody, 'id'>
+  } catch {
+    throw new WebhookError('the signed body is no JSON')
+  }
 }
 
 function readHeader(headers: WebhookHeaders, name: string): string {

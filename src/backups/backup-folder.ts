@@ -44,6 +44,25 @@ export async function readBackup(path: string): Promise<StoredBackup | null> {
   return { file: path, bytes, ...label, verifiedAt: isOfThis ? asRealTime(new Date(verified.verified_at)) : null }
 }
 
+/**
+ * When the newest backup that was verified was taken; null if there is none. Reads only what is kept beside the backups, which the daemon's
+ * user may read, too.
+ */
+export async function newestVerified(folder: string): Promise<RealTime | null> {
+  const names = await namesIn(folder)
+  const records = await Promise.all(
+    names.map(async (name) => ({ name, record: await verificationOf(join(folder, name)) })),
+  )
+  const taken = await Promise.all(
+    records.map(async ({ name, record }) => {
+      const isOfThis = record !== null && (await stat(join(folder, name))).size === record.bytes
+      return isOfThis ? new Date(record.taken_at).getTime() : -Infinity
+    }),
+  )
+  const newest = Math.max(-Infinity, ...taken)
+  return newest === -Infinity ? null : asRealTime(new Date(newest))
+}
+
 /** Keeps beside the backup that it was verified, or forgets it (`at` null). */
 export async function recordVerified({ file, bytes, takenAt }: StoredBackup, at: RealTime | null): Promise<void> {
   if (at === null) return rm(recordOf(file), { force: true })

@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { childEnvironment } from '#config.ts'
 import type { Target } from '#db/connect.ts'
-import { findProgram } from '#db/embedded-setup.ts'
-import type { Family } from './store.ts'
+import { findProgram, type Family } from '#db/embedded-setup.ts'
 
 type Purpose = 'dump' | 'client'
 /** Certificates or a key as the driver takes them. */

@@ -1,5 +1,5 @@
 import type { Recipient } from 'age-encryption'
-import type { Family } from './store.ts'
+import type { Family } from '#db/embedded-setup.ts'
 import { asRealTime, type RealTime } from '#shared/time.ts'
 
 /** What anybody may read on a backup without its key. */

@@ -8,9 +8,9 @@ import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 
 /** Where bytes go. Ends by `finish`, which returns the file that holds them, or by `abandon`. */
-export interface Sink {
+export interface Sink<File = string | null> {
   readonly stream: Writable
-  readonly finish: () => Promise<string | null>
+  readonly finish: () => Promise<File>
   readonly abandon: () => Promise<void>
 }
 
@@ -18,7 +18,7 @@ export interface Sink {
 export const DRAFT = '.paygate-draft-'
 
 /** A file that only its owner can read, and that is either there, whole and on disk, or not there at all. */
-export async function fileSink(path: string): Promise<Sink> {
+export async function fileSink(path: string): Promise<Sink<string>> {
   const folder = dirname(path)
   await mkdir(folder, { recursive: true, mode: 0o755 })
   const draft = join(folder, `${DRAFT}${randomHex(8)}`)
@@ -43,7 +43,7 @@ async function syncFolder(folder: string): Promise<void> {
 }
 
 /** A command of the shell, which reads the bytes; it has to end well. It gets none of our settings, which hold secrets. */
-export function commandSink(command: string): Sink {
+export function commandSink(command: string): Sink<null> {
   const inherited = Object.entries(childEnvironment({})).filter(
     ([name]) => !/^(BILLING_|CREDENTIALS_DIRECTORY$)/.test(name),
   )

@@ -1,12 +1,10 @@
 import { bigint, exact, sum, text } from '#db/columns.ts'
+import type { Family } from '#db/embedded-setup.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { isMoney } from './money-columns.ts'
 
 type Readable = Pick<Queries, 'all' | 'one'>
-
-/** Whose dumps a server understands. */
-export type Family = 'MariaDB' | 'MySQL'
 
 /** Names by table. */
 export type MoneyColumns = ReadonlyMap<string, readonly string[]>
@@ -49,6 +47,11 @@ export async function readMoneyColumns(db: Readable): Promise<MoneyColumns> {
   return new Map([...money].map(([table, columns]) => [table, columns.map(({ column }) => column)]))
 }
 
+/** The columns whose sums are known. */
+export function moneyColumnsOf({ sums }: Contents): MoneyColumns {
+  return new Map(Object.entries(sums).map(([table, columns]) => [table, Object.keys(columns)]))
+}
+
 /** The name of the newest migration that was applied; null for a database without any. */
 export async function readSchema(db: Readable): Promise<string | null> {
   const tables = await readTables(db)
@@ -68,6 +71,12 @@ export async function isEmptyDatabase(db: Readable): Promise<boolean> {
   return found === null
 }
 
+/** Whether anything is sold: without an app there is nothing to lose. */
+export async function hasApps(db: Readable): Promise<boolean> {
+  if (!(await readTables(db)).has('apps')) return false
+  return (await db.one(shape({ id: bigint() }), 'SELECT id FROM apps LIMIT 1')) !== null
+}
+
 /** Counts the rows of every table, and adds up the columns that are named. */
 export async function readContents(db: Readable, money: MoneyColumns): Promise<Contents> {
   const rows: Record<string, number> = {}
@@ -84,4 +93,29 @@ export async function readContents(db: Readable, money: MoneyColumns): Promise<C
     if (columns.length > 0) sums[table] = totalOf
   }
   return { rows, sums }
+}
+
+/** Ids that the outside world has seen. */
+const SEEN_OUTSIDE = [
+  'checkout_sessions',
+  'customers',
+  'events',
+  'payments',
+  'refunds',
+  'subscriptions',
+  'transactions',
+]
+/** More rows than a table can get between a backup and the loss of its database. */
+const GAP = 10_000_000
+
+/**
+ * Lets new rows begin far behind the newest id, since the lost database gave out the ids between, and receivers of webhooks drop an event
+ * whose id they have seen.
+ */
+export async function leaveGaps(db: Queries): Promise<void> {
+  const present = await readTables(db)
+  for (const table of SEEN_OUTSIDE.filter((name) => present.has(name))) {
+    const found = await db.one(shape({ last: bigint() }), `SELECT COALESCE(MAX(id), 0) AS last FROM ${table}`)
+    if (found && found.last > 0) await db.run(`ALTER TABLE ${table} AUTO_INCREMENT = ${found.last + GAP}`)
+  }
 }

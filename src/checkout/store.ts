@@ -6,7 +6,7 @@ import { anyOf, SharedRead } from '#db/shared-read.ts'
 import { payableApps } from '#apps/store.ts'
 import { customers } from '#customers/store.ts'
 import { plans, prices } from '#plans/store.ts'
-import { promotionUses } from '#promotions/store.ts'
+import { promotions, promotionUses } from '#promotions/store.ts'
 import { providerSessions } from '#providers/store.ts'
 import { decidedSubscriptions, subscriptions } from '#subscriptions/store.ts'
 import { transactions } from '#transactions/store.ts'
@@ -96,7 +96,8 @@ const CHECKOUT = joinedRows(
      AND customer.id = COALESCE(transaction.customer_id, session.customer_id)
    LEFT JOIN provider_sessions processing ON processing.transaction_id = transaction.id
      AND processing.status = 'processing' AND transaction.status = 'pending'
-   LEFT JOIN promotion_uses reservation ON reservation.transaction_id = transaction.id`,
+   LEFT JOIN promotion_uses reservation ON reservation.transaction_id = transaction.id
+   LEFT JOIN promotions promotion ON promotion.app_id = app.id AND promotion.code = transaction.promotion_code`,
   { session: pageSessions, transaction: transactions, app: payableApps },
   {
     price: pagePrices,
@@ -105,11 +106,16 @@ const CHECKOUT = joinedRows(
     customer: shownCustomers,
     processing: providerSessions.only('id'),
     reservation: promotionUses.only('id'),
+    promotion: promotions.only('id', 'code', 'percent', 'amount', 'currency', 'everyPeriod'),
   },
   {
     enabledMethods: exact(
       `(SELECT GROUP_CONCAT(enabled.method) FROM payment_methods enabled WHERE enabled.app_id = app.id AND enabled.is_enabled = 1)`,
       0,
+    ).nullable(),
+    codesUntil: appTime(
+      `(SELECT MAX(COALESCE(code.valid_until, CAST('9999-12-31' AS DATETIME(3)))) FROM promotions code
+        WHERE code.app_id = app.id AND code.on_page = 1 AND code.status = 'active')`,
     ).nullable(),
   },
 )
@@ -120,6 +126,7 @@ export type CheckoutRows = ReturnType<typeof CHECKOUT.decode>
  * Checkouts by token, each with everything that its page shows. A checkout that a free trial activated has none. `customer` sets the
  * language of the page. `enabledMethods` are the app's, separated by commas. `processing` is a provider session whose payment is being processed, any one if there are several.
  * `reservation` is the use of its promotion, null once a newer checkout has taken it over.
+ * Until `codesUntil`, payers may type the code of a promotion.
  */
 export const checkoutsByToken = new SharedRead<string, CheckoutRows>(
   (token) => token,

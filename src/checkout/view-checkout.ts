@@ -36,6 +36,11 @@ export interface CheckoutView {
   readonly description: string | null
   /** Null for a one-time purchase. */
   readonly price: CheckoutRows['price']
+  readonly plan: CheckoutRows['plan']
+  /** The promotion whose discount the payment has. */
+  readonly promotion: CheckoutRows['promotion']
+  /** Whether the payer may type the code of a promotion. */
+  readonly takesPromotion: boolean
   readonly customer: Pick<Customer, 'email' | 'locale'> | null
   /** What the payer can choose: at most one if the method was chosen up front. */
   readonly methods: readonly Method[]
@@ -62,7 +67,7 @@ export async function admitToCheckout(ctx: Context, token: string): Promise<Chec
 
 async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<CheckoutView> {
   if (!found) throw notFound('checkout')
-  const { app, session, transaction, price, plan, customer } = found
+  const { app, session, transaction, price, plan, promotion, customer } = found
   const now = appNow(app, ctx.clock.now())
   const preview = await previewOf(ctx, found, wholeSeconds(now))
   const timed = stateOf(session, transaction, now)
@@ -78,6 +83,9 @@ async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<Chec
     title: plan?.name ?? transaction.planName ?? transaction.planRef,
     description: plan?.description ?? null,
     price,
+    plan,
+    promotion,
+    takesPromotion: state === 'open' && preview?.kind !== 'refused' && takesPromotion(found, now),
     customer,
     methods: await payableMethods(ctx, found),
     isProcessing: found.processing !== null,
@@ -128,6 +136,13 @@ function isOvertaken(preview: PaymentEffect | null): boolean {
 /** Whether a newer checkout has taken over the use of the promotion. A renewal needs none. */
 function isPromotionTaken({ transaction, reservation }: CheckoutRows): boolean {
   return transaction.promotionCode !== null && !transaction.isRenewal && reservation === null
+}
+
+/** Renewals have the discount of their subscription; once money has come or is under way, the amount stays. */
+function takesPromotion({ transaction, processing, codesUntil }: CheckoutRows, now: AppTime): boolean {
+  const { mode, isRenewal, promotionCode } = transaction
+  if (mode !== 'subscription' || isRenewal || promotionCode !== null || processing !== null) return false
+  return keptOf(transaction) === 0 && codesUntil !== null && now < codesUntil
 }
 
 /** The address of the hosted page. */

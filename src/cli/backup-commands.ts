@@ -1,12 +1,12 @@
 import type { BackedUp } from '#backups/back-up.ts'
-import type { Progress } from '#backups/create-backup.ts'
-import type { Commands, Texts } from './declaration.ts'
+import type { Restored } from '#backups/restore-backup.ts'
+import type { Verified } from '#backups/verify-backup.ts'
+import { counted } from '#shared/counted.ts'
+import { drawing, IDENTITY, openTools, pickBackup, readingOf, storedBackup } from './backup-files.ts'
+import { minuteCell } from './cells.ts'
+import type { Commands, Flags, Texts } from './declaration.ts'
 import type { Output } from './output.ts'
 import { listOf } from './table.ts'
-import { minuteCell } from './cells.ts'
-
-/** How often the progress is drawn. */
-const DRAW_MS = 100
 
 /** `backup …`: encrypted copies of the database. */
 export const commands: Commands = {
@@ -22,10 +22,10 @@ export const commands: Commands = {
       "backup create --pipe 'rclone rcat remote:paygate.age'",
       'backup create --to /mnt/backups',
     ],
-    async print(out, _args, options: CreateFlags) {
+    async print(out, _args, options: CreateOptions) {
       const { removed, manifest, ...written } = await create(out, options)
       const { schema, rows, sums } = manifest
-      const created = { ...written, taken_at: await timestampOf(manifest.taken_at), schema, rows, sums }
+      const created = { ...written, taken_at: timestampOf(manifest.taken_at), schema, rows, sums }
       out.result(created, () => showCreated(out, created, removed))
     },
   },
@@ -36,60 +36,91 @@ export const commands: Commands = {
       const { loadConfig } = await import('#config.ts')
       const { listBackups } = await import('#backups/backup-folder.ts')
       const { formatTimestamp, formatTimestampOrNull } = await import('#shared/time.ts')
-      const { backup } = loadConfig()
-      const rows = (await listBackups(backup.folder)).map(({ file, bytes, takenAt, schema, verifiedAt }) => ({
+      const { folder } = loadConfig().backup
+      const rows = (await listBackups(folder)).map(({ file, bytes, takenAt, schema, verifiedAt }) => ({
         file,
         bytes,
         taken_at: formatTimestamp(takenAt),
         schema,
         verified_at: formatTimestampOrNull(verifiedAt),
       }))
-      out.result(rows, () =>
-        out.table({
-          ...listOf(rows, [
-            ['file', (row) => row.file.slice(backup.folder.length + 1)],
-            ['bytes', (row) => row.bytes.toLocaleString('en')],
-            ['taken (UTC)', (row) => minuteCell(row.taken_at)],
-            ['verified (UTC)', (row) => minuteCell(row.verified_at)],
-          ]),
-          none: `no backup in ${backup.folder}`,
-        }),
-      )
+      out.result(rows, () => showList(out, folder, rows))
+    },
+  },
+  'backup verify [file]': {
+    description:
+      'restore a backup, by default the newest, into a private server, and check it there; exit 1 if it is bad',
+    options: [IDENTITY],
+    examples: ['backup verify', 'backup verify paygate.sql.gz.age --identity backup-identity'],
+    async print(out, [named], options: Texts<'identity'>) {
+      const { verifyBackup } = await import('#backups/verify-backup.ts')
+      const { UnreadableBackup } = await import('#backups/replay.ts')
+      const tools = await openTools()
+      const backup = await storedBackup(tools.config, named)
+      try {
+        const verified = await verifyBackup(tools, backup, await readingOf(tools.config, out, options))
+        printVerified(out, backup.file, verified)
+        if (!verified.ok) process.exitCode = 1
+      } catch (error) {
+        if (error instanceof UnreadableBackup && error.isDamaged) printVerified(out, backup.file, UNREADABLE)
+        throw error
+      }
+    },
+  },
+  'backup restore [file]': {
+    description: 'restore a backup into an empty database, and say what to do then',
+    options: [
+      [
+        '--into <url>',
+        'the empty database, as BILLING_DATABASE_URL; without a password, BILLING_CLI_DATABASE_PASSWORD has it, or it is asked for',
+      ],
+      IDENTITY,
+      ['--dry-run', 'only read the backup to its end, and see whether the database is empty'],
+    ],
+    examples: ['backup restore paygate.sql.gz.age --into mysql://paygate@127.0.0.1:3306/paygate'],
+    async print(out, [named], options: RestoreOptions) {
+      const { rehearseRestore, restoreBackup } = await import('#backups/restore-backup.ts')
+      const { required } = await import('./ask.ts')
+      const { withPassword } = await import('./database-password.ts')
+      const tools = await openTools()
+      const file = await pickBackup(tools.config, named)
+      const into = await required(options.into, '--into', 'Into which empty database? mysql://user@host:port/database:')
+      const backup = await storedBackup(tools.config, file)
+      const reading = await readingOf(tools.config, out, options)
+      if (options.dryRun) {
+        const { taken_at, schema, rows } = await withPassword(into, (url) => rehearseRestore(backup, url, reading))
+        const would = { dry_run: true, file: backup.file, taken_at: timestampOf(taken_at), schema, rows }
+        out.result(would, () => out.line(`It can be restored: as of ${would.taken_at} UTC, ${totalOf(rows)} rows`))
+        return
+      }
+      const restored = await withPassword(into, (url) => restoreBackup(backup, url, reading))
+      printRestored(out, backup.file, restored, tools.keyring.ids)
+      if (!restored.rowsEqual || !restored.sumsEqual) process.exitCode = 1
     },
   },
 }
 
-type CreateFlags = Texts<'to' | 'recipient' | 'pipe'>
+type RestoreOptions = Texts<'into' | 'identity'> & Flags<'dryRun'>
+type CreateOptions = Texts<'to' | 'recipient' | 'pipe'>
 
 /** Opened without its migrations: a backup is of the database as it is. */
-async function create(out: Output, { to, recipient, pipe }: CreateFlags): Promise<BackedUp> {
+async function create(out: Output, { to, recipient, pipe }: CreateOptions): Promise<BackedUp> {
   const { loadConfig } = await import('#config.ts')
   const { openDatabase } = await import('#db/connect.ts')
   const { backUp } = await import('#backups/back-up.ts')
   const { systemClock } = await import('#shared/time.ts')
   const config = loadConfig()
   const { db, close } = await openDatabase(config, { poolSize: 1, keepsSchema: true })
+  const draw = drawing(out)
+  const onProgress = (table: string, rows: number, expected: number): void => {
+    const share = expected === 0 ? '' : `, ${Math.min(99, Math.floor((rows / expected) * 100))} %`
+    draw(`${table}: ${rows.toLocaleString('en')} rows${share}`)
+  }
   try {
-    const source = { db, config, clock: systemClock }
-    return await backUp(source, { folder: to, recipient, pipe, onProgress: drawn(out) })
+    return await backUp({ db, config, clock: systemClock }, { folder: to, recipient, pipe, onProgress })
   } finally {
     await close()
   }
-}
-
-function drawn(out: Output): Progress {
-  let last = 0
-  return (table, rows, expected) => {
-    if (performance.now() - last < DRAW_MS) return
-    last = performance.now()
-    const share = expected === 0 ? '' : `, ${Math.min(99, Math.floor((rows / expected) * 100))} %`
-    out.progress(`${table}: ${rows.toLocaleString('en')} rows${share}`)
-  }
-}
-
-async function timestampOf(iso: string): Promise<string> {
-  const { formatTimestamp } = await import('#shared/time.ts')
-  return formatTimestamp(new Date(iso))
 }
 
 interface Created {
@@ -101,14 +132,89 @@ interface Created {
 }
 
 function showCreated(out: Output, { file, bytes, sha256, schema, rows }: Created, removed: readonly string[]): void {
-  const total = Object.values(rows).reduce((sum, count) => sum + count, 0)
-  out.fields({
-    file: file ?? '(none)',
-    bytes: bytes.toLocaleString('en'),
-    sha256,
-    schema,
-    rows: total.toLocaleString('en'),
-  })
+  out.fields({ file, bytes: bytes.toLocaleString('en'), sha256, schema, rows: totalOf(rows) })
   for (const old of removed) out.line(`removed ${old}, which is older than BILLING_BACKUP_KEEP`)
-  if (file !== null) out.line('Verify it: billing-cli backup verify')
+  if (file !== null) out.line('Next: billing-cli backup verify')
+}
+
+function totalOf(rows: Readonly<Record<string, number>>): string {
+  return Object.values(rows)
+    .reduce((sum, count) => sum + count, 0)
+    .toLocaleString('en')
+}
+
+/** The manifest's time as every command prints times. */
+function timestampOf(takenAt: string): string {
+  return takenAt.slice(0, 19).replace('T', ' ')
+}
+
+interface Listed {
+  readonly file: string
+  readonly bytes: number
+  readonly taken_at: string
+  readonly verified_at: string | null
+}
+
+function showList(out: Output, folder: string, rows: readonly Listed[]): void {
+  out.table({
+    ...listOf(rows, [
+      ['file', ({ file }) => file.slice(folder.length + 1)],
+      ['bytes', ({ bytes }) => bytes.toLocaleString('en')],
+      ['taken (UTC)', ({ taken_at }) => minuteCell(taken_at)],
+      ['verified (UTC)', ({ verified_at }) => minuteCell(verified_at)],
+    ]),
+    right: ['bytes'],
+    optional: ['taken (UTC)'],
+    none: `no backup in ${folder}`,
+  })
+}
+
+/** What can be said of a file that nothing could be restored from. */
+const UNREADABLE: Verified = {
+  ok: false,
+  ledger: { checked: 0, faults: [] },
+  rowsEqual: false,
+  sumsEqual: false,
+  seconds: 0,
+}
+
+function printVerified(out: Output, file: string, { ok, ledger, rowsEqual, sumsEqual, seconds }: Verified): void {
+  const { faults } = ledger
+  out.result({ file, ok, ledger, rows_equal: rowsEqual, sums_equal: sumsEqual, seconds }, () => {
+    out.fields({
+      file,
+      result: ok ? 'good' : 'BAD',
+      rows: rowsEqual ? 'as in the manifest' : 'DIFFER from the manifest',
+      sums: sumsEqual ? 'as in the manifest' : 'DIFFER from the manifest',
+      ledger: `${counted(ledger.checked, 'subscription')} checked, ${counted(faults.length, 'fault')}`,
+      seconds,
+    })
+    out.table({ head: ['subject', 'discrepancy'], rows: faults.map(({ subject, fault }) => [subject, fault]) })
+  })
+}
+
+function printRestored(out: Output, file: string, restored: Restored, keyIds: readonly string[]): void {
+  const { manifest, rowsEqual, sumsEqual, pending } = restored
+  const missing = manifest.keys.filter((id) => !keyIds.includes(id))
+  const takenAt = timestampOf(manifest.taken_at)
+  const next = nextSteps(`${takenAt} UTC`, pending, missing)
+  const { schema, keys } = manifest
+  const answer = { file, taken_at: takenAt, schema, rows_equal: rowsEqual, sums_equal: sumsEqual, keys }
+  out.result({ ...answer, missing_keys: missing, pending_migrations: pending, next }, () => {
+    out.line(`Restored as of ${takenAt} UTC: rows and sums ${rowsEqual && sumsEqual ? 'agree' : 'DIFFER'}`)
+    out.table({ head: ['', 'what to do now'], rows: next.map((step, index) => [index + 1, step]) })
+  })
+}
+
+/** What the backup cannot know, and who does. */
+function nextSteps(takenAt: string, pending: number, missing: readonly string[]): string[] {
+  return [
+    'make sure that the old daemon never starts again: two would send everything twice',
+    ...(missing.length === 0 ? [] : [`add the keys ${missing.join(', ')} to BILLING_ENCRYPTION_KEYS, from key export`]),
+    `set BILLING_DATABASE_URL to the database${pending === 0 ? '' : `, then billing-cli migrate (${pending} pending)`}`,
+    'billing-cli ledger verify and billing-cli doctor, then start the daemon',
+    'billing-cli reconcile: finds payments of checkouts that were open then',
+    `what began after ${takenAt} is lost: compare payments and refunds since then at each provider and on the banks' statements, and forward the banks' mails again`,
+    'sellers ask again for subscriptions that changed since then',
+  ]
 }

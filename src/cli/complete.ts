@@ -163,6 +163,11 @@ const READERS: Readonly<Record<string, Reader>> = {
     const plans = await listPlansOf(ctx, appId, {})
     return plans.flatMap(({ name, prices }) => prices.map(({ id }) => candidate(formatId('price', id), name)))
   }),
+  promotion: ofApp(async (ctx, { id: appId }) => {
+    const { listPromotions } = await import('#promotions/list-promotions.ts')
+    const { rows } = await listPromotions(ctx, appId, NEWEST)
+    return rows.map(({ code, status }) => candidate(code, status))
+  }),
   customer_id: ofApp(async (ctx, { id: appId }) => {
     const { listCustomers } = await import('#customers/list-customers.ts')
     const { rows } = await listCustomers(ctx, appId, NEWEST)

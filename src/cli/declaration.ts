@@ -31,7 +31,7 @@ export interface Declaration {
   readonly options?: readonly (OptionLine | Option)[]
   readonly examples: readonly string[]
   /** Throws for wrong usage that shows before the database is opened. */
-  refuse?(args: Arguments, options: object): void
+  refuse?(args: Arguments, options: object): void | Promise<void>
   /** Works on the database. */
   run?(session: Session, args: Arguments, options: object): Promise<void>
   /** Changes something, which `--dry-run` rolls back and shows. */
@@ -83,7 +83,7 @@ function optionOf(option: OptionLine | Option): Option {
 async function perform(command: Command, declared: Declaration, who: Who): Promise<void> {
   const args = command.processedArgs as Arguments
   const options = command.opts()
-  declared.refuse?.(args, options)
+  await declared.refuse?.(args, options)
   if (declared.print) await declared.print(outputOf(command), args, options)
   else await inSession(command, who, (session) => work(session, declared, args, options))
 }

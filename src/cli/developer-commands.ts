@@ -24,6 +24,7 @@ export const commands: Commands = {
       'listen 1 --forward-to http://127.0.0.1:3000/hooks',
       'listen 1 --since 2h --events subscription.* --forward-to http://127.0.0.1:3000/hooks',
     ],
+    refuse: refuseOwnDatabase,
     async run(session, [named], options: ListenOptions) {
       await listenTo(session, named, options)
     },
@@ -73,6 +74,20 @@ export const commands: Commands = {
       await sendCall(session, app, call, options)
     },
   },
+}
+
+/** Nothing happens in a database that no daemon uses: it would listen in vain. */
+async function refuseOwnDatabase(): Promise<void> {
+  const { loadConfig } = await import('#config.ts')
+  const { isEmbeddedUp } = await import('#db/embedded-setup.ts')
+  const { AppError } = await import('#shared/errors.ts')
+  const { databaseUrl, home } = loadConfig()
+  if (databaseUrl !== null || isEmbeddedUp(home)) return
+  throw new AppError(
+    'invalid_request',
+    `listen reads the database of a running Paygate, and none runs with BILLING_HOME=${home}: set BILLING_HOME or BILLING_DATABASE_URL as the daemon has it. ` +
+      'Without access to the server, npx paygate listen of paygate-client needs only the keys of the app',
+  )
 }
 
 type ListenOptions = Texts<'forwardTo' | 'since' | 'events' | 'count'>

@@ -13,14 +13,19 @@ import { listOf } from './table.ts'
 export const commands: Commands = {
   'find [text]': {
     options: [
-      ['--on <date>', 'the text is an amount of money of this day, such as 2026-11-21 or 21/11/2026'],
+      [
+        '--on <date>',
+        'the text is an amount, or your bank account, of this day: 2026-11-21, 21/11/2026 or "21/11/2026 14:05"',
+      ],
       ['--app <app>', 'only of this app'],
     ],
     examples: [
       'find an@example.com',
       'find user-42 --app 1',
       'find "nguyen thi"',
+      'find PG7KD4MXQT',
       'find 99,000 --on 2026-11-21',
+      'find 0123456789012 --on "21/11/2026 14:05"',
       'find https://pay.example.com/renew/0f…',
     ],
     async run(session, [text], options: { on?: string; app?: string }) {
@@ -30,9 +35,10 @@ export const commands: Commands = {
       const found = await answerSearch(ctx, asked, await findOptions(session, options))
       const { people: end_users, nextSteps: next_steps, isCut } = found
       const matches = await withSandbox(ctx, found.matches)
+      if (found.isNear) out.note('No transaction has this code. It may be a typo for:')
       if (isCut) out.note(`Only the newest ${MAX_PER_KIND} of a kind are shown: narrow the search, or give --app.`)
       if (matches.length === 0 && /^\d+$/.test(asked.trim()) && options.on === undefined)
-        out.note('No id is this number. If it is an amount of money, add its day: --on 2026-11-21.')
+        out.note('No id is this number. If it is an amount of money or a bank account, add its day: --on 2026-11-21.')
       out.result({ matches, end_users, next_steps }, () => printAnswer(out, { ...found, matches }))
     },
   },

@@ -1,26 +1,56 @@
+import type { Rehearsed } from '#backups/rehearse-upgrade.ts'
 import type { PlannedMigration } from '#db/migration-plan.ts'
+import { counted } from '#shared/counted.ts'
+import { IDENTITY, openTools, readingOf, storedBackup } from './backup-files.ts'
 import { appCell, minuteCell } from './cells.ts'
-import type { Commands } from './declaration.ts'
+import type { Commands, Flags, Texts } from './declaration.ts'
 import { listOfApps } from './list.ts'
 import type { Output } from './output.ts'
 import { listOf } from './table.ts'
+import { UsageError } from './usage-error.ts'
 
-/** `migrate`, `audit …`: the service itself. */
+/** `migrate`, `upgrade`, `audit …`: the service itself. */
 export const commands: Commands = {
   migrate: {
-    options: [['--plan', 'show what each pending migration does to tables with rows, and apply none']],
-    examples: ['migrate', 'migrate --plan'],
-    async run({ ctx, out }, _args, options: { readonly plan?: true }) {
-      const { runMigrations } = await import('#db/migrate.ts')
+    options: [
+      ['--plan', 'show what each pending migration does to tables with rows, and apply none'],
+      ['--contract', 'run the migrations that daemons of older versions cannot work with'],
+      ['--without-backup', 'in production, too: what goes wrong cannot be taken back then'],
+    ],
+    examples: ['migrate', 'migrate --plan', 'migrate --contract'],
+    async run({ ctx, out }, _args, options: Flags<'plan' | 'contract' | 'withoutBackup'>) {
+      const { CONTRACTING, EXPANDING, pendingMigrations } = await import('#db/migrate.ts')
       const { planMigrations } = await import('#db/migration-plan.ts')
-      const plan = await planMigrations(ctx.db)
+      const { migrateSafely } = await import('#backups/migrate-safely.ts')
+      const isContracting = options.contract === true
+      const plan = await planMigrations(ctx.db, isContracting ? CONTRACTING : EXPANDING)
       if (options.plan) {
         out.result({ pending: plan }, () => showPlan(out, plan))
         return
       }
       if (!out.isJson && plan.length > 0) showPlan(out, plan)
-      const applied = await runMigrations(ctx.db)
+      const applied = await migrateSafely(ctx, { isContracting, isWithoutBackup: options.withoutBackup === true })
       out.result({ applied }, () => out.lines(applied.length === 0 ? UP_TO_DATE : applied.join('\n')))
+      const waiting = await pendingMigrations(ctx.db, CONTRACTING)
+      if (waiting.length > 0)
+        out.hint(`once every daemon runs this version: billing-cli migrate --contract (${waiting.join(', ')})`)
+    },
+  },
+  upgrade: {
+    options: [
+      ['--rehearse', 'run the migrations of this version on a private copy of a backup, with their times'],
+      ['--from <file>', 'the backup; default the newest in BILLING_BACKUP_DIR'],
+      IDENTITY,
+    ],
+    examples: ['upgrade --rehearse', 'upgrade --rehearse --from paygate.sql.gz.age --identity backup-identity'],
+    async print(out, _args, options: Texts<'from' | 'identity'> & Flags<'rehearse'>) {
+      if (!options.rehearse) throw new UsageError('give --rehearse; the upgrade itself: docs/operating.md, Upgrades')
+      const { rehearseUpgrade } = await import('#backups/rehearse-upgrade.ts')
+      const tools = await openTools()
+      const backup = await storedBackup(tools.config, options.from)
+      const rehearsed = await rehearseUpgrade(tools, backup, await readingOf(tools.config, out, options))
+      out.result(rehearsed, () => showRehearsed(out, rehearsed))
+      if (!rehearsed.ok) process.exitCode = 1
     },
   },
   'audit list': listOfApps({
@@ -64,4 +94,18 @@ function showPlan(out: Output, plan: readonly PlannedMigration[]): void {
     ]),
     none: plan.length === 0 ? UP_TO_DATE : `pending: ${plan.length}, and no table with rows changes`,
   })
+}
+
+function showRehearsed(out: Output, { migrations, ledger, ok }: Rehearsed): void {
+  out.table({
+    ...listOf(migrations, [
+      ['migration', ({ name }) => name],
+      ['seconds', ({ seconds }) => seconds],
+    ]),
+    right: ['seconds'],
+    none: 'the backup is of this version: no migration is pending',
+  })
+  out.line(`${counted(ledger.checked, 'subscription')} checked, ${counted(ledger.faults.length, 'fault')}`)
+  out.table({ head: ['subject', 'discrepancy'], rows: ledger.faults.map(({ subject, fault }) => [subject, fault]) })
+  out.line(ok ? 'The upgrade can be made' : 'Do not upgrade: ask the developers, with this output')
 }

@@ -44,6 +44,7 @@ const GROUPS: readonly Group[] = [
     () => import('./bank-commands.ts'),
   ],
   ['Apps and plans', { plan: 'what an app sells', price: 'the prices of a plan' }, () => import('./plan-commands.ts')],
+  ['Apps and plans', { promotion: 'codes that take something off a payment' }, () => import('./promotion-commands.ts')],
   ['Customers', { customer: 'the people who receive reminders' }, () => import('./customer-commands.ts')],
   ['Customers', { subscription: 'who has access, and until when' }, () => import('./subscription-commands.ts')],
   [
@@ -102,7 +103,8 @@ const GROUPS: readonly Group[] = [
   [
     'Service',
     {
-      migrate: 'bring the database up to date; stop the daemons of an older version first',
+      migrate: 'bring the database up to date, in steps that daemons of the version before survive',
+      upgrade: 'try an upgrade on a copy of a backup',
       audit: 'who changed what, and why',
     },
     () => import('./operations-commands.ts'),
@@ -121,6 +123,11 @@ const GROUPS: readonly Group[] = [
     'Payments',
     { review: 'what needs review, the oldest first: payments, bank mails, mails, webhooks, paused accounts' },
     () => import('./review-commands.ts'),
+  ],
+  [
+    'Service',
+    { alert: 'what operators are told when something begins to be wrong' },
+    () => import('./alert-commands.ts'),
   ],
   [
     'Service',

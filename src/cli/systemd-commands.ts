@@ -3,9 +3,13 @@ import { dirname, join } from 'node:path'
 import type { Commands, Flags } from './declaration.ts'
 import type { Output } from './output.ts'
 import {
+  BACKUP_TIMER_FILE,
+  BACKUP_UNIT_FILE,
   CLI_FILE,
   CREDENTIALS_FOLDER,
   ENVIRONMENT_FILE,
+  renderBackupTimer,
+  renderBackupUnit,
   renderCli,
   renderUnit,
   SAMPLE_ENVIRONMENT,
@@ -20,7 +24,7 @@ type InstallOptions = Flags<'dryRun' | 'print'> & { readonly prefix: string }
 export const commands: Commands = {
   'service install': {
     description:
-      'write the unit, the settings to fill in, an encryption key, a token for metrics and a billing-cli for root; keeps what is there',
+      'write the units of the daemon and of the daily backup, the settings to fill in, an encryption key, a token for metrics and a billing-cli for root; keeps what is there',
     options: [
       ['--dry-run', 'only say what would be written'],
       ['--print', 'print the unit and write nothing'],
@@ -63,6 +67,8 @@ async function plannedFiles(paths: InstallPaths): Promise<PlannedFile[]> {
   const token = `${randomBytes(32).toString('hex')}\n`
   return [
     { path: UNIT_FILE, content: renderUnit(paths), mode: 0o644, action: 'written' },
+    { path: BACKUP_UNIT_FILE, content: renderBackupUnit(paths), mode: 0o644, action: 'written' },
+    { path: BACKUP_TIMER_FILE, content: renderBackupTimer(), mode: 0o644, action: 'written' },
     { path: CLI_FILE, content: renderCli(paths), mode: 0o755, action: 'written' },
     { path: ENVIRONMENT_FILE, content: SAMPLE_ENVIRONMENT, mode: 0o644, action: kept(ENVIRONMENT_FILE) },
     { path: keyFile, content: key, mode: 0o600, action: kept(keyFile) },
@@ -102,9 +108,10 @@ function show(out: Output, { dryRun }: InstallOptions, files: readonly { path: s
   out.line(`1. fill in ${ENVIRONMENT_FILE}`)
   out.line('2. write mysql://user:password@host:3306/paygate into')
   out.line(`   ${CREDENTIALS_FOLDER}/BILLING_DATABASE_URL, mode 0600`)
-  out.line('3. keep a copy of BILLING_ENCRYPTION_KEYS elsewhere: a backup needs it')
+  out.line('3. keep a copy of BILLING_ENCRYPTION_KEYS elsewhere: billing-cli key export')
   out.line('4. billing-cli migrate')
-  out.line('5. systemctl daemon-reload && systemctl enable --now billing-daemon')
+  out.line('5. systemctl daemon-reload')
+  out.line('   systemctl enable --now billing-daemon billing-backup.timer')
   out.line('6. billing-cli doctor')
   out.line('Each further secret (BILLING_SMTP_URL, BILLING_RELAY_SECRET) is a file')
   out.line('there too; run this again when you add one.')

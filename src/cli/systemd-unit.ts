@@ -12,6 +12,9 @@ export interface InstallPaths {
 export const ENVIRONMENT_FILE = '/etc/paygate/billing.env'
 export const CREDENTIALS_FOLDER = '/etc/paygate/credentials'
 export const UNIT_FILE = '/etc/systemd/system/billing-daemon.service'
+/** The daily backup; it does nothing without a recipient. */
+export const BACKUP_UNIT_FILE = '/etc/systemd/system/billing-backup.service'
+export const BACKUP_TIMER_FILE = '/etc/systemd/system/billing-backup.timer'
 export const CLI_FILE = '/usr/local/bin/billing-cli'
 
 /** Secret settings: files with these names, never lines of the environment file. The first three are required. */
@@ -26,22 +29,28 @@ const NEEDED: ReadonlySet<string> = new Set(CREDENTIALS.slice(0, 3))
 
 /** The unit with real paths. An optional credential without a file is left out, since systemd would refuse to start. */
 export function renderUnit({ root, prefix }: InstallPaths): string {
-  const template = readFileSync(join(import.meta.dirname, '../../templates/systemd/billing-daemon.service'), 'utf8')
   const credentials = CREDENTIALS.map((name) => {
     const path = join(CREDENTIALS_FOLDER, name)
     const line = `LoadCredential=${name}:${path}`
     return NEEDED.has(name) || existsSync(join(prefix, path)) ? line : `#${line}`
   })
-  const values: Readonly<Record<string, string>> = {
-    ROOT: root,
-    ENVIRONMENT_FILE,
-    CREDENTIALS: credentials.join('\n'),
-  }
-  return template
+  return render('billing-daemon.service', { ROOT: root, ENVIRONMENT_FILE, CREDENTIALS: credentials.join('\n') })
+}
+
+export function renderBackupUnit({ root }: InstallPaths): string {
+  return render('billing-backup.service', { ROOT: root, ENVIRONMENT_FILE, CLI_FILE })
+}
+
+export function renderBackupTimer(): string {
+  return render('billing-backup.timer', {})
+}
+
+function render(name: string, values: Readonly<Record<string, string>>): string {
+  return readFileSync(join(import.meta.dirname, '../../templates/systemd', name), 'utf8')
     .split('\n')
     .filter((line) => !line.startsWith('# Written by'))
     .join('\n')
-    .replace(/@([A-Z_]+)@/g, (whole, name: string) => values[name] ?? whole)
+    .replace(/@([A-Z_]+)@/g, (whole, key: string) => values[key] ?? whole)
 }
 
 /** billing-cli with the service's own settings, for root. It works while the daemon is down, too. */
@@ -72,4 +81,8 @@ BILLING_PORT=8080
 # The reverse proxy in front:
 BILLING_TRUST_PROXY=1
 #BILLING_MAIL_FROM=Billing <billing@example.com>
+# A backup each day, encrypted to this public key of age; with its private key here, each is verified, too:
+#BILLING_BACKUP_RECIPIENT=age1…
+#BILLING_BACKUP_IDENTITY=/etc/paygate/backup-identity
+#BILLING_BACKUP_KEEP=14d
 `

@@ -1,3 +1,4 @@
+import type { Discount } from '#promotions/discount.ts'
 import type { TransactionTimeline } from '#support/transaction-timeline.ts'
 import { moneyCell, standingCell } from './cells.ts'
 import type { Output } from './output.ts'
@@ -12,12 +13,14 @@ export function printTimeline(out: Output, { app, transaction, timeline }: Trans
       amount,
       amount_received: received,
       amount_refunded: refunded,
+      discount,
       currency,
       status,
       flag_reason: reason,
     } = transaction
     const words = {
       amount: moneyCell(amount, currency),
+      discount: discount && discountCell(discount, amount, currency),
       amount_received: moneyCell(received, currency),
       amount_refunded: moneyCell(refunded, currency),
       status: standingCell(status, reason),
@@ -33,6 +36,11 @@ export function printTimeline(out: Output, { app, transaction, timeline }: Trans
       none: 'nothing happened yet',
     })
   })
+}
+
+/** `₫19,800 off ₫99,000 with TET2027` */
+function discountCell({ code, amount: off }: Discount, amount: number, currency: string): string {
+  return `${moneyCell(off, currency)} off ${moneyCell(amount + off, currency)} with ${code}`
 }
 
 function byTestClock(time: string | null): string | null {

@@ -10,6 +10,7 @@ import { answerClientErrors } from './client-errors.ts'
 import { answerWhileStarting } from './starting.ts'
 import { stopOnSignal } from './stop.ts'
 import { openMetrics } from './metrics.ts'
+import { sayAlive } from './say-alive.ts'
 import { schedule, startScheduler, type Scheduler } from './scheduler.ts'
 import { addBusinessMetrics } from './business-metrics.ts'
 import { addDatabaseMetrics } from './database-metrics.ts'
@@ -59,6 +60,7 @@ export async function serve(settings: Config): Promise<void> {
   if (config.trustProxy > 0 && config.metricsToken === null) {
     ctx.log.warn('nobody can read /metrics: behind a proxy (BILLING_TRUST_PROXY) it needs BILLING_METRICS_TOKEN')
   }
+  const alive = await sayAlive(ctx)
   const scheduler = startScheduler(
     ctx,
     childEnvironment({ BILLING_BASE_URL: config.baseUrl, BILLING_PORT: String(port) }),
@@ -72,7 +74,7 @@ export async function serve(settings: Config): Promise<void> {
   ctx.log.info({ url, baseUrl: config.baseUrl, env: config.env, pid: process.pid }, 'listening')
   const jobs = schedule(config).map(({ name }) => name)
   const watchdog = startWatchdog(ctx, { manager: serviceManager(), jobs, heartbeats: scheduler.heartbeats })
-  stopOnSignal(ctx, { server, health, scheduler: stopping(watchdog, scheduler), close })
+  stopOnSignal(ctx, { server, health, scheduler: stopping(watchdog, scheduler), close: () => alive.stop().then(close) })
 }
 
 /** A scheduler whose stop notifies systemd first. */

@@ -19,7 +19,15 @@ export interface EmbeddedSetup {
   readonly server: readonly string[]
 }
 
-type Family = 'MariaDB' | 'MySQL'
+export type Family = 'MariaDB' | 'MySQL'
+
+/** How an embedded server differs from the usual one. */
+export interface EmbeddedOptions {
+  /** Whose server; by default the one that made the database, or the first on the machine. */
+  readonly family?: Family
+  /** Further options of the server. */
+  readonly flags?: readonly string[]
+}
 
 export const EMBEDDED_USER = 'root'
 export const EMBEDDED_DATABASE = 'paygate'
@@ -28,6 +36,8 @@ export const EMBEDDED_DATABASE = 'paygate'
 const MAX_SOCKET_PATH_BYTES = 103
 /** Version 0.1.0 uses this name, and its processes may still run during an upgrade. */
 const SUPERVISOR_SOCKET = 'keeper.sock'
+/** The server writes it, and removes it when it stops. */
+const PID_FILE = 'server.pid'
 const SYSTEM_DIRECTORIES = [
   '/usr/sbin',
   '/usr/local/sbin',
@@ -72,12 +82,16 @@ const SERVER_FLAGS = [
  * The server is the first program in `directories`, or the first of the family that made the database that is there.
  * Throws an error with the command to install a server if `directories` hold none.
  */
-export function embeddedSetup(home: string, directories: readonly string[] = programDirectories()): EmbeddedSetup {
+export function embeddedSetup(
+  home: string,
+  directories: readonly string[] = programDirectories(),
+  { family, flags = [] }: EmbeddedOptions = {},
+): EmbeddedSetup {
   mkdirSync(home, { recursive: true, mode: 0o700 })
   const directory = privateDirectory(join(realpathSync(home), 'database'))
   const sockets = socketDirectory(directory)
   const dataDirectory = join(directory, 'data')
-  const server = findServer(directories, dataDirectory)
+  const server = findServer(directories, dataDirectory, family)
   const temporaryDirectory = privateDirectory(join(directory, 'tmp'))
   const serverSocket = join(sockets, 'server.sock')
   const isRoot = process.getuid?.() === 0
@@ -95,6 +109,7 @@ export function embeddedSetup(home: string, directories: readonly string[] = pro
       server.program,
       '--no-defaults',
       ...SERVER_FLAGS,
+      ...flags,
       // Both families refuse to run as root without this.
       ...(isRoot ? ['--user=root'] : []),
       `--datadir=${dataDirectory}`,
@@ -102,9 +117,14 @@ export function embeddedSetup(home: string, directories: readonly string[] = pro
       // A MySQL of a distribution insists on a directory of its service, which another user may not read.
       `--secure-file-priv=${temporaryDirectory}`,
       `--socket=${serverSocket}`,
-      `--pid-file=${join(directory, 'server.pid')}`,
+      `--pid-file=${join(directory, PID_FILE)}`,
     ],
   }
+}
+
+/** Whether the embedded server of a home is running, or was when it died. Creates nothing. */
+export function isEmbeddedUp(home: string): boolean {
+  return existsSync(join(home, 'database', PID_FILE))
 }
 
 interface ServerProgram {
@@ -112,8 +132,8 @@ interface ServerProgram {
   readonly install: readonly string[]
 }
 
-function findServer(directories: readonly string[], dataDirectory: string): ServerProgram {
-  const maker = makerOf(dataDirectory)
+function findServer(directories: readonly string[], dataDirectory: string, family?: Family): ServerProgram {
+  const maker = makerOf(dataDirectory) ?? family ?? null
   const programs = directories
     .flatMap((directory) => SERVER_PROGRAMS.map((name) => join(directory, name)))
     .filter(isProgram)
@@ -136,7 +156,7 @@ function findServer(directories: readonly string[], dataDirectory: string): Serv
 
 const noServerOf = (maker: Family, dataDirectory: string): string =>
   `the embedded database in ${dataDirectory} was made by ${maker}, which is not on this machine: ` +
-  `install the ${maker} server, or set BILLING_DATABASE_URL to the database of a server`
+  `install the ${maker} server program, or set BILLING_DATABASE_URL to the database of a server`
 
 /** Neither family opens a database of the other. Null if there is none yet. */
 function makerOf(dataDirectory: string): Family | null {

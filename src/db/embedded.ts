@@ -4,7 +4,14 @@ import { createConnection, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { childEnvironment } from '#config.ts'
-import { EMBEDDED_DATABASE, EMBEDDED_USER, embeddedSetup, findProgram, type EmbeddedSetup } from './embedded-setup.ts'
+import {
+  EMBEDDED_DATABASE,
+  EMBEDDED_USER,
+  embeddedSetup,
+  findProgram,
+  type EmbeddedOptions,
+  type EmbeddedSetup,
+} from './embedded-setup.ts'
 import { ALREADY_SUPERVISED, READY, logTail } from './supervisor-protocol.ts'
 
 export interface EmbeddedDatabase {
@@ -28,8 +35,8 @@ const SUPERVISOR = fileURLToPath(import.meta.resolve('./supervisor.ts'))
  *
  * Throws an error that says what to install if there is no server program, or with the end of the server's log if it does not start.
  */
-export async function startEmbedded(home: string): Promise<EmbeddedDatabase> {
-  const setup = embeddedSetup(home)
+export async function startEmbedded(home: string, options: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
+  const setup = embeddedSetup(home, undefined, options)
   const lease = keepConnected(setup, await acquire(setup))
   return {
     connection: { socketPath: setup.serverSocket, user: EMBEDDED_USER, database: EMBEDDED_DATABASE },

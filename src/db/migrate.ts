@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ConnectionOptions } from 'mysql2'
 import type { MigrationExecutor, QueryRunner } from 'typeorm'
-import type { Migration } from '#migrations/migration.ts'
+import type { Migration, Phase } from '#migrations/migration.ts'
 import { readClusterNode } from './cluster.ts'
 import { exact } from './columns.ts'
 import { underLease } from './migration-lease.ts'
@@ -17,6 +17,15 @@ const FILES = readdirSync(FOLDER).filter((file) => /^\d{13}-/.test(file))
 
 /** Every change of the schema, in order: the classes of the numbered files. */
 export const MIGRATIONS: Migrations = await Promise.all(FILES.sort().map(loadMigration))
+
+/** What `migrate` runs, and what `migrate --contract` runs once no older daemon is left. */
+export const EXPANDING = MIGRATIONS.filter((each) => phaseOf(each) !== 'contract')
+export const CONTRACTING = MIGRATIONS.filter((each) => phaseOf(each) === 'contract')
+
+/** Null for one of the first, which do not say. */
+export function phaseOf(Each: new () => Migration): Phase | null {
+  return new Each().phase ?? null
+}
 
 async function loadMigration(file: string): Promise<new () => Migration> {
   const [Migration] = Object.values((await import(`#migrations/${file}`)) as Record<string, new () => Migration>)
@@ -58,18 +67,22 @@ function missingFrom({ applied }: Bookkeeping, migrations: Migrations): string[]
   return migrations.map(({ name }) => name).filter((name) => !applied.has(name))
 }
 
-/** The names of the migrations that are not applied, in order. Reads only. */
-export async function pendingMigrations(db: Readable, migrations: Migrations = MIGRATIONS): Promise<string[]> {
+/** The names of the migrations that are not applied, in order; by default of those that a daemon needs. Reads only. */
+export async function pendingMigrations(db: Readable, migrations: Migrations = EXPANDING): Promise<string[]> {
   return missingFrom(await readBookkeeping(db), migrations)
 }
 
+/** Called after each migration with its name and how long it took. */
+export type OnApplied = (name: string, ms: number) => void
+
 /**
- * Brings the schema up to date; returns the names of the migrations that this call applied. If several processes call it at once, one
+ * Brings the schema up to date, by default by what expands it; returns the names of the migrations that this call applied. If several processes call it at once, one
  * migrates under a lease and the others wait. The lease of a dead process expires after 15 s.
  */
 export async function runMigrations(
   db: Readable & { readonly targets: readonly ConnectionOptions[] },
-  migrations: Migrations = MIGRATIONS,
+  migrations: Migrations = EXPANDING,
+  onApplied: OnApplied = () => undefined,
 ): Promise<string[]> {
   if (await isUpToDate(db, migrations)) return []
   const { openMigrator } = await import('./typeorm.ts')
@@ -81,7 +94,7 @@ export async function runMigrations(
       () => isUpToDate(db, migrations),
       async (renew) => {
         await takeOver(executor, runner)
-        return applyPending(executor, renew)
+        return applyPending(executor, renew, onApplied)
       },
     )
     return applied ?? []
@@ -117,12 +130,18 @@ async function takeOver(executor: MigrationExecutor, runner: QueryRunner): Promi
   await runner.query('DROP TABLE schema_migrations')
 }
 
-async function applyPending(executor: MigrationExecutor, renew: () => Promise<void>): Promise<string[]> {
+async function applyPending(
+  executor: MigrationExecutor,
+  renew: () => Promise<void>,
+  onApplied: OnApplied,
+): Promise<string[]> {
   const applied: string[] = []
   for (const migration of await executor.getPendingMigrations()) {
     await renew()
+    const began = performance.now()
     await executor.executeMigration(migration)
     applied.push(migration.name)
+    onApplied(migration.name, performance.now() - began)
   }
   return applied
 }

@@ -1,6 +1,6 @@
 import type { TableWork } from '#migrations/migration.ts'
 import { bigint, exact } from './columns.ts'
-import { MIGRATIONS, pendingMigrations, type Migrations } from './migrate.ts'
+import { EXPANDING, pendingMigrations, type Migrations } from './migrate.ts'
 import type { Queries } from './queries.ts'
 import { shape } from './table.ts'
 
@@ -40,7 +40,7 @@ const ROW_COUNT = shape({ name: exact('name', 64), count: bigint() })
 /** What `runMigrations` would apply, in order. Reads only. */
 export async function planMigrations(
   db: Pick<Queries, 'all'>,
-  migrations: Migrations = MIGRATIONS,
+  migrations: Migrations = EXPANDING,
 ): Promise<PlannedMigration[]> {
   const pending = new Set(await pendingMigrations(db, migrations))
   const rowsOf = await readRowCounts(db)

@@ -7,7 +7,7 @@ import { SECOND_MS } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { readDurability, readServerFacts, type ServerFacts } from './store.ts'
 
-const MAX_SKEW_MS = 2 * SECOND_MS
+export const MAX_SKEW_MS = 2 * SECOND_MS
 
 /** Whether the database takes writes, and whether its clock and ours agree. */
 export async function checkDatabase(ctx: Context): Promise<CheckResult[]> {

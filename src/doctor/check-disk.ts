@@ -13,20 +13,31 @@ export interface Room {
 }
 
 const GIGABYTE = 1e9
-const MIN_FREE = 2 * GIGABYTE
-const MIN_SHARE = 0.1
+export const MIN_FREE = 2 * GIGABYTE
+export const MIN_SHARE = 0.1
 /** Where systemd and syslog keep what the daemon logs. */
 const LOGS = '/var/log'
 
+/** A file system, by the first folder that was found on it. */
+export interface FoundRoom {
+  readonly folder: string
+  readonly room: Room
+}
+
 /** Whether the file systems of database, logs and home have room, as far as this machine sees them. */
 export async function checkDisk(ctx: Context): Promise<CheckResult[]> {
+  return (await listRooms(ctx)).map(({ folder, room }) => diskResult(folder, room))
+}
+
+/** The file systems of database, logs and home, as far as this machine sees them. */
+export async function listRooms(ctx: Context): Promise<FoundRoom[]> {
   const folders = [ctx.config.home, LOGS, ...(isDatabaseHere(ctx) ? await readDataFolders(ctx.db) : [])]
-  const rooms = new Map<number, { readonly folder: string; readonly room: Room }>()
+  const rooms = new Map<number, FoundRoom>()
   for (const folder of folders) {
     const seen = await roomOf(resolve(folder))
     if (seen && !rooms.has(seen.device)) rooms.set(seen.device, { folder, room: seen.room })
   }
-  return [...rooms.values()].map(({ folder, room }) => diskResult(folder, room))
+  return [...rooms.values()]
 }
 
 /** A warning for less than a tenth or less than 2 GB. */

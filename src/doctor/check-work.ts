@@ -11,7 +11,7 @@ import { failed, passed, warning, type CheckResult } from '#shared/check-result.
 import { listWebhookStandings, readOutbox, type WebhookStanding } from './store.ts'
 
 /** The jobs of the daemon; a test holds them against its schedule. */
-export const JOBS = ['deliver-webhooks', 'send-reminders', 'expire', 'reconcile'] as const
+export const JOBS = ['deliver-webhooks', 'send-reminders', 'expire', 'reconcile', 'alerts'] as const
 
 /** A job that lives notes a run each minute, besides its sweeps. */
 const RUN_NOTED_MS = 5 * MINUTE_MS
@@ -34,8 +34,12 @@ export async function checkJobs(ctx: Context): Promise<CheckResult[]> {
 
 function isUnresponsive(ctx: Context, run: JobRun | undefined): boolean {
   if (!run) return true
-  const limitMs = RUN_NOTED_MS + 2 * ctx.config.sweepSeconds * SECOND_MS
-  return ctx.clock.now().getTime() - (run.finishedAt ?? run.startedAt).getTime() > limitMs
+  return ctx.clock.now().getTime() - (run.finishedAt ?? run.startedAt).getTime() > silentAfterMs(ctx)
+}
+
+/** A job that noted no run for this long is dead or hangs. */
+export function silentAfterMs({ config }: Context): number {
+  return RUN_NOTED_MS + 2 * config.sweepSeconds * SECOND_MS
 }
 
 function lastRunOf(runs: readonly JobRun[]): string {

@@ -2,6 +2,7 @@ import { checkRelay } from '#bank-mail/check-relay.ts'
 import type { Context } from '#context.ts'
 import { messageOf } from '#shared/errors.ts'
 import { checkBaseAddress, checkMetrics } from './check-addresses.ts'
+import { checkBackups } from './check-backups.ts'
 import { checkDatabase, checkDurability, checkSchema } from './check-database.ts'
 import { checkDisk } from './check-disk.ts'
 import { checkBankMails, checkFlagged, checkLedger, checkNotifications, checkPayments } from './check-money.ts'
@@ -19,6 +20,7 @@ const FIRST: Readonly<Record<string, Check>> = {
   durability: checkDurability,
   schema: checkSchema,
   disk: checkDisk,
+  backups: checkBackups,
   address: checkBaseAddress,
   metrics: checkMetrics,
   smtp: checkMail,

@@ -6,6 +6,7 @@ import type { RealTime } from '#shared/time.ts'
 import { DELIVERY_RULES } from './deliveries/store.ts'
 import { MONEY_RULES } from './money/store.ts'
 import { PERIOD_RULES } from './periods/store.ts'
+import { PROMOTION_RULES } from './promotions/store.ts'
 import type { TableRules } from './rules.ts'
 
 /** Something in the ledgers that does not add up, with the keys that `ledger verify --json` prints. */
@@ -20,16 +21,22 @@ const STEP = 5000
 
 /**
  * The rows that break a rule; `appId` null checks all apps, and the rows that are no app's. `now` is by the database's clock. Each statement
- * reads the rows of a step and what belongs to them at one instant, so that work that goes on meanwhile is not taken for a fault.
+ * reads the rows of a step and what belongs to them at one instant, so that work that goes on meanwhile is not taken for a fault. It waits for `between` after each.
  */
-export async function findBrokenRules(db: Queries, appId: number | null, now: RealTime): Promise<Discrepancy[]> {
+export async function findBrokenRules(
+  db: Queries,
+  appId: number | null,
+  now: RealTime,
+  between: () => Promise<void>,
+): Promise<Discrepancy[]> {
   const found: Discrepancy[] = []
-  for (const rules of [...PERIOD_RULES, ...MONEY_RULES, ...DELIVERY_RULES]) {
+  for (const rules of [...PERIOD_RULES, ...MONEY_RULES, ...PROMOTION_RULES, ...DELIVERY_RULES]) {
     for (let after = 0; ;) {
       const last = await lastOfStep(db, rules, appId, after)
       if (last === null) break
       found.push(...(await brokenBetween(db, rules, { appId, after, last, now })))
       after = last
+      await between()
     }
   }
   return found

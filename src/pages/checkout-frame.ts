@@ -29,14 +29,15 @@ export function tokenOf(http: TokenHttp): string {
 /** The checkout behind a token, and makes its app the owner of the page. Throws `not_found` and `rate_limited`. */
 export async function openView(ctx: Context, http: PageHttp, token: string): Promise<CheckoutView> {
   const view = await admitToCheckout(ctx, token)
-  const { app, session, transaction, customer, state } = view
+  const { app, session, transaction, customer, state, hasLostPromotion } = view
   http.state.owner = {
     appName: app.name,
     isTest: app.isSandbox,
     customerLocale: customer?.locale ?? null,
     home: `/checkout/${session.token}`,
     exit: session.cancelUrl,
-    isOvertaken: state === 'overtaken',
+    // The subscription is as it was: the link alone is void.
+    isOvertaken: state === 'overtaken' && !hasLostPromotion,
     takesTransfers: takesTransfers(transaction),
     ...(await partOf(ctx, view)),
     brand: () => brandOf(app),

@@ -17,6 +17,7 @@ import {
   type PageHttp,
   type PageLocale,
 } from '#http/html.ts'
+import { discounted } from '#promotions/discount.ts'
 import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#mails/words.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
@@ -36,6 +37,7 @@ import {
 import { descriptionOf, sendLogo } from './brand.ts'
 import { effectOf } from './effect.ts'
 import { friendlyErrors } from './message.ts'
+import { applyTypedCode, codeForm, discountWords } from './promotion.ts'
 import { receivedOf } from './received.ts'
 import { pageTexts } from './texts.ts'
 
@@ -50,9 +52,13 @@ export function checkoutPages(ctx: Context): Router<RequestState> {
   router.get('/assets/:file', sendAsset)
   router.get('/logo/:digest', (http) => sendLogo(ctx, http, http.params['digest'] ?? ''))
   router.get('/checkout/:token', (http) => whileOpen(ctx, http, sendCheckout))
+  router.post('/checkout/:token/promotion', pageBody, (http) =>
+    applyTypedCode(ctx, http, (view, refused) => sendCheckout(ctx, http, view, refused)),
+  )
   router.post('/checkout/:token/resolve', pageBody, (http) => resolve(ctx, http))
   // A phone that restores a tab opens the form's address by GET.
-  router.get('/checkout/:token/resolve', (http) => seeOther(http, checkoutPath(ctx, http, tokenOf(http))))
+  for (const form of ['resolve', 'promotion'])
+    router.get(`/checkout/:token/${form}`, (http) => seeOther(http, checkoutPath(ctx, http, tokenOf(http))))
   return router
 }
 
@@ -82,13 +88,20 @@ async function sendStatus(ctx: Context, http: TokenHttp): Promise<void> {
   }
 }
 
-async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): Promise<void> {
+/** `refusedCode` is the code of a promotion that the payer has just typed and that cannot be used. */
+async function sendCheckout(
+  ctx: Context,
+  http: PageHttp,
+  view: CheckoutView,
+  refusedCode: string | null = null,
+): Promise<void> {
   const { app, session, transaction, title, price, secondsLeft } = view
   const locale = pageLocale(http)
   const texts = pageTexts(locale)
   await sendPage(ctx, http, {
     template: 'checkout',
     title: texts.checkout.pageTitle(title),
+    status: refusedCode === null ? 200 : 400,
     // The form redirects to the seller once paid, or to a provider's page.
     formSources: [formSource(session.successUrl), ...providerSources(ctx, view.methods)],
     values: {
@@ -99,6 +112,8 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       amount: formatMoney(dueOf(transaction), transaction.currency, locale),
       left: keptOf(transaction) > 0,
       terms: termsOf(view, locale),
+      discount: discountWords(transaction, transaction.currency, locale),
+      code: codeForm(ctx, http, view, refusedCode),
       after_trial: afterTrial(view, locale),
       effect: effectOf(view.preview, price && intervalOf(price, transaction.isTrial), readerOf(app, locale)),
       refusal: refusalOf(view, locale),
@@ -129,9 +144,11 @@ function termsOf({ price, transaction }: CheckoutView, locale: PageLocale): stri
     : words.forInterval(intervalWords(interval, locale))
 }
 
-function afterTrial({ price, transaction }: CheckoutView, locale: PageLocale): string | null {
+/** A discount on every period goes on after the trial. */
+function afterTrial({ price, promotion, transaction }: CheckoutView, locale: PageLocale): string | null {
   if (!price || !transaction.isTrial) return null
-  const regular = formatMoney(price.amount, price.currency, locale)
+  const due = discounted(promotion?.everyPeriod ? promotion : null, price)
+  const regular = formatMoney(due.amount, price.currency, locale)
   return pageTexts(locale).checkout.afterTrial(regular, intervalWords(intervalOf(price, false), locale))
 }
 

@@ -34,6 +34,8 @@ import { brandOf, descriptionOf } from './brand.ts'
 import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage, speaksJson } from './message.ts'
 import { paidViewOf, returnLink } from './paid.ts'
+import { discountWords } from './promotion.ts'
+import { promotionTexts } from './promotion-texts.ts'
 import { receivedOf } from './received.ts'
 import { renewTexts } from './renew-texts.ts'
 import { pageTexts } from './texts.ts'
@@ -130,7 +132,7 @@ function renewPath(ctx: Context, http: TokenHttp, rest = ''): string {
 }
 
 async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, status = 200): Promise<void> {
-  const { app, subscription, plan, price, open, paid } = view
+  const { app, subscription, plan, price, due, open, paid } = view
   const locale = pageLocale(http)
   const reader = readerOf(app, locale)
   const words = { ...pageTexts(locale).checkout, ...renewTexts(locale) }
@@ -148,7 +150,8 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       price_name: price.name,
       description: descriptionOf(plan.description),
       left: isPartPaid(open),
-      amount: formatMoney(open ? dueOf(open.transaction) : price.amount, price.currency, locale),
+      amount: formatMoney(open ? dueOf(open.transaction) : due.amount, price.currency, locale),
+      discount: discountWords(open?.transaction ?? due, price.currency, locale),
       terms:
         price.intervalUnit === 'lifetime'
           ? words.lifetime
@@ -160,6 +163,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       paid: paid && paidViewOf({ app, ...paid }, locale),
       way_back: refusal !== null || hasNothingToPay(view) ? wayBack(http) : null,
       is_refused: refusal !== null,
+      unpaid: refusal === null && isUnpaid(view) ? promotionTexts(locale) : null,
       methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
       statement: app.pageSettings?.statement_name ? words.statement(app.pageSettings.statement_name) : null,
       period_end: formatTimestamp(subscription.currentPeriodEnd),
@@ -170,8 +174,18 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
 }
 
 /** Whether the payer's next step is back to the seller: the period is paid, or cannot be paid. */
-function hasNothingToPay({ paid, open, isRenewedAlready, methods }: RenewalView): boolean {
-  return paid !== null || (open === null && (isRenewedAlready || methods.length === 0))
+function hasNothingToPay(view: RenewalView): boolean {
+  const { paid, open, isRenewedAlready } = view
+  return paid !== null || (open === null && (isRenewedAlready || isUnpayable(view)))
+}
+
+/** Whether a click renews, since a discount leaves nothing to pay. */
+function isUnpaid({ due, open, isRenewedAlready }: RenewalView): boolean {
+  return due.amount === 0 && open === null && !isRenewedAlready
+}
+
+function isUnpayable({ due, methods }: RenewalView): boolean {
+  return due.amount > 0 && methods.length === 0
 }
 
 function refusalOf({ app, effect, open }: RenewalView, locale: PageLocale): string | null {
@@ -195,7 +209,7 @@ function noticeOf(
   view: RenewalView,
   { isRenewedMeanwhile, end }: { readonly isRenewedMeanwhile: boolean; readonly end: string },
 ): Notice | null {
-  const { app, open, paid, isRenewedAlready, methods } = view
+  const { app, open, paid, isRenewedAlready } = view
   const locale = pageLocale(http)
   const texts = renewTexts(locale)
   const refusal = refusalOf(view, locale)
@@ -204,11 +218,12 @@ function noticeOf(
     ...(refusal === null ? [] : [refusal]),
     ...(open ? openWords(open, locale) : []),
   ]
-  const isUnpayable = refusal === null && methods.length === 0
   const sentences = [
     ...urgent,
     ...(isRenewedAlready && !paid ? [texts.renewedAlready(end)] : []),
-    ...(isUnpayable && !isRenewedAlready ? [pageTexts(locale).checkout.noMethods(app.name)] : []),
+    ...(refusal === null && isUnpayable(view) && !isRenewedAlready
+      ? [pageTexts(locale).checkout.noMethods(app.name)]
+      : []),
   ]
   const path = `${pathBase(ctx)}/checkout/${open?.token ?? ''}${keptLanguage(http)}`
   const action = open && { href: path, label: texts.continuePayment }

@@ -23,7 +23,7 @@ export interface DiscountedPayment {
   readonly id: number
   readonly appId: number
   readonly endUserId: number
-  readonly promotionCode: string | null
+  readonly promotionCode: string
   readonly isRenewal: boolean
 }
 
@@ -33,7 +33,7 @@ export interface DiscountedPayment {
  */
 export async function countUse(tx: Tx, payment: DiscountedPayment, now: AppTime): Promise<void> {
   const { id: transactionId, appId, endUserId, promotionCode, isRenewal } = payment
-  if (promotionCode === null || isRenewal || (await countReservedUse(tx, transactionId))) return
+  if (isRenewal || (await countReservedUse(tx, transactionId))) return
   const promotion = await findPromotion(tx, appId, promotionCode)
   if (!promotion) throw new Error(`transaction ${transactionId} names promotion ${promotionCode}, which does not exist`)
   const row = { appId, promotionId: promotion.id, endUserId, transactionId, reservedUntil: now, createdAt: now }

@@ -1,11 +1,12 @@
 import type { PayableApp } from '#apps/store.ts'
 import type { Queries } from '#db/queries.ts'
 import { enabledMethods } from './methods.ts'
+import type { Provider } from './provider.ts'
 import { listProviders, type Method } from './providers.ts'
 
 /**
- * The methods that the app has enabled and that can take this amount (smallest unit) in this currency now. `known` are those enabled, if
- * the caller has read them.
+ * The methods that the app has enabled and that can take this amount (smallest unit) in this currency now, in the order in which payers
+ * see them: those with a QR code first, which most in Vietnam use (R341). `known` are those enabled, if the caller has read them.
  */
 export async function availableMethods(
   db: Queries,
@@ -17,9 +18,13 @@ export async function availableMethods(
   const names = known ?? (await enabledMethods(db, app.id))
   const enabled = listProviders().filter(({ method }) => names.has(method))
   const available: Method[] = []
-  for (const provider of enabled) {
+  for (const provider of byQrCode(enabled)) {
     if (!provider.accepts(amount, currency)) continue
     if (!provider.isReady || (await provider.isReady(db, app, enabled))) available.push(provider.method)
   }
   return available
+}
+
+function byQrCode(providers: readonly Provider<Method>[]): readonly Provider<Method>[] {
+  return [...providers.filter(({ hasQrCode }) => hasQrCode), ...providers.filter(({ hasQrCode }) => !hasQrCode)]
 }

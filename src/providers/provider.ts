@@ -112,6 +112,14 @@ export interface ProviderRefunds {
   pollStatus(ctx: Context, payment: Payment, refund: Refund): Promise<RefundCall>
 }
 
+/** Codes that people copy into a transfer, and into a question about it. Pure. */
+export interface PayerCodes {
+  /** Those in a text, in our own spelling. */
+  findIn(text: string): string[]
+  /** Those that a text with one typo may mean. */
+  near(text: string): string[]
+}
+
 /** A provider's sessions, which stay open for a while. Both calls use the account that a session was opened under. */
 export interface Sessions {
   /** The provider's. */
@@ -140,6 +148,10 @@ export interface Provider<Method extends string = string> extends Partial<Sessio
   readonly reportsTransfers?: true
   /** Paid on our own bank page, and confirmed by bank mails. */
   readonly hasBankPage?: true
+  /** Paid by scanning a code with a banking app. */
+  readonly hasQrCode?: true
+  /** How payers quote its transactions. */
+  readonly codes?: PayerCodes
   readonly credentials?: CredentialsSpec
   readonly notifications?: Notifications
   /** Sources that a page's Content-Security-Policy must allow so that its form can redirect to the provider's pages. */

@@ -4,8 +4,8 @@ import { payos } from './payos/payos.ts'
 import type { Provider } from './provider.ts'
 import { testMethod } from './test-method/test-method.ts'
 
-/** Every payment method, in the order in which payers see them: in Vietnam most pay by QR code, which foreign currencies do not have (R341). */
-const PROVIDERS = [payos, bankTransfer, card, testMethod] as const
+/** Every payment method, in the order in which operators and sellers see them. */
+const PROVIDERS = [card, payos, bankTransfer, testMethod] as const
 
 /** The names of the payment methods. */
 export type Method = (typeof PROVIDERS)[number]['method']

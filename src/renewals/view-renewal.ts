@@ -28,6 +28,7 @@ export interface RenewalView {
   /** What a renewal costs: the price's regular amount, less the discount of a promotion for every period. */
   readonly due: DiscountedAmount
   readonly customer: Customer | null
+  /** None where there is nothing to pay. */
   readonly methods: readonly Method[]
   /** What a payment would do now, by the function that applies it. */
   readonly effect: PaymentEffect
@@ -83,7 +84,7 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
     price,
     due,
     customer: customerId === null ? null : await findCustomer(ctx.db, appId, customerId),
-    methods: await availableMethods(ctx.db, app, due.amount, price.currency),
+    methods: due.amount === 0 ? [] : await availableMethods(ctx.db, app, due.amount, price.currency),
     effect: (await decideOn(ctx.db, subject, quote, paidAt)).effect,
     open: await findPayable(ctx.db, subscription, now),
     isRenewedAlready: isRenewed,
@@ -95,7 +96,7 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
 async function findPaid(db: Queries, subscription: Subscription): Promise<PaidRenewal | null> {
   const application = await findApplicationOfEnd(db, subscription)
   const transaction = application?.transactionId ? await findTransaction(db, application.transactionId) : null
-  if (!application || transaction?.status !== 'completed') return null
+  if (!application || transaction?.status !== 'completed' || transaction.amount === 0) return null
   const plan = await findPlan(db, subscription.appId, application.planId)
   return { transaction, application, title: plan?.name ?? transaction.planRef }
 }

@@ -46,7 +46,7 @@ export function reviewTimes(now: RealTime): ReviewTimes {
 /** What waits for an operator, the oldest first: each matter once. `appId` null reads those of all apps, and of none. */
 export async function readReview(ctx: Context, appId: number | null): Promise<ReviewItem[]> {
   const now = await databaseNow(ctx, ctx.db)
-  const rows = await listWaiting(ctx.db, reviewTimes(now), appId, MAX_ITEMS)
+  const rows = await listWaiting(ctx.db, reviewTimes(now), { appId, limit: MAX_ITEMS })
   const sandboxes = new Map((await listApps(ctx.db)).map(({ id, isSandbox }) => [id, isSandbox]))
   const matches = await matchesOf(ctx, rows)
   return rows.map((row) => ({

@@ -1,4 +1,5 @@
 import { bigint, realTime, text } from '#db/columns.ts'
+import { where } from '#db/conditions.ts'
 import type { Param, Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -57,16 +58,22 @@ export interface ReviewTimes {
 }
 
 interface Part {
+  readonly kinds: readonly ReviewKind[]
   readonly sql: string
   readonly params: readonly Param[]
 }
 
+/** The columns' names, which a union takes from its first part. */
+const NAMES = `
+  SELECT NULL AS kind, NULL AS id, NULL AS appId, NULL AS since, NULL AS amount, NULL AS currency, NULL AS subject,
+    NULL AS reason, NULL AS mail FROM DUAL WHERE FALSE`
+
 /** The flag's time is the app's own, which a test clock moves; that of the history is real. */
 const FLAGGED = `
-  SELECT 'flagged_payment' AS kind, t.id, t.app_id AS appId,
+  SELECT 'flagged_payment', t.id, t.app_id,
     COALESCE((SELECT MAX(c.at) FROM transaction_changes c WHERE c.transaction_id = t.id AND c.kind = 'flagged'),
-      t.flagged_at, t.created_at) AS since,
-    t.amount_left AS amount, t.currency, t.external_ref AS subject, t.flag_reason AS reason, NULL AS mail
+      t.flagged_at, t.created_at),
+    t.amount_left, t.currency, t.external_ref, t.flag_reason, NULL
   FROM transactions t WHERE t.flag_reason IS NOT NULL`
 
 /** Money that a waiting mail reports is the mail's matter. */
@@ -78,7 +85,7 @@ const UNAPPLIED = `
 
 /** Where several mails report one payment, the first stands for all. What of the money was moved waits no more. */
 const BANK_MAILS = `
-  SELECT IF(m.review = 'credit', 'unmatched_bank_mail', 'unreadable_bank_mail'), m.id, m.app_id, m.received_at,
+  SELECT IF(m.review = 'credit', 'unmatched_bank_mail', 'unreadable_bank_mail'), m.id, COALESCE(m.app_id, p.app_id), m.received_at,
     IF(m.review = 'credit', COALESCE(p.amount_left, m.amount), NULL), IF(m.review = 'credit', 'VND', NULL),
     m.bank, m.review, NULL
   FROM bank_mails m LEFT JOIN payments p ON p.id = m.payment_id
@@ -117,35 +124,46 @@ const REFUSED_ADDRESSES = `
 
 function partsAt(times: ReviewTimes): Part[] {
   return [
-    { sql: FLAGGED, params: [] },
-    { sql: UNAPPLIED, params: [] },
-    { sql: BANK_MAILS, params: [] },
-    { sql: UNCONFIRMED_REMINDERS, params: [times.confirmedBy] },
-    { sql: UNCONFIRMED_RECEIPTS, params: [times.receiptsBy] },
-    { sql: FAILED_WEBHOOKS, params: [] },
-    { sql: PAUSED_ACCOUNTS, params: [times.pausedSince] },
-    { sql: REFUSED_ADDRESSES, params: [times.refusedSince] },
+    { kinds: ['flagged_payment'], sql: FLAGGED, params: [] },
+    { kinds: ['unapplied_payment'], sql: UNAPPLIED, params: [] },
+    { kinds: ['unmatched_bank_mail', 'unreadable_bank_mail'], sql: BANK_MAILS, params: [] },
+    { kinds: ['unconfirmed_mail'], sql: UNCONFIRMED_REMINDERS, params: [times.confirmedBy] },
+    { kinds: ['unconfirmed_mail'], sql: UNCONFIRMED_RECEIPTS, params: [times.receiptsBy] },
+    { kinds: ['failed_webhook'], sql: FAILED_WEBHOOKS, params: [] },
+    { kinds: ['paused_account'], sql: PAUSED_ACCOUNTS, params: [times.pausedSince] },
+    { kinds: ['refused_address'], sql: REFUSED_ADDRESSES, params: [times.refusedSince] },
   ]
 }
 
-function queueAt(times: ReviewTimes): Part {
-  const parts = partsAt(times)
-  return { sql: parts.map(({ sql }) => sql).join(' UNION ALL '), params: parts.flatMap(({ params }) => params) }
+/** The queue of these kinds as a statement: only their tables are read. */
+function queueAt(times: ReviewTimes, asked: readonly ReviewKind[]): Pick<Part, 'sql' | 'params'> {
+  const parts = partsAt(times).filter(({ kinds }) => kinds.some((kind) => asked.includes(kind)))
+  return {
+    sql: [NAMES, ...parts.map(({ sql }) => sql)].join(' UNION ALL '),
+    params: parts.flatMap(({ params }) => params),
+  }
 }
 
-/** The oldest matters first; `appId` null for those of all apps and of none. */
+export interface WaitingFilter {
+  /** Null for those of all apps and of none. */
+  readonly appId: number | null
+  readonly kinds?: readonly ReviewKind[]
+  readonly limit: number
+}
+
+/** The oldest matters first. */
 export async function listWaiting(
   db: Queries,
   times: ReviewTimes,
-  appId: number | null,
-  limit: number,
+  { appId, kinds = REVIEW_KINDS, limit }: WaitingFilter,
 ): Promise<WaitingRow[]> {
-  const queue = queueAt(times)
-  return db.all(
-    WAITING,
-    `SELECT * FROM (${queue.sql}) q${appId === null ? '' : ' WHERE q.appId = ?'} ORDER BY q.since, q.kind, q.id LIMIT ?`,
-    [...queue.params, ...(appId === null ? [] : [appId]), limit],
-  )
+  const queue = queueAt(times, kinds)
+  const listed = where(['q.kind IN (?)', kinds], appId === null ? null : ['q.appId = ?', appId])
+  return db.all(WAITING, `SELECT * FROM (${queue.sql}) q ${listed.sql} ORDER BY q.since, q.kind, q.id LIMIT ?`, [
+    ...queue.params,
+    ...listed.params,
+    limit,
+  ])
 }
 
 export interface WaitingCount {
@@ -156,7 +174,7 @@ export interface WaitingCount {
 
 /** How many matters of each kind wait, and since when the oldest does. */
 export async function countWaiting(db: Queries, times: ReviewTimes): Promise<WaitingCount[]> {
-  const queue = queueAt(times)
+  const queue = queueAt(times, REVIEW_KINDS)
   return db.all(
     shape({ kind: text().as<ReviewKind>(), matters: bigint(), oldest: realTime() }),
     `SELECT q.kind, COUNT(*) AS matters, MIN(q.since) AS oldest FROM (${queue.sql}) q GROUP BY q.kind ORDER BY q.kind`,

@@ -104,6 +104,10 @@ export class Keyring {
     return this.#current.id
   }
 
+  get ids(): readonly string[] {
+    return this.#keys.map(({ id }) => id)
+  }
+
   /**
    * AES-256-GCM, written `v1.<key id>.<iv>.<ciphertext>.<tag>` in base64url. `place` (table, column and owner, such as
    * `apps.api_secret:<api key>`) is authenticated with it: a secret moved to another row does not open.

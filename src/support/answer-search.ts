@@ -16,13 +16,15 @@ export interface SearchAnswer {
   readonly endUsers: number
   /** What no screen says. */
   readonly nextSteps: readonly NextStep[]
+  /** Whether these are transfer codes that the text may mean, and none is the text itself. */
+  readonly isNear: boolean
   /** Whether there may be more matches of a kind. */
   readonly isCut: boolean
 }
 
 /** Finds what a text names, and views the end users that it is about. Throws what `find` throws. */
 export async function answerSearch(ctx: Context, text: string, options: FindOptions): Promise<SearchAnswer> {
-  const { matches, endUsers, nextSteps } = await find(ctx, text, options)
+  const { matches, endUsers, nextSteps, isNear } = await find(ctx, text, options)
   const shown = endUsers.slice(0, MAX_SCREENS)
   const people = await Promise.all(shown.map(({ appId, externalRef }) => viewEndUser(ctx, appId, externalRef)))
   const kinds = Map.groupBy(matches, ({ kind }) => kind)
@@ -32,6 +34,7 @@ export async function answerSearch(ctx: Context, text: string, options: FindOpti
     people,
     endUsers: endUsers.length,
     nextSteps: nextSteps.filter(({ command }) => !said.has(command)),
+    isNear,
     isCut: [...kinds.values()].some(({ length }) => length >= MAX_PER_KIND),
   }
 }

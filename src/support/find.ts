@@ -1,4 +1,5 @@
 import { listApps } from '#apps/store.ts'
+import { listBankAccountRows } from '#bank-accounts/store.ts'
 import { BANK_READERS } from '#bank-mail/banks/readers.ts'
 import { fitOf } from '#bank-mail/fits.ts'
 import { listedMail } from '#bank-mail/list-bank-mails.ts'
@@ -6,12 +7,14 @@ import type { Context } from '#context.ts'
 import { listProviders } from '#providers/providers.ts'
 import { invalidField } from '#shared/errors.ts'
 import { formatId, parseId, parseNumericId, type IdKind } from '#shared/ids.ts'
-import { DAY_MS, HOUR_MS, addMs, asRealTime, formatTimestampOrNull, parseDay } from '#shared/time.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, addMs, asRealTime, formatTimestampOrNull, parseDay } from '#shared/time.ts'
 import { amountsIn, isMeant, isWrittenAmount } from './amounts.ts'
 import { foldName, wordsOfName } from './names.ts'
 import { matchStep, type NextStep } from './next-steps.ts'
 import {
+  findByAccount,
   findByAmount,
+  findByCodes,
   findById,
   findByMail,
   findByText,
@@ -21,6 +24,7 @@ import {
   MAX_PER_KIND,
   type Found,
   type FoundKind,
+  type Span,
 } from './store.ts'
 
 export { MAX_PER_KIND } from './store.ts'
@@ -47,7 +51,10 @@ export interface FoundEndUser {
 }
 
 export interface FindOptions {
-  /** `2026-11-21` or `21/11/2026`: the text is an amount of money of that day, in whatever time zone. */
+  /**
+   * `2026-11-21` or `21/11/2026`: the text is an amount of money of that day, in whatever time zone, or a bank account that received it. With a
+   * time, `21/11/2026 14:05`, of about then in Vietnam, as receipts of banks say it.
+   */
   readonly on?: string
   /** Only of this app. */
   readonly appId?: number
@@ -69,10 +76,19 @@ const NAMES_READ = [5000, 100_000]
 /** The day of a bank's statement begins at most so long before it does in UTC, and ends at most so long after. */
 const EARLIEST_ZONE_MS = 14 * HOUR_MS
 const LATEST_ZONE_MS = 12 * HOUR_MS
+/** Vietnam has had this zone since 1975. */
+const VIETNAM_MS = 7 * HOUR_MS
+/** Clocks differ a little, and a bank's mail may take a while. */
+const BEFORE_MS = 10 * MINUTE_MS
+const AFTER_MS = 2 * HOUR_MS
+/** An account number, or its last digits behind what hides the others. */
+const ACCOUNT = /^([x*•.…]*)(\d{4,19})$/i
+const WITH_TIME = /^(\S+)[ T](\d{1,2})[:h](\d{2})(?::\d{2})?$/
 
 /**
  * What a text names, of all apps: an id, an end user, an e-mail address, a part of a customer's name, a transfer code, a reference of a
- * bank or a provider, an event, a link of a checkout or a renewal, the Message-ID of a mail of ours; with `on` an amount of money. Returns the newest matches,
+ * bank or a provider, an event, a link of a checkout or a renewal, the Message-ID of a mail of ours; with `on` an amount of money. A transfer code
+ * with one typo finds those that it may mean (R345). Returns the newest matches,
  * `MAX_PER_KIND` of each kind at most, the end users that they are about, and what to do about unmatched money. Throws `invalid_request` for a text that cannot be
  * searched, and for an amount without `on` that names nothing else.
  */
@@ -80,13 +96,20 @@ export async function find(
   ctx: Context,
   text: string,
   options: FindOptions = {},
-): Promise<{ matches: Match[]; endUsers: FoundEndUser[]; nextSteps: NextStep[] }> {
-  const found = await search(ctx, text, options)
+): Promise<{ matches: Match[]; endUsers: FoundEndUser[]; nextSteps: NextStep[]; isNear: boolean }> {
+  const exact = await search(ctx, text, options)
+  const isExact = exact.length > 0 || options.on !== undefined
+  const found = isExact ? exact : await findByCodes(ctx.db, options.appId ?? null, nearCodes(text))
   return {
+    isNear: !isExact && found.length > 0,
     matches: found.map(present),
     endUsers: await endUsersOf(ctx, found),
     nextSteps: await stepsOfMails(ctx, found),
   }
+}
+
+function nearCodes(text: string): string[] {
+  return listProviders().flatMap(({ codes }) => codes?.near(text) ?? [])
 }
 
 /** What to do about unmatched money that was found. */
@@ -120,9 +143,11 @@ async function findNamed(ctx: Context, { appId, apps }: Scope, given: string): P
   if (kind !== undefined) return findByMail(ctx.db, appId, kind as 'reminder' | 'receipt', Number(number))
   const providers = listProviders().map(({ code }) => code)
   const banks = BANK_READERS.map(({ code }) => code)
+  const quoted = listProviders().flatMap(({ codes }) => codes?.findIn(given) ?? [])
+  const codes = [given.replaceAll(' ', '').toUpperCase(), ...quoted]
   const numbered = await findNumbered(ctx, appId, given)
   const named = numbered.length > 0 ? [] : await customersNamed(ctx, apps, given)
-  const found = [...numbered, ...(await findByText(ctx.db, appId, given, { apps, providers, banks, named }))]
+  const found = [...numbered, ...(await findByText(ctx.db, appId, given, { apps, providers, banks, named, codes }))]
   if (found.length === 0 && isWrittenAmount(given))
     throw invalidField('on', 'is missing: an amount of money needs its day, such as --on 2026-11-21')
   return found
@@ -162,15 +187,36 @@ async function findNumbered(ctx: Context, appId: number | null, given: string): 
 }
 
 async function findMoney(ctx: Context, { appId, apps }: Scope, given: string, on: string): Promise<Found[]> {
-  const day = parseDay(on)
-  if (!day) throw invalidField('on', 'must be a day, such as 2026-11-21 or 21/11/2026')
+  const spans = spansOf(on)
+  if (!spans) throw invalidField('on', 'must be a day, such as 2026-11-21, 21/11/2026 or 21/11/2026 14:05')
+  const accounts = await accountsWritten(ctx, given)
+  if (accounts.length > 0) return findByAccount(ctx.db, appId, accounts, spans.received)
   const meant = amountsIn(given)
-  if (meant.length === 0) throw invalidField('text', 'must be an amount of money, such as 99,000, 99k or $14.99')
-  const begin = asRealTime(day)
-  const time = { from: addMs(begin, -EARLIEST_ZONE_MS), until: addMs(begin, DAY_MS + LATEST_ZONE_MS) }
+  if (meant.length === 0)
+    throw invalidField('text', 'must be an amount of money, such as 99,000, 99k or $14.99, or a bank account of yours')
   const amounts = [...new Set(meant.map(({ amount }) => amount))]
-  const found = await findByAmount(ctx.db, appId, amounts, apps, time)
+  const found = await findByAmount(ctx.db, appId, amounts, apps, spans.received, spans.day)
   return found.filter((row) => meant.some((one) => isMeant(one, row)))
+}
+
+/** Our bank accounts of this number, which a receipt may show by its last digits alone: `xxxx9012`. */
+async function accountsWritten(ctx: Context, given: string): Promise<number[]> {
+  const [, mask = '', digits = ''] = ACCOUNT.exec(given.replaceAll(/[\s-]/g, '')) ?? []
+  if (digits === '') return []
+  const rows = await listBankAccountRows(ctx.db)
+  return rows.filter(({ number }) => (mask === '' ? number === digits : number.endsWith(digits))).map(({ id }) => id)
+}
+
+/** The day in whatever time zone, and when the money came, which may be narrower; null if the text is no day. */
+function spansOf(on: string): { day: Span; received: Span } | null {
+  const [, written = on.trim(), hours = '', minutes = ''] = WITH_TIME.exec(on.trim()) ?? []
+  const begin = parseDay(written)
+  if (!begin || Number(hours) > 23 || Number(minutes) > 59) return null
+  const start = asRealTime(begin)
+  const day = { from: addMs(start, -EARLIEST_ZONE_MS), until: addMs(start, DAY_MS + LATEST_ZONE_MS) }
+  if (hours === '') return { day, received: day }
+  const at = addMs(start, Number(hours) * HOUR_MS + Number(minutes) * MINUTE_MS - VIETNAM_MS)
+  return { day, received: { from: addMs(at, -BEFORE_MS), until: addMs(at, AFTER_MS) } }
 }
 
 function present({ kind, id, appId, externalRef, amount, currency, state, at, eventType }: Found): Match {

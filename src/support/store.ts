@@ -117,7 +117,7 @@ export async function findByToken(db: Queries, appId: number | null, token: stri
 /**
  * What a text names: an app's key, an end user, a customer's e-mail or the seller's id of it, a transfer code, a reference of a bank or
  * a provider, a provider's event. `apps`, `providers` and `banks` are complete lists, for indexes that begin with these columns; `named`
- * are customers of this name.
+ * are customers of this name, `codes` transfer codes that it has.
  */
 export async function findByText(
   db: Queries,
@@ -128,9 +128,12 @@ export async function findByText(
     providers,
     banks,
     named,
-  }: Record<'apps' | 'named', readonly number[]> & Record<'providers' | 'banks', readonly string[]>,
+    codes,
+  }: Record<'apps' | 'named', readonly number[]> & Record<'providers' | 'banks' | 'codes', readonly string[]>,
 ): Promise<Found[]> {
-  const references = [given, ...banks.map((bank) => `${bank} ${given}`)]
+  // A reference is typed from a receipt in any case, and in groups.
+  const written = [...new Set([given, given.replaceAll(/\s/g, '').toUpperCase()])]
+  const references = written.flatMap((one) => [one, ...banks.map((bank) => `${bank} ${one}`)])
   // A list in SQL cannot be empty.
   const appIds = [0, ...apps]
   return findBy(db, appId, [
@@ -139,7 +142,7 @@ export async function findByText(
     { kind: 'customer', where: 'x.app_id IN (?) AND x.email IN (?)', params: [appIds, [given, given.toLowerCase()]] },
     { kind: 'customer', where: 'x.app_id IN (?) AND x.merchant_customer_id = ?', params: [appIds, given] },
     ...(named.length === 0 ? [] : [{ kind: 'customer', where: 'x.id IN (?)', params: [named] } as const]),
-    { kind: 'transaction', where: 'x.transfer_code = ?', params: [given.replaceAll(' ', '').toUpperCase()] },
+    { kind: 'transaction', where: 'x.transfer_code IN (?)', params: [codes] },
     {
       kind: 'transaction',
       where: `x.id IN (SELECT s.transaction_id FROM provider_sessions s WHERE s.provider IN (?) AND s.reference = ?)`,
@@ -153,25 +156,55 @@ export async function findByText(
     { kind: 'payment', where: 'x.provider IN (?) AND x.reference IN (?)', params: [providers, references] },
     { kind: 'payment', where: 'x.charge_reference = ?', params: [given] },
     { kind: 'payment', where: 'x.id IN (SELECT r.payment_id FROM refunds r WHERE r.reference = ?)', params: [given] },
-    { kind: 'bank mail', where: 'x.bank_reference = ?', params: [given] },
+    { kind: 'bank mail', where: 'x.bank_reference IN (?)', params: [written] },
     { kind: 'bank mail', where: 'x.message_id = ?', params: [given] },
   ])
 }
 
-/** Payments, bank mails and transactions of one of these amounts in this time. */
+/** The transactions of these transfer codes. */
+export async function findByCodes(db: Queries, appId: number | null, codes: readonly string[]): Promise<Found[]> {
+  return codes.length === 0
+    ? []
+    : findBy(db, appId, [{ kind: 'transaction', where: 'x.transfer_code IN (?)', params: [codes] }])
+}
+
+/** The money that came to these bank accounts in this time. */
+export async function findByAccount(
+  db: Queries,
+  appId: number | null,
+  accounts: readonly number[],
+  { from, until }: Span,
+): Promise<Found[]> {
+  const received = 'x.received_at >= ? AND x.received_at < ? AND x.bank_account_id IN (?)'
+  const kinds = ['payment', 'bank mail'] as const
+  return findBy(
+    db,
+    appId,
+    kinds.map((kind) => ({ kind, where: received, params: [from, until, accounts] })),
+  )
+}
+
+/** From `from` on, before `until`. */
+export interface Span {
+  readonly from: RealTime
+  readonly until: RealTime
+}
+
+/** Payments and bank mails of one of these amounts that came in this time, and transactions of them that were opened on this day. */
 export async function findByAmount(
   db: Queries,
   appId: number | null,
   amounts: readonly number[],
   appIds: readonly number[],
-  { from, until }: { readonly from: RealTime; readonly until: RealTime },
+  { from, until }: Span,
+  day: Span,
 ): Promise<Found[]> {
   const received = 'x.received_at >= ? AND x.received_at < ? AND x.amount IN (?)'
   const asked = 'x.app_id IN (?) AND x.created_at >= ? AND x.created_at < ? AND x.amount IN (?)'
   return findBy(db, appId, [
     { kind: 'payment', where: received, params: [from, until, amounts] },
     { kind: 'bank mail', where: received, params: [from, until, amounts] },
-    { kind: 'transaction', where: asked, params: [[0, ...appIds], from, until, amounts] },
+    { kind: 'transaction', where: asked, params: [[0, ...appIds], day.from, day.until, amounts] },
   ])
 }
 

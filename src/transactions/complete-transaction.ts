@@ -75,7 +75,8 @@ export async function completeTransaction(
   const refusal = await give(tx, sale, completion)
   // A flag is about money that waits for a decision.
   if (refusal !== null && keptOf(transaction) === 0) throw notApplicable(transaction, refusal)
-  await countUse(tx, transaction, appNow(app, tx.now))
+  const { promotionCode } = transaction
+  if (promotionCode !== null) await countUse(tx, { ...transaction, promotionCode }, appNow(app, tx.now))
   const changes: TransactionChanges = {
     ...completed(transaction, transaction.amount, refusal === null),
     status: 'completed',

@@ -32,9 +32,13 @@ const PAGE = 500
 /**
  * Replays the lines of every subscription in `payment_applications`, in order, by the function that applies payments, and looks for rows
  * that break the rules of the folder `ledger`: about money, periods, events and queues. Payments may go on meanwhile. `appId` null checks
- * all apps.
+ * all apps. It waits for `between` after each step.
  */
-export async function verifyLedger(ctx: Context, appId: number | null): Promise<LedgerReport> {
+export async function verifyLedger(
+  ctx: Context,
+  appId: number | null,
+  between: () => Promise<void> = () => Promise.resolve(),
+): Promise<LedgerReport> {
   const faults: Discrepancy[] = []
   let checked = 0
   let afterId = 0
@@ -49,8 +53,9 @@ export async function verifyLedger(ctx: Context, appId: number | null): Promise<
     }
     checked += page.length
     afterId = Math.max(...ids)
+    await between()
   }
-  faults.push(...(await findBrokenRules(ctx.db, appId, await databaseNow(ctx, ctx.db))))
+  faults.push(...(await findBrokenRules(ctx.db, appId, await databaseNow(ctx, ctx.db), between)))
   return { checked, faults }
 }
 

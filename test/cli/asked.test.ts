@@ -2,6 +2,7 @@ import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { neededArguments } from '#cli/examples.ts'
@@ -17,6 +18,7 @@ import {
   aCustomer,
   anApp,
   aPlan,
+  aPromotion,
   aSubscription,
   MONTHLY,
   partlyPaid,
@@ -33,13 +35,13 @@ import { openCli } from './run-cli.ts'
 import { aBankMail, anOpenApproval, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { DOWN, ENTER, type Step } from './terminal.ts'
-import { query } from '../support/database.ts'
+import { query, testDatabase, urlOf } from '../support/database.ts'
 
 /** A command, its questions with their answers, and what the screen shows in the end. */
 type Dialogue = readonly [command: string, steps: readonly Step[], shows: string | RegExp, options?: readonly string[]]
 
 /** Commands that ask on a terminal although all their arguments are optional. */
-const ASK_FOR_OPTIONS = ['app create', 'bank-account add', 'webhook retry']
+const ASK_FOR_OPTIONS = ['app create', 'bank-account add', 'webhook retry', 'key export']
 
 const pick = (question: string, downs = 0): Step => [question, DOWN.repeat(downs) + ENTER]
 const type = (question: string, text: string): Step => [question, text + ENTER]
@@ -105,6 +107,7 @@ describe('a missing argument is asked for on a terminal', () => {
       ['operator add', [type('Name of the operator', 'linh'), pick('What may the operator do?', 1)], 'restrict,pty'],
       ['operator set-role', [pick('Which operator?'), pick('What may the operator do?', 2)], 'has the role money'],
       ['operator remove', [pick('Which operator?')], 'is no operator any more'],
+      ['alert mute', [pick('Which kind?', 1), type('For how long?', '2h')], 'webhooks_failed is muted until'],
       ['app export', [APP, type('Folder', join(folder, 'export'))], 'customers'],
       ['method enable', [APP, pick('Which method?', METHODS.indexOf('bank_transfer'))], /bank_transfer +yes/],
       ['method disable', [APP, pick('Which method?', METHODS.indexOf('test'))], /test +no/],
@@ -138,6 +141,8 @@ describe('a missing argument is asked for on a terminal', () => {
     await aSubscription(ctx, app, plan)
     const csv = join(scratchFolder('cli'), 'subscriptions.csv')
     writeFileSync(csv, `external_ref,price_id,current_period_end\nuser-9,${priceId(plan)},2099-01-01 00:00:00\n`)
+    await aPromotion(ctx, app, { code: 'OFFER' })
+    const offer = type('Promotion', 'OFFER')
     const user = type('<external_ref>', 'user-1')
     const planId = type('<plan_id>', `plan_${plan.id}`)
     const offId = type('<plan_id>', `plan_${off.id}`)
@@ -151,6 +156,10 @@ describe('a missing argument is asked for on a terminal', () => {
       ],
       ['plan update', [APP, planId], 'All of it', ['--name', 'All of it']],
       ['plan archive', [APP, offId], '(archived)'],
+      ['promotion create', [APP, type('--code', 'tet'), type('Amount', '30000:VND')], /TET[^]*₫30,000/],
+      ['promotion list', [APP], 'OFFER'],
+      ['promotion show', [APP, offer], '20 %'],
+      ['promotion archive', [APP, offer], 'archived'],
       ['price add', [APP, planId, type('Price', '1000:VND:day')], '1 day'],
       ['price archive', [APP, planId, type('<price_id>', priceId(plan, 1))], 'archived'],
       ['customer list', [APP], 'an@example.com'],
@@ -163,6 +172,7 @@ describe('a missing argument is asked for on a terminal', () => {
     ])
     await hold([
       ['plan restore', [APP, offId], '(active)'],
+      ['promotion restore', [APP, offer], 'active'],
       ['price restore', [APP, planId, type('<price_id>', priceId(plan, 1))], /year +- +active/],
     ])
     await hold([['subscription switch-plan', [APP, user, type('<price_id>', priceId(plan, 1))], priceId(plan, 1)]])
@@ -272,6 +282,33 @@ describe('a missing argument is asked for on a terminal', () => {
       ['approval grant', [APPROVAL, type('Why?', 'checked'), yes('Grant approval')], 'granted'],
       ['approval deny', [APPROVAL, type('Why?', 'in cash'), yes('Deny approval')], 'denied'],
     ])
+  })
+
+  it('by commands for backups and keys', async () => {
+    const identity = await generateX25519Identity()
+    const folder = scratchFolder('backups')
+    writeFileSync(join(folder, 'identity'), identity)
+    const settings = {
+      BILLING_BACKUP_DIR: folder,
+      BILLING_BACKUP_RECIPIENT: await identityToRecipient(identity),
+      BILLING_BACKUP_IDENTITY: join(folder, 'identity'),
+    }
+    await openCli(settings).json(['backup', 'create'])
+    const { db, name, socketPath } = testDatabase()
+    await db.query(`CREATE DATABASE ${name}_asked`)
+    const into = type('Into which empty database?', urlOf(socketPath, `${name}_asked`))
+    const keeper = await identityToRecipient(await generateX25519Identity())
+    try {
+      await hold(
+        [
+          ['backup restore', [pick('Which backup?'), into], 'billing-cli reconcile'],
+          ['key export', [type('The public key of age', keeper)], 'keys', ['--to', join(folder, 'keys.age')]],
+        ],
+        settings,
+      )
+    } finally {
+      await db.query(`DROP DATABASE ${name}_asked`)
+    }
   })
 
   it('and elsewhere refused, as a surplus one is, before the database is used', async () => {

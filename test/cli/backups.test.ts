@@ -11,7 +11,7 @@ import { formatTimestamp } from '#shared/time.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli } from './run-cli.ts'
 import { testContext } from '../support/context.ts'
-import { testDatabase } from '../support/database.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
@@ -124,6 +124,39 @@ describe('the command line: backups', () => {
     const created = await cli.table(['backup', 'create'])
     expect(created.replaceAll(/\s/g, '')).to.match(/^file\/.*\.sql\.gz\.agebytes/)
     expect(await cli.table(['backup', 'list'])).to.match(/^paygate-\d{8}-\d{6}-\d{3}\.sql\.gz\.age /m)
+  })
+
+  it('people see that a backup is good, and what to do once it is restored', async () => {
+    const identity = await generateX25519Identity()
+    const file = join(scratchFolder('identity'), 'identity')
+    writeFileSync(file, identity)
+    const folder = scratchFolder('backups')
+    const own = { BILLING_BACKUP_RECIPIENT: await identityToRecipient(identity), BILLING_BACKUP_IDENTITY: file }
+    const cli = openCli({ ...own, BILLING_BACKUP_DIR: folder })
+    expect(await cli.refused(['backup', 'verify'])).to.include('backup create')
+    const created = await cli.json(['backup', 'create'])
+    const verified = await cli.both(['backup', 'verify'])
+    expect(verified.value.ok).to.equal(true)
+    expect(verified.text).to.match(/^result +good$/m)
+
+    const rehearsed = await cli.both(['upgrade', '--rehearse'])
+    expect(rehearsed.value).to.deep.equal({ migrations: [], ledger: { checked: 0, faults: [] }, ok: true })
+    expect(rehearsed.text).to.include('The upgrade can be made')
+    expect(await cli.misused(['upgrade'])).to.include('--rehearse')
+
+    const { db, name, socketPath } = testDatabase()
+    const restore = ['backup', 'restore', basename(created.file), '--into', urlOf(socketPath, `${name}_restored`)]
+    await db.query(`CREATE DATABASE ${name}_restored`)
+    try {
+      expect(await cli.json([...restore, '--dry-run'])).to.include({ dry_run: true, taken_at: created.taken_at })
+      expect(await cli.table([...restore, '--dry-run'])).to.include('can be restored')
+      expect(await cli.table(restore)).to.match(/rows and sums agree[\s\S]*billing-cli reconcile/)
+      await db.query(`DROP DATABASE ${name}_restored`)
+      await db.query(`CREATE DATABASE ${name}_restored`)
+      expect((await cli.json(restore)).next).to.be.an('array')
+    } finally {
+      await db.query(`DROP DATABASE ${name}_restored`)
+    }
   })
 
   itRunsEveryForm('backups.test.ts')

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect } from 'chai'
@@ -198,6 +198,15 @@ describe('the command line: tools for developers', () => {
       [1, ['listen', id, '--events', 'payment.*'], 'subscription.updated'],
       [1, ['listen', String(silent.app.id), ...local], 'rotate-webhook-secret'],
     )
+  })
+
+  it('listen says what it needs instead of starting a database of its own', async () => {
+    const home = scratchFolder('no-daemon')
+    const alone = openCli({ BILLING_DATABASE_URL: '', BILLING_HOME: home })
+    const ran = await alone.run(['listen', id, '--json'])
+    expect([ran.code, ran.stdout]).to.deep.equal([1, ''])
+    expect(ran.stderr).to.include(home).and.to.include('BILLING_DATABASE_URL').and.to.include('npx paygate listen')
+    expect(readdirSync(home)).to.deep.equal([])
   })
 
   itRunsEveryForm('developer.test.ts')

@@ -9,7 +9,7 @@ import { addBankAccount, enableMethod } from '../support/operators.ts'
 import { testContext } from '../support/context.ts'
 import { TABLES } from '../support/tables.ts'
 import { testDatabase } from '../support/database.ts'
-import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
+import { aCustomer, anApp, aPlan, aPromotion, aSubscription, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { leavesOf } from './forms.ts'
@@ -20,7 +20,16 @@ import { anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './s
 const READS = [
   ...['app list', 'app show', 'method list', 'notification list', 'bank-account list', 'bank-mail list'],
   ...['payment list', 'payment show'],
-  ...['bank-mail forwarding', 'plan list', 'plan show', 'customer list', 'customer show', 'subscription list'],
+  ...[
+    'bank-mail forwarding',
+    'plan list',
+    'plan show',
+    'promotion list',
+    'promotion show',
+    'customer list',
+    'customer show',
+    'subscription list',
+  ],
   ...[
     'review',
     'subscription show',
@@ -41,6 +50,9 @@ const READS = [
     'as',
     'backup create',
     'backup list',
+    'backup verify',
+    'key export',
+    'upgrade',
     'stats',
     'doctor',
     'docs',
@@ -48,15 +60,16 @@ const READS = [
     'find',
     'open',
     'listen',
+    'alert list',
     'watch',
   ],
 ]
 /** R264: these have no transaction to roll back. */
-const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'trigger', 'app export']
+const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'alert test', 'trigger', 'app export']
 /** These have their own preview, which their own tests cover. */
 const PREVIEWED = [
   ...['bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
-  ...['realtime resync', 'service install', 'request', 'demo', 'approval grant', 'approval deny'],
+  ...['realtime resync', 'service install', 'request', 'demo', 'approval grant', 'approval deny', 'backup restore'],
 ]
 
 describe('--dry-run', () => {
@@ -74,6 +87,7 @@ describe('--dry-run', () => {
     const clients = await anApp(ctx, { auth: 'identity' })
     const plan = await aPlan(ctx, seller, { code: 'pro', prices: [MONTHLY, YEARLY] })
     await aSubscription(ctx, seller, plan)
+    const promotion = await aPromotion(ctx, seller, { code: 'OFFER' })
     for (const secretKey of ['sk_test_1', 'sk_test_2'])
       await enableMethod(ctx, 'tester', seller.app, 'card', { secretKey, webhookSecret: 'whsec_1' })
     const customer = await aCustomer(ctx, seller)
@@ -125,6 +139,9 @@ describe('--dry-run', () => {
       [['plan', 'update', app, planId, '--name', 'New'], [`plan ${plan.id}`], []],
       [['plan', 'archive', app, planId], [`plan ${plan.id}`], []],
       [['plan', 'restore', app, planId], [`plan ${plan.id}`], []],
+      [['promotion', 'create', app, '--code', 'TET', '--percent', '20'], ['promotion'], []],
+      [['promotion', 'archive', app, 'OFFER'], [`promotion ${promotion.id}`], []],
+      [['promotion', 'restore', app, 'OFFER'], [`promotion ${promotion.id}`], []],
       [['price', 'add', app, planId, '--price', '1000:VND:month'], [`plan ${plan.id}`], []],
       [['price', 'archive', app, planId, monthly], [`price ${monthly.slice(6)}`], []],
       [['price', 'restore', app, planId, monthly], [`price ${monthly.slice(6)}`], []],
@@ -150,6 +167,7 @@ describe('--dry-run', () => {
       [['operator', 'add', 'minh', '--role', 'view'], ['operator minh'], []],
       [['operator', 'set-role', 'linh', 'money'], ['operator linh'], []],
       [['operator', 'remove', 'linh'], ['operator linh'], []],
+      [['alert', 'mute', 'disk_low', '--for', '12h'], ['alert disk_low'], []],
       [['key', 'rotate'], [], []],
     ]
     const commands = leavesOf(await createProgram())

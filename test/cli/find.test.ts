@@ -8,15 +8,17 @@ import { desktopOpener } from '#config.ts'
 import { checkoutSessions } from '#checkout/store.ts'
 import { allocations } from '#payments/store.ts'
 import { assignTransferCode } from '#providers/bank-transfer/store.ts'
+import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { insertProviderSession } from '#providers/store.ts'
 import { reminders } from '#mails/store.ts'
-import { formatDay, systemClock } from '#shared/time.ts'
+import { asRealTime, formatDay, systemClock } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { find, MAX_PER_KIND } from '#support/find.ts'
 import { insertProviderEvent, receipts, transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { aCheckout, aCustomer, aPlan, priceId } from '../support/factories.ts'
+import { addBankAccount } from '../support/operators.ts'
 import { shownOn } from '../support/screen.ts'
 import { aBankMail, aBusyService, type BusyService } from './states.ts'
 import { itRunsEveryForm } from './forms.ts'
@@ -179,6 +181,51 @@ describe('find and open', () => {
     expect(matches[1]).to.include({ id: String(mail), amount: 5000, currency: 'VND', app_id: null, sandbox: null })
   })
 
+  it('finds the transfer codes that a code with one typo may mean, and says that they are no more than near', async () => {
+    const code = newTransferCode()
+    await inTransaction(ctx, (tx) => assignTransferCode(tx, made.flagged, code))
+    const transaction = `transaction ${made.flagged}`
+    expect(await namesOf(`CK ${code.slice(0, 4)} ${code.slice(4)} tien sach`)).to.deep.equal([transaction])
+    const typos = [
+      `${code.slice(0, 5)}0${code.slice(6)}`,
+      code.slice(0, -1),
+      code.toLowerCase().slice(0, 6) + '1' + code.slice(7),
+    ]
+    for (const typo of typos) {
+      const { code: exit, stdout, stderr } = await cli.run(['find', typo, '--app', app, '--json'])
+      const { matches } = JSON.parse(stdout)
+      expect([exit, matches.map(({ id }: any) => id)], typo).to.deep.equal([0, [String(made.flagged)]])
+      expect(stderr).to.equal('No transaction has this code. It may be a typo for:\n')
+    }
+    expect((await cli.run(['find', code, '--json'])).stderr).to.equal('')
+  })
+
+  it('finds the money that came to a bank account of ours at about the time of a receipt in Vietnam', async () => {
+    const { id } = await addBankAccount(ctx, 'linh', { bank: 'ACB', number: '257678859', holder: 'NGUYEN VAN A' })
+    const receivedAt = asRealTime(new Date('2026-10-28T07:07:00Z'))
+    const mail = await aBankMail(ctx, { bank: 'ACB', bankAccountId: id, receivedAt, amount: 51_000, review: 'credit' })
+    const mails = async (text: string, on: string) => {
+      const { matches } = await cli.json(['find', text, '--on', on])
+      return matches.flatMap(({ kind, id: one }: any) => (kind === 'bank mail' ? [Number(one)] : []))
+    }
+    for (const text of ['257678859', '257 678 859', 'xxxx8859', '***8859'])
+      for (const on of ['28/10/2026', '28/10/2026 14:05', '2026-10-28 14:05:31'])
+        expect(await mails(text, on), `${text} ${on}`).to.deep.equal([mail])
+    expect(await mails('257678859', '28/10/2026 09:05')).to.deep.equal([])
+    expect(await mails('51k', '28/10/2026 14:05')).to.deep.equal([mail])
+    expect(await mails('51k', '28/10/2026 09:05')).to.deep.equal([])
+    await cli.expectErrors([1, ['find', '51k', '--on', '28/10/2026 25:00'], 'must be a day'])
+  })
+
+  it('finds the reference of a bank as it is typed from a receipt', async () => {
+    const mail = await aBankMail(ctx, { bank: 'ACB', bankReference: 'FT26301X', amount: 5000, review: 'credit' })
+    for (const typed of ['FT26301X', 'ft26301x', 'FT26 301X'])
+      expect(
+        (await cli.json(['find', typed])).matches.map(({ id }: any) => id),
+        typed,
+      ).to.include(String(mail))
+  })
+
   it('finds an amount on the day of a statement, in any notation', async () => {
     const today = formatDay(ctx.clock.now())
     const [year, month, day] = today.split('-')
@@ -223,6 +270,7 @@ describe('find and open', () => {
     const words = ['user-1', 'nguyen', '17', 'cus_1', 'receipt.1@a.example', 'reminder.1.2.3@a.example', '0'.repeat(64)]
     for (const word of words) await find(recorded, word)
     await find(recorded, 'an@example.com', { appId: Number(app) })
+    await find(recorded, 'PG7KD4MXQT')
     await find(recorded, '99,000', { on: formatDay(ctx.clock.now()) })
     expect(searched.length).to.be.greaterThan(30)
     let tablesRead = 0
@@ -232,7 +280,7 @@ describe('find and open', () => {
         [...params],
       )
       // There are few apps and bank accounts, so a search may read all of them.
-      const small = ['apps', 'bank_account_assignments']
+      const small = ['apps', 'bank_accounts', 'bank_account_assignments']
       const read = plan.filter(({ table }) => table !== null && !small.includes(table) && !table.startsWith('<'))
       for (const { table, possible_keys: keys } of read) expect(keys, `${table}: ${sql}`).not.to.equal(null)
       tablesRead += read.length

@@ -9,6 +9,7 @@ import { createProgram } from '#cli/program.ts'
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   'apps.test.ts': ['app', 'method', 'bank-account'],
   'selling.test.ts': ['plan', 'price', 'customer', 'subscription'],
+  'promotions.test.ts': ['promotion'],
   'payments.test.ts': [
     'bank-mail',
     'payment',
@@ -22,13 +23,14 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
     'realtime',
   ],
   'service.test.ts': ['migrate', 'audit', 'key', 'stats', 'doctor', 'service', 'notification'],
-  'backups.test.ts': ['backup'],
+  'backups.test.ts': ['backup', 'upgrade'],
   'operators.test.ts': ['operator', 'as', 'approval'],
   'find.test.ts': ['find', 'open'],
   'developer.test.ts': ['listen', 'trigger', 'request'],
   'demo.test.ts': ['demo'],
   'watch.test.ts': ['watch'],
   'review.test.ts': ['review'],
+  'alerts.test.ts': ['alert'],
   'docs.test.ts': ['docs'],
   'completion.test.ts': ['completion'],
 }

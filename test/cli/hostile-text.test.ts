@@ -51,11 +51,14 @@ const OTHERS = [
   ...['app create', 'app set-identity', 'app set-realtime', 'app disable', 'app enable', 'app rotate-secret'],
   ...['app rotate-webhook-secret', 'method enable', 'method disable', 'method forget', 'bank-account add'],
   ...['bank-account disable', 'plan archive', 'plan restore', 'price add', 'price archive', 'price restore'],
+  ...['promotion create', 'promotion list', 'promotion show', 'promotion archive', 'promotion restore'],
   ...['subscription switch-plan', 'subscription import', 'payment move', 'payment refund', 'bank-mail match'],
   ...['reminders settle', 'receipts settle', 'webhook test', 'trigger', 'demo', 'mail test', 'reconcile', 'migrate'],
   ...['key rotate', 'service install', 'docs', 'completion', 'plan create', 'bank-account assign', 'app clock'],
   ...['operator add', 'operator list', 'operator set-role', 'operator remove', 'as', 'approval grant', 'approval deny'],
   ...['approval show', 'approval list', 'backup create', 'backup list'],
+  ...['backup verify', 'backup restore', 'key export', 'upgrade'],
+  ...['alert list', 'alert test', 'alert mute'],
 ]
 
 describe('text that would steer a terminal', () => {

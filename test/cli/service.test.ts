@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Decrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { CardCredentials } from '#providers/card/credentials.ts'
@@ -114,6 +115,28 @@ describe('the command line: the service itself', () => {
     expect(await cli.misused(['audit', 'list', '--limit', 'x'])).to.include('--limit')
   })
 
+  it('key export encrypts the keys to somebody else than the backups', async () => {
+    const [ofBackups, keeper] = [await generateX25519Identity(), await generateX25519Identity()]
+    const recipients = { backups: await identityToRecipient(ofBackups), keeper: await identityToRecipient(keeper) }
+    const own = openCli({ BILLING_BACKUP_RECIPIENT: recipients.backups })
+    const to = join(scratchFolder('keys'), 'keys.age')
+    const exporting = ['key', 'export', '--to', to, '--recipient']
+    expect(await own.refused([...exporting, recipients.backups])).to.include('need another one')
+    const identityFile = join(scratchFolder('keys'), 'identity')
+    writeFileSync(identityFile, ofBackups)
+    const byIdentity = openCli({ BILLING_BACKUP_IDENTITY: identityFile })
+    expect(await byIdentity.refused([...exporting, recipients.backups])).to.include('need another one')
+    expect(existsSync(to)).to.equal(false)
+    expect(await own.misused(['key', 'export'])).to.include('--recipient')
+
+    expect(await own.json([...exporting, recipients.keeper])).to.deep.equal({ file: to, keys: ['test'] })
+    expect(await own.table([...exporting, recipients.keeper])).to.include('away from the backups')
+    expect(statSync(to).mode & 0o777).to.equal(0o600)
+    const decrypter = new Decrypter()
+    decrypter.addIdentity(keeper)
+    expect(await decrypter.decrypt(readFileSync(to), 'text')).to.equal(`${TEST_KEYS}\n`)
+  })
+
   it('lists notifications of providers that need attention', async () => {
     const ctx = testContext()
     const { app } = await anApp(ctx)
@@ -184,6 +207,14 @@ describe('the command line: the service itself', () => {
     const { files } = await cli.json(words)
     expect(files.map(({ path }: { path: string }) => path)).to.deep.equal(planned.files.map(({ path }: any) => path))
     for (const { path } of files) expect(existsSync(join(folder, path)), path).to.equal(true)
+    const backup = readFileSync(join(folder, 'etc/systemd/system/billing-backup.service'), 'utf8')
+    expect(backup, 'does nothing without a recipient').to.include(
+      `ExecCondition=/bin/sh -c 'test -n "$BILLING_BACKUP_RECIPIENT"'`,
+    )
+    expect(backup)
+      .to.include('ExecStart=/usr/local/bin/billing-cli backup create\n')
+      .and.not.match(/@[A-Z_]+@/)
+    expect(readFileSync(join(folder, 'etc/systemd/system/billing-backup.timer'), 'utf8')).to.include('OnCalendar=')
     const token = join(folder, 'etc/paygate/credentials/BILLING_METRICS_TOKEN')
     const made = readFileSync(token, 'utf8')
     expect(made, 'without one watch is refused behind the proxy').to.match(/^[0-9a-f]{64}\n$/)

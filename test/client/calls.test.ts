@@ -97,6 +97,23 @@ describe('the client, against the service', () => {
     expect(next.data.map(({ name }) => name)).to.deep.equal(['Three', 'Two'])
   })
 
+  it('returns lists that are promises, and that can be iterated, whether they come in pages or as a whole', async () => {
+    const prices = [{ amount: 99000, currency: 'VND', interval_unit: 'month' as const, interval_count: 1 }]
+    for (const code of ['basic', 'premium']) await paygate.plans.create({ code, name: code, prices })
+    const [customers, plans] = [paygate.customers.list(), paygate.plans.list()]
+    for (const list of [customers, plans]) {
+      expect(list).to.be.instanceOf(Promise)
+      expect(list.finally(() => undefined)).to.be.instanceOf(Promise)
+    }
+    const [page, all] = await Promise.all([customers, plans])
+    expect([page.data.length, all.length]).to.deep.equal([0, 2])
+    const codes: string[] = []
+    for await (const { code } of paygate.plans.list()) codes.push(code)
+    expect(codes).to.deep.equal(['premium', 'basic'])
+    const refused = await paygate.customers.list({ limit: 1000 }).catch((error: unknown) => error)
+    expect((refused as ApiError).field).to.equal('limit')
+  })
+
   it('throws a typed error if the service refuses', async () => {
     const wrong = await paygate.customers.create({ name: 'An', email: 'nobody' }).catch((error: unknown) => error)
     expect(wrong).to.be.instanceOf(ApiError)
@@ -211,12 +228,14 @@ describe('the client, where the connection is unreliable', () => {
       const location = `http://127.0.0.1:${await listen(other)}/api/v1/test-clock`
       for (const status of [301, 302, 303, 307, 308]) {
         answers = [refuse(status, { location })]
-        const error = await paygate({ maxRetries: 0 })
+        const error = await paygate()
           .testClock.advance({ advance_seconds: 1 })
           .catch((thrown: unknown) => thrown)
-        expect(error).to.be.instanceOf(ConnectionError)
-        expect((error as Error).message).to.equal(
-          'POST /test-clock: the service cannot be reached (unexpected redirect)',
+        expect(error).to.be.instanceOf(ApiError)
+        const { code, message } = error as ApiError
+        expect(code).to.equal('unexpected_response')
+        expect(message).to.equal(
+          `POST /test-clock: ${url} redirects to ${location}, which is not followed: check baseUrl`,
         )
       }
       expect(seen).to.have.length(5)
@@ -245,6 +264,74 @@ describe('the client, where the connection is unreliable', () => {
       }
     }
     expect(seen).to.deep.equal([])
+  })
+
+  it('takes a 200 that is not of the API for what it is, and does not repeat the call', async () => {
+    const page = (response: ServerResponse): void =>
+      void response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' }).end('<html>welcome</html>')
+    const other = (response: ServerResponse): void =>
+      void response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"status":"ok"}')
+    for (const [answer, type] of [
+      [page, 'text/html'],
+      [other, 'application/json'],
+    ] as const) {
+      seen.length = 0
+      answers = [answer]
+      const error = await paygate()
+        .testClock.get()
+        .catch((thrown: unknown) => thrown)
+      expect(error).to.be.instanceOf(ApiError)
+      const { status, code, requestId, message } = error as ApiError
+      expect({ status, code, requestId }).to.deep.equal({ status: 200, code: 'unexpected_response', requestId: null })
+      expect(message).to.equal(`GET /test-clock: ${url} answered 200 with ${type}, not as the API does: check baseUrl`)
+      expect(seen).to.have.length(1)
+    }
+  })
+
+  it('names an option that is missing or wrong at once, and never the secret', () => {
+    const options = { baseUrl: url, apiKey: 'pk_test_1', apiSecret: 'sk_1' }
+    const wrong: [object, string][] = [
+      [{ baseUrl: undefined }, 'baseUrl'],
+      [{ baseUrl: '' }, 'baseUrl'],
+      [{ baseUrl: 'billing.example.com' }, 'baseUrl'],
+      [{ baseUrl: 'ftp://billing.example.com' }, 'baseUrl'],
+      [{ apiKey: undefined }, 'apiKey is missing'],
+      [{ apiKey: '' }, 'apiKey is missing'],
+      [{ apiSecret: undefined }, 'apiSecret is missing'],
+      [{ apiSecret: '' }, 'apiSecret is missing'],
+      [{ apiSecret: 'sk_canary\n' }, 'apiSecret holds blanks'],
+      [{ apiKey: 'sk_canary' }, 'apiKey is the pk_… of your app: the one given is a sk_…'],
+      [{ apiSecret: 'pk_canary' }, 'apiSecret is the sk_… of your app: the one given is a pk_…'],
+      [{ apiSecret: 'whsec_canary' }, 'apiSecret is the sk_… of your app: the one given is a whsec_…'],
+    ]
+    for (const [change, message] of wrong) {
+      const make = (): Paygate => new Paygate({ ...options, ...change })
+      expect(make, JSON.stringify(change)).to.throw(TypeError, message)
+      expect(make).not.to.throw(/canary/)
+    }
+  })
+
+  it('takes an address with /api/v1 or without it, and says who calls', async () => {
+    const paths: string[] = []
+    const call = (baseUrl: string): Promise<unknown> => {
+      const recorded: typeof fetch = (target, init) => {
+        paths.push(new URL(target).pathname)
+        return fetch(target, init)
+      }
+      return paygate({ baseUrl, fetch: recorded }).testClock.get()
+    }
+    for (const end of ['', '/', '/api/v1', '/api/v1/', '/behind', '/behind/api/v1']) await call(url + end)
+    const [own, behind] = ['/api/v1/test-clock', '/behind/api/v1/test-clock']
+    expect(paths).to.deep.equal([own, own, own, own, behind, behind])
+    expect(new Set(seen.map(({ headers }) => headers['user-agent']))).to.deep.equal(new Set(['paygate-client/0.2']))
+  })
+
+  it('gives a single call a time limit of its own', async () => {
+    answers = [() => undefined]
+    const late = await paygate({ maxRetries: 0 })
+      .testClock.get({ timeoutMs: 40 })
+      .catch((error: unknown) => error)
+    expect((late as Error).message).to.equal('GET /test-clock: no answer in 40 ms')
   })
 
   it('ends a call early by a signal, also while it waits for the next attempt', async () => {

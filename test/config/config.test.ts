@@ -41,6 +41,7 @@ describe('configuration', () => {
       trustProxy: 0,
       logLevel: 'info',
     })
+    expect(config.alerts).to.deep.equal({ mail: [], webhook: null, digest: null, seconds: 60 })
     expect(config.webhook).to.deep.equal({ timeoutMs: 10_000, allowInsecure: true, retryMinutes: [1, 5, 15, 60, 240] })
     expect(config.relay).to.deep.equal({
       secret: null,
@@ -66,6 +67,28 @@ describe('configuration', () => {
       'BILLING_RELAY_ADDRESS',
       'BILLING_WEBHOOK_RETRY_MINUTES',
     ])
+  })
+
+  it('alerts need whole addresses, a secret beside the webhook, and a time with a zone that exists', () => {
+    const wrong = {
+      BILLING_ALERT_MAIL: 'ops',
+      BILLING_ALERT_WEBHOOK_URL: 'https://hooks.example.com/a',
+      BILLING_ALERT_DIGEST: '08:00 Mars/Olympus',
+      BILLING_ALERT_SECONDS: '0',
+    }
+    expect(errorsOf(wrong).map((error) => error.split(' ')[0])).to.have.members(Object.keys(wrong))
+    const { alerts } = loadConfig({
+      BILLING_ALERT_MAIL: 'ops@example.com, Linh@example.com',
+      BILLING_ALERT_WEBHOOK_URL: 'https://hooks.example.com/a',
+      BILLING_ALERT_WEBHOOK_SECRET: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+      BILLING_ALERT_DIGEST: '08:00 Asia/Ho_Chi_Minh',
+      BILLING_ALERT_SECONDS: '0.5',
+    })
+    expect(alerts).to.deep.include({ mail: ['ops@example.com', 'linh@example.com'], seconds: 0.5 })
+    expect(alerts.digest).to.deep.equal({ hours: 8, minutes: 0, zone: 'Asia/Ho_Chi_Minh' })
+    expect(
+      errorsOf({ ...PRODUCTION, BILLING_ALERT_MAIL: 'ops@example.com' }).map((error) => error.split(' ')[0]),
+    ).to.deep.equal(['BILLING_SMTP_URL'])
   })
 
   for (const url of [

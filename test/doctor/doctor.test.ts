@@ -1,12 +1,17 @@
 import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
+import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { updateApp } from '#apps/update-app.ts'
 import { schedule } from '#daemon/scheduler.ts'
 import { insertJobRun } from '#db/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { backUp } from '#backups/back-up.ts'
+import { listBackups, recordVerified } from '#backups/backup-folder.ts'
+import { checkBackups } from '#doctor/check-backups.ts'
 import { checkBaseAddress, checkMetrics } from '#doctor/check-addresses.ts'
 import { checkDurability } from '#doctor/check-database.ts'
 import { checkDisk, diskResult } from '#doctor/check-disk.ts'
@@ -27,6 +32,7 @@ import { aCompletion, anApp, aPlan, aSubscription, partlyPaid, priceId } from '.
 import { listen, stopServer } from '../support/http-server.ts'
 import { Receiver } from '../support/receiver.ts'
 import { rowsReadBy } from '../support/rows-read.ts'
+import { scratchFolder } from '../support/scratch.ts'
 import { sequence } from '../support/sequence.ts'
 
 const NEW_KEY = `new:${Buffer.alloc(32, 9).toString('base64')}`
@@ -511,5 +517,30 @@ describe('doctor', () => {
     })
     expect(await result(ctx, 'ledger')).to.include({ ok: false })
     expect((await result(ctx, 'ledger')).detail).to.include(`subscription ${subscriptionId} ends`)
+  })
+
+  it('in production warns where no backup of the last 26 hours was verified, and where none can be made', async () => {
+    const recipient = { BILLING_BACKUP_RECIPIENT: await identityToRecipient(await generateX25519Identity()) }
+    const ctx = aContext({ ...recipient, BILLING_BACKUP_DIR: scratchFolder('backups') })
+    const check = (env: 'development' | 'production', own: TestContext = ctx) =>
+      checkBackups({ ...own, config: { ...own.config, env } })
+    expect(await check('development')).to.deep.equal([])
+    expect((await check('production', aContext()))[0]!.detail).to.include('BILLING_BACKUP_RECIPIENT')
+    expect((await check('production'))[0]!.detail).to.include('was verified')
+
+    await backUp(ctx, { onProgress: () => undefined })
+    const [backup] = await listBackups(ctx.config.backup.folder)
+    expect((await check('production'))[0]!.fix).to.include('backup verify')
+    await recordVerified(backup!, ctx.clock.now())
+    expect((await check('production'))[0]!.fix).to.equal(null)
+    ctx.clock.advance('25h')
+    expect((await check('production'))[0]!.fix).to.equal(null)
+    ctx.clock.advance('2h')
+    expect((await check('production'))[0])
+      .to.include({ ok: true })
+      .and.have.property('fix')
+      .that.is.a('string')
+    rmSync(backup!.file)
+    expect((await check('production'))[0]!.detail, 'what was verified is gone').to.include('was verified')
   })
 })

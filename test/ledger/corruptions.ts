@@ -27,6 +27,14 @@ const TOO_LITTLE = 'transaction was completed for less than its amount, and nobo
 const OTHER_FLAG = 'transaction has another flag than its history'
 const NOT_BOOKED = 'provider event was applied but no money of its provider was booked for its transaction'
 
+const NO_DISCOUNT = 'transaction has a discount that no promotion of its app gives'
+const OTHER_REST = 'transaction asks for another amount than its price less its discount'
+const NOT_COUNTED = 'transaction is a completed payment whose use of its promotion is not counted'
+const NO_PROMOTION = 'use of a promotion names a promotion or an end user that does not exist or is of another app'
+const OTHER_PAYMENT = 'use of a promotion names a payment that does not exist, or is not of its end user and promotion'
+const TOO_SOON = 'use of a promotion is counted before its payment is completed, or is reserved after it'
+const LASTING = 'subscription has a lasting discount of no promotion for every period that its end user has used'
+
 export const CORRUPTIONS: readonly Corruption[] = [
   // Payments
   {
@@ -634,6 +642,70 @@ export const CORRUPTIONS: readonly Corruption[] = [
       `UPDATE checkout_sessions SET expires_at = expires_at + INTERVAL 1 YEAR WHERE transaction_id = ${transactions.abroad}`,
     ],
     finds: ['checkout expires in the distant future'],
+  },
+  // Promotions
+  {
+    title: 'a discount of a payment that no promotion gave',
+    sql: ({ transactions }) => [setTransaction(transactions.switched, 'discount_amount = 1')],
+    finds: [NO_DISCOUNT],
+  },
+  {
+    title: 'a discount that is one more than its promotion gives',
+    sql: ({ transactions }) => [setTransaction(transactions.reserved, 'discount_amount = 30001, amount = 68999')],
+    finds: [NO_DISCOUNT],
+  },
+  {
+    title: 'a discounted payment that asks for less than the rest of its price',
+    sql: ({ transactions }) => [setTransaction(transactions.reserved, 'amount = 68999')],
+    finds: [OTHER_REST],
+  },
+  {
+    title: 'the promotion of a discount is another app’s',
+    sql: ({ other }) => [`UPDATE promotions SET app_id = ${other} WHERE code = 'SOME'`],
+    finds: [NO_DISCOUNT, NO_PROMOTION],
+  },
+  {
+    title: 'the use of a completed payment is not counted',
+    sql: ({ transactions }) => [`DELETE FROM promotion_uses WHERE transaction_id = ${transactions.free}`],
+    finds: [NOT_COUNTED],
+  },
+  {
+    title: 'the use of an open checkout is counted',
+    sql: ({ transactions }) => [
+      `UPDATE promotion_uses SET status = 'used' WHERE transaction_id = ${transactions.reserved}`,
+    ],
+    finds: [TOO_SOON],
+  },
+  {
+    title: 'the use of a completed payment is only reserved',
+    sql: ({ transactions }) => [
+      `UPDATE promotion_uses SET status = 'reserved' WHERE transaction_id = ${transactions.free}`,
+    ],
+    finds: [NOT_COUNTED, TOO_SOON],
+  },
+  {
+    title: 'a use is of another payment than its promotion’s',
+    sql: ({ transactions }) => [
+      `UPDATE promotion_uses SET transaction_id = ${transactions.monthly} WHERE transaction_id = ${transactions.free}`,
+    ],
+    finds: [NOT_COUNTED, OTHER_PAYMENT],
+  },
+  {
+    title: 'a use stands for another end user',
+    sql: ({ transactions }) => [
+      `UPDATE promotion_uses SET once_for = 1 WHERE transaction_id = ${transactions.free} AND end_user_id <> 1`,
+    ],
+    finds: ['use of a promotion is of another end user than the one that may use the promotion once'],
+  },
+  {
+    title: 'a renewal has the discount of a promotion that is for the first payment alone',
+    sql: () => [`UPDATE promotions SET every_period = 0 WHERE code = 'EVERY'`],
+    finds: ['transaction is a renewal with the discount of a promotion that is not for every period', LASTING],
+  },
+  {
+    title: 'a subscription has the lasting discount of a promotion that its end user never used',
+    sql: () => [`UPDATE subscriptions SET promotion_code = 'EVERY' WHERE external_ref = 'winner'`],
+    finds: [LASTING],
   },
 ]
 

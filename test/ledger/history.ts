@@ -18,7 +18,9 @@ import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
-import { findTransaction, type Transaction } from '#transactions/store.ts'
+import { getSubscription } from '#subscriptions/store.ts'
+import { openRenewal } from '#renewals/open-renewal.ts'
+import { findTransaction, listTransactionRows, type Transaction } from '#transactions/store.ts'
 import { aBankShop, transferFor, type BankShop } from '../bank-mail/bank-shop.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { genuineMail, TRANSFER } from '../support/bank-mails.ts'
@@ -28,6 +30,7 @@ import {
   aCustomer,
   anApp,
   aPlan,
+  aPromotion,
   FREE_TRIAL,
   LIFETIME,
   MONTHLY,
@@ -79,6 +82,10 @@ type TransactionName =
   | 'cardFailed'
   | 'cardOpen'
   | 'abroad'
+  | 'discounted'
+  | 'discountedRenewal'
+  | 'reserved'
+  | 'free'
 
 /** Makes it by the commands, pages and notifications that make it in production. Stop it afterwards. */
 export async function aHistory(): Promise<History> {
@@ -88,6 +95,7 @@ export async function aHistory(): Promise<History> {
   await made.setUp()
   const transactions = {
     ...(await made.subscriptions()),
+    ...(await made.promotions()),
     ...(await made.transfers()),
     ...(await made.cards()),
     ...(await made.otherApp()),
@@ -179,6 +187,26 @@ imported,${priceId(basic)},2026-04-30 10:00:00,31,an@example.com,An\n`
     await importSubscriptions(this.#ctx, MAI, app, csv, { dryRun: false })
     const book = await paid(this.#ctx, this.#seller, { ...BOOK, external_ref: 'reader' })
     return { monthly, renewal, afterTrial, sample, switched, lifetime, ended, book: book.transaction_id! }
+  }
+
+  async promotions() {
+    const plan = await aPlan(this.#ctx, this.#seller, { prices: [MONTHLY] })
+    await aPromotion(this.#ctx, this.#seller, { code: 'EVERY', every_period: true })
+    await aPromotion(this.#ctx, this.#seller, { code: 'ALL', percent: 100 })
+    await aPromotion(this.#ctx, this.#seller, { code: 'SOME', amount: 30_000, currency: 'VND' })
+    const discounted = await this.#buy('saver', priceId(plan), { promotion_code: 'EVERY' })
+    const { appId, id } = (await findTransaction(this.#ctx.db, discounted))!
+    const { renewalToken } = await getSubscription(this.#ctx.db, appId, 'saver')
+    await openRenewal(this.#ctx, renewalToken, { payment_method: 'test' })
+    const [renewed] = await listTransactionRows(this.#ctx.db, {
+      ...{ appId, externalRef: 'saver', status: 'completed', flagged: null, below: null },
+      limit: 1,
+    })
+    if (!renewed || renewed.id === id) throw new Error('the renewal was not paid')
+    const free = await this.#buy('winner', priceId(plan), { promotion_code: 'ALL' })
+    const open = { price_id: priceId(plan), external_ref: 'winner', promotion_code: 'SOME' }
+    const { transaction_id: reserved } = await aCheckout(this.#ctx, this.#seller, open)
+    return { discounted, discountedRenewal: renewed.id, free, reserved: reserved! }
   }
 
   async transfers() {

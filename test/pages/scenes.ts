@@ -1,7 +1,7 @@
 import { AppError } from '#shared/errors.ts'
 import { providerSessions } from '#providers/store.ts'
 import { getSubscription } from '#subscriptions/store.ts'
-import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
+import { aPromotion, LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { changeApp, disableMethod, enableMethod } from '../support/operators.ts'
 import type { Scenario } from '../support/scenario.ts'
 import { startBankScenario, transfer } from './bank-scenario.ts'
@@ -80,6 +80,22 @@ export const SCENES = {
     await scenario.service.call('GET', `${second.checkout_url}/bank`)
     await scenario.pay(first)
     return second.checkout_url
+  },
+  'a checkout with a promotion': async (scenario, [monthly]) => {
+    await aPromotion(scenario.service.ctx, scenario.app, { code: 'TET2027' })
+    return (await scenario.checkout({ price_id: monthly, skip_trial: true, promotion_code: 'TET2027' })).checkout_url
+  },
+  'a checkout that takes a promotion code': async (scenario, [monthly]) => {
+    await aPromotion(scenario.service.ctx, scenario.app, { code: 'TET2027', on_page: true })
+    return (await scenario.checkout({ price_id: monthly, skip_trial: true })).checkout_url
+  },
+  'a renewal with a promotion': async (scenario, prices) => {
+    await aPromotion(scenario.service.ctx, scenario.app, { code: 'TET2027', every_period: true })
+    return renewalOf(scenario, prices, { promotion_code: 'TET2027' })
+  },
+  'a renewal that costs nothing': async (scenario, prices) => {
+    await aPromotion(scenario.service.ctx, scenario.app, { code: 'TET2027', percent: 100, every_period: true })
+    return renewalOf(scenario, prices, { promotion_code: 'TET2027' })
   },
   'an unknown link': (scenario) => Promise.resolve(`${scenario.service.url}/checkout/unknown`),
   'a checkout under the seller’s name': async (scenario, [monthly]) => {
@@ -219,9 +235,10 @@ async function brokenBy(scenario: Scenario, [monthly]: readonly string[], error:
   return checkout_url
 }
 
-/** The renewal page of a subscription that ends on 1 April, two days before that. */
-async function renewalOf(scenario: Scenario, [monthly]: readonly string[]): Promise<string> {
-  await scenario.pay(await scenario.checkout({ price_id: monthly, skip_trial: true }))
+/** The renewal page of a subscription that ends on 1 April, two days before that. `body` adds to the checkout that started it. */
+async function renewalOf(scenario: Scenario, [monthly]: readonly string[], body: object = {}): Promise<string> {
+  const checkout = await scenario.checkout({ price_id: monthly, skip_trial: true, ...body })
+  if (!checkout.activated) await scenario.pay(checkout)
   const { renewalToken } = await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')
   scenario.at('2026-03-30 10:00:00')
   return `${scenario.service.url}/renew/${renewalToken}`

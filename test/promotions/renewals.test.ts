@@ -48,6 +48,13 @@ describe('the renewals of a subscription that a promotion started', () => {
   }
   const usesOf = async ({ id }: { id: number }) =>
     (await getPromotion(scenario.service.ctx.db, scenario.app.app.id, id)).uses
+  const page = async (language = 'en') =>
+    (
+      await scenario.service.call('GET', await link(), {
+        headers: { Accept: 'text/html', 'Accept-Language': language },
+      })
+    ).text.replaceAll('\u00a0', ' ')
+
   const DISCOUNTED = { amount: 79_200, discount: { code: 'TET', amount: 19_800 }, status: 'completed' }
   const REGULAR = { amount: 99_000, discount: null, status: 'completed' }
 
@@ -137,6 +144,15 @@ describe('the renewals of a subscription that a promotion started', () => {
     expect(await renew(), 'the discount stays ended').to.deep.include(REGULAR)
   })
 
+  it('show what is to be paid on the page, in both languages', async () => {
+    await promotion()
+    await buy()
+    scenario.at('2026-03-30 10:00:00')
+    const [english, vietnamese] = [await page('en'), await page('vi')]
+    expect(english).to.contain('79,200').and.to.contain('19,800').and.to.contain('TET')
+    expect(vietnamese).to.contain('79.200').and.to.contain('19.800').and.to.contain('TET')
+  })
+
   describe('that cost nothing', () => {
     beforeEach(async () => {
       await promotion({ percent: 100 })
@@ -156,6 +172,17 @@ describe('the renewals of a subscription that a promotion started', () => {
       })
       expect((await scenario.subscription())?.current_period_end).to.equal('2026-05-01 10:00:00')
       expectError(await post({}), 400, 'invalid_request')
+    })
+
+    it('have a page with one button, which renews', async () => {
+      const shown = await page()
+      expect(shown).to.contain('name="period_end"').and.not.to.contain('name="payment_method"')
+      const answer = await scenario.service.call('POST', await link(), {
+        headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+        raw: new URLSearchParams({ period_end: '2026-04-01 10:00:00' }).toString(),
+      })
+      expect(answer.status, answer.text).to.equal(303)
+      expect(await page()).not.to.contain('name="period_end"')
     })
   })
 })

@@ -1,7 +1,12 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { findTransferCodes, isTransferCode, newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
+import {
+  findTransferCodes,
+  isTransferCode,
+  nearTransferCodes,
+  newTransferCode,
+} from '#providers/bank-transfer/transfer-code.ts'
 
 const ALPHABET = '23456789ABCDEFGHJKMNPQRSTUVWXYZ'
 const CODES = Array.from({ length: 200 }, newTransferCode)
@@ -12,6 +17,19 @@ describe('transfer code', () => {
   it('has 10 characters without 0, O, 1, I and L', () => {
     for (const code of CODES) expect(code).to.match(/^PG[2-9A-HJKMNP-Z]{8}$/)
     expect(new Set(CODES)).to.have.lengthOf(CODES.length)
+  })
+
+  it('is near every text with one character wrong, missing or too many, or two that changed places', () => {
+    for (const code of CODES.slice(0, 20)) {
+      for (const at of Array(code.length).keys()) {
+        const [before, here, after] = [code.slice(0, at), code.charAt(at), code.slice(at + 1)]
+        const swapped = before + after.charAt(0) + here + after.slice(1)
+        for (const typo of [`${before}0${after}`, before + after, `${before}O${here}${after}`, swapped])
+          if (typo !== code) expect(nearTransferCodes(typo.toLowerCase()), `${code} ${typo}`).to.include(code)
+      }
+      expect(nearTransferCodes(code)).not.to.include(code)
+      expect(nearTransferCodes(code.slice(2)), 'too short').to.deep.equal([])
+    }
   })
 
   it('differs from every text with one other character', () => {

@@ -2,9 +2,10 @@ import { operators } from '#operators/store.ts'
 import { appLogos, apps, paymentMethods } from '#apps/store.ts'
 import { checkoutSessions } from '#checkout/store.ts'
 import { customers } from '#customers/store.ts'
+import { alertChores, alertMessages, alertMutes, alerts } from '#alerts/store.ts'
 import { approvals } from '#approvals/store.ts'
 import { auditLog, commitTokens } from '#commands/store.ts'
-import { jobRuns } from '#db/store.ts'
+import { daemons, jobRuns } from '#db/store.ts'
 import type { AnyTable } from '#db/table.ts'
 import { idempotencyKeys } from '#http/store.ts'
 import { allocations, payments, refunds } from '#payments/store.ts'
@@ -58,4 +59,9 @@ export const TABLES: readonly AnyTable[] = [
   auditLog,
   commitTokens,
   jobRuns,
+  daemons,
+  alerts,
+  alertMessages,
+  alertMutes,
+  alertChores,
 ]

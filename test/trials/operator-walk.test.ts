@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { CREDENTIALS, renderUnit, SAMPLE_ENVIRONMENT, UNIT_FILE } from '#cli/systemd-unit.ts'
+import { BACKUP_UNIT_FILE, CREDENTIALS, renderUnit, SAMPLE_ENVIRONMENT, UNIT_FILE } from '#cli/systemd-unit.ts'
 import { RELAY_BODY_BYTES } from '#bank-mail/endpoint.ts'
 import { openDocPage } from '../support/doc-page.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
+const nameOfUnit = (file: string): string => basename(file, '.service')
 
 describe('docs/operating.md (the trial operator-walk follows all of it)', () => {
   const page = openDocPage('docs/operating.md')
@@ -26,15 +27,19 @@ describe('docs/operating.md (the trial operator-walk follows all of it)', () => 
     for (const secret of CREDENTIALS) expect(operating).to.contain(`\`${secret}\``)
     const units = [...scripts.join('\n').matchAll(/(?:systemctl [a-z -]+|journalctl -u )(billing[\w-]*)/g)]
     expect(units.length).to.be.above(4)
-    for (const [, unit] of units) expect(UNIT_FILE.endsWith(`/${unit}.service`), unit).to.equal(true)
+    for (const [, unit = ''] of units) expect([UNIT_FILE, BACKUP_UNIT_FILE].map(nameOfUnit), unit).to.include(unit)
   })
 
-  it('keeps the dumps and the keys, which together are every secret, in different folders', () => {
-    const backup = page.block('Back up and restore', 'bash', 'mariadb-dump')
-    const [, dumps] = /mariadb-dump .* > "([^"]+)\//.exec(backup) ?? []
-    const [, keys] = /tar .* -czf (\S+)\/\S+ paygate/.exec(backup) ?? []
-    expect([dumps, keys]).to.deep.equal(['/var/backups/paygate', '/root/paygate-settings'])
-    for (const folder of [dumps, keys]) expect(backup).to.match(new RegExp(`install -d -m 700 .*${folder}`))
+  it('keeps the backups and the keys, which together are every secret, in different folders, for different recipients', () => {
+    const keys = page.block('Backups', 'bash', 'age-keygen -o')
+    const first = page.block('Backups', 'bash', 'key export')
+    expect(keys).to.match(/BILLING_BACKUP_DIR=\/var\/backups\/paygate$/m)
+    expect(first).to.match(/key export --recipient .* --to \/root\/paygate-settings\//)
+    expect([...keys.matchAll(/age-keygen -o (\S+)/g)].map(([, path]) => path)).to.deep.equal([
+      '/etc/paygate/backup-identity',
+      '/root/paygate-settings/keys-identity',
+    ])
+    expect(keys).to.include('install -d -m 700 /root/paygate-settings')
   })
 
   it('has reverse proxies that match the sample settings: one proxy, the client’s address, the port, the largest mail', () => {

@@ -325,15 +325,16 @@ async function upgradeUnderLoad(
   machine: Machine,
   seller: SellerKeys,
 ): Promise<{ payments: number; gapMs: number }> {
-  const block = page.block('Upgrade', 'bash')
-  const stop = block.indexOf('systemctl stop')
+  await machine.run(page.block('Backups', 'bash', 'age-keygen -o'))
+  const block = page.block('Upgrades', 'bash')
+  const migrate = block.indexOf('billing-cli migrate')
   const payers = new Payers(internet, seller, 'upgrade', 3)
   await payers.waitFor(20)
   origin.publishNewest()
-  expectText(await machine.run(`exec 2>&1\n${block.slice(0, stop)}`), /^Installing the npm packages/m)
+  expectText(await machine.run(`exec 2>&1\n${block.slice(0, migrate)}`), /^Installing the npm packages/m)
   await payers.waitFor(20)
-  if (payers.refusals.length > 0) throw new Error(`before the stop: ${payers.refusals.join('\n')}`)
-  const said = await machine.run(`exec 2>&1\n${block.slice(stop)}`)
+  if (payers.refusals.length > 0) throw new Error(`before the migration: ${payers.refusals.join('\n')}`)
+  const said = await machine.run(`exec 2>&1\n${block.slice(migrate)}`)
   expectText(said, new RegExp(`^${origin.newestMigration}$`, 'm'))
   await payers.waitFor(20)
   await payers.stop()
@@ -350,7 +351,7 @@ async function backUp({ page, internet }: Walk, machine: Machine, seller: Seller
   const payers = new Payers(internet, seller, 'backup', 3)
   await payers.waitFor(50)
   const before = payers.done.map(({ externalRef }) => externalRef)
-  await machine.run(page.block('Back up and restore', 'bash', 'mariadb-dump'))
+  await machine.run(page.block('Backups', 'bash', 'key export'))
   await payers.waitFor(20)
   await payers.stop()
   if (payers.refusals.length > 0) throw new Error(`while the backup was made: ${payers.refusals.join('\n')}`)
@@ -379,7 +380,7 @@ async function restore(walk: Walk, from: Machine, to: Machine): Promise<void> {
     for (const file of readdirSync(from.path(folder)))
       copyFileSync(from.path(`${folder}/${file}`), to.path(`/root/${file}`))
   }
-  await to.run(page.block('Back up and restore', 'bash', 'zcat'))
+  await to.run(page.block('Backups', 'bash', 'backup restore'))
   await configureProxy(walk, to, 'nginx')
 }
 
@@ -436,7 +437,10 @@ class Origin {
     const file = '9000000000000-walk.ts'
     const table = 'CREATE TABLE IF NOT EXISTS walk (id BIGINT NOT NULL AUTO_INCREMENT, PRIMARY KEY (id)) ENGINE=InnoDB'
     const up = `up(runner: { query(sql: string): Promise<unknown> }): Promise<unknown> { return runner.query('${table}') }`
-    writeFileSync(join(this.folder, 'migrations', file), `export class ${name} { work = {}; ${up} }\n`)
+    writeFileSync(
+      join(this.folder, 'migrations', file),
+      `export class ${name} { phase = 'expand'; work = {}; ${up} }\n`,
+    )
     const lock = join(this.folder, 'package-lock.json')
     writeFileSync(lock, `${readFileSync(lock, 'utf8')}\n`)
     this.#git('add', '--all')

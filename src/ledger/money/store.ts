@@ -1,4 +1,5 @@
 import { FAR, FAR_FOR_APP, OF_ITS_PLAN, SAME_APP, SAME_END_USER, namesNone, type TableRules } from '#ledger/rules.ts'
+import { DISCOUNT_RULES } from '../promotions/store.ts'
 
 /** An operator took the money that was left, or the flag, off the transaction. */
 const DECIDED = `(x.resolution IS NOT NULL OR EXISTS (SELECT 1 FROM transaction_changes c
@@ -103,6 +104,7 @@ const transactionRules: TableRules = {
       fault: 'names a customer that does not exist or is not of its app',
       broken: namesNone('customer_id', 'customers', SAME_APP),
     },
+    ...DISCOUNT_RULES,
   ],
 }
 

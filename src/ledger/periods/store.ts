@@ -1,4 +1,5 @@
 import { FAR_FOR_APP, OF_ITS_PLAN, SAME_APP, SAME_END_USER, namesNone, type TableRules } from '#ledger/rules.ts'
+import { LASTING_DISCOUNT_RULES } from '../promotions/store.ts'
 
 /** How many events of a type the subscription `x` has. With another index the server would read all events of the app. */
 function eventsOf(type: string): string {
@@ -35,6 +36,7 @@ const subscriptionRules: TableRules = {
       fault: 'names a customer that does not exist or is not of its app',
       broken: namesNone('customer_id', 'customers', SAME_APP),
     },
+    ...LASTING_DISCOUNT_RULES,
   ],
 }
 

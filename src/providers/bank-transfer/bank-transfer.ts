@@ -4,7 +4,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { defineProvider } from '#providers/provider.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { assignTransferCode } from './store.ts'
-import { newTransferCode } from './transfer-code.ts'
+import { findTransferCodes, nearTransferCodes, newTransferCode } from './transfer-code.ts'
 
 /** Manual transfers to the app's own account, which the bank's mails report (R191). */
 export const bankTransfer = defineProvider({
@@ -23,6 +23,8 @@ export const bankTransfer = defineProvider({
     },
   },
   hasBankPage: true,
+  hasQrCode: true,
+  codes: { findIn: findTransferCodes, near: nearTransferCodes },
   accepts: (amount, currency) => currency === 'VND' && amount < 1e13,
   async isReady(db, app, enabled) {
     return enabled.some(({ reportsTransfers }) => reportsTransfers) && (await receivingAccount(db, app)) !== null

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 
 /**
- * A transfer code is `PG`, seven random characters and a checksum, such as `PG7KD4MXQ2`.
+ * A transfer code is `PG`, seven random characters and a checksum, such as `PG7KD4MXQT`.
  *
  * The fixed letters distinguish it from an account number or a bank's reference. The alphabet has 31 characters, a prime
  * number, so that the weighted sum modulo 31 changes with every mistyped character and every two that change places.
@@ -44,6 +44,28 @@ export function findTransferCodes(content: string): string[] {
     if (isTransferCode(candidate)) found.add(candidate)
   }
   return [...found]
+}
+
+/**
+ * The codes that a text with one typo may mean: one character wrong, missing or too many, or two that changed places. The checksum leaves
+ * few of them.
+ */
+export function nearTransferCodes(text: string): string[] {
+  const typed = foldLetters(text).replace(/[^0-9A-Z]/g, '')
+  if (Math.abs(typed.length - CODE_LENGTH) > 1) return []
+  const places = Array.from(
+    { length: typed.length + 1 },
+    (_, index) => [typed.slice(0, index), typed.slice(index)] as const,
+  )
+  const candidates = places.flatMap(([before, [next = '', afterNext = '', ...rest]]) => {
+    const tail = rest.join('')
+    const replaced = Array.from(ALPHABET).flatMap((character) => [
+      before + character + afterNext + tail,
+      before + character + next + afterNext + tail,
+    ])
+    return [...replaced, before + afterNext + tail, before + afterNext + next + tail]
+  })
+  return [...new Set(candidates)].filter((code) => code !== typed && isTransferCode(code))
 }
 
 /** The letters and digits from `start` on, without gaps, up to the length of a code; fewer if the text ends or a gap is too long. */

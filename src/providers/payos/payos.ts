@@ -54,6 +54,7 @@ const sessions: Sessions = {
 /** Bank transfers through PayOS: one payment link per transaction (R212). */
 export const payos = defineProvider({
   method: 'payos',
+  hasQrCode: true,
   ...sessions,
   texts: {
     en: {

@@ -1,42 +1,49 @@
 // events.ts
-import { parseTime, paygate } from './paygate.ts'
+import type { WebhookEvent } from 'paygate-client'
+import { paygate } from './paygate.ts'
 import { save, state } from './store.ts'
 
-interface ShopEvent {
-  readonly id: string
-  readonly event_type: string
-  readonly data: { readonly external_ref?: unknown }
+let last: Promise<unknown> = Promise.resolve()
+
+/** Handles an event once, however often and in whatever order events come: one after the other. */
+export function handle(event: WebhookEvent): Promise<void> {
+  const handled = last.then(() => handleOnce(event))
+  last = handled.catch(() => undefined)
+  return handled
 }
 
-/** Handles an event once, however often and in whatever order events come. */
-export async function handle({ id, event_type, data }: ShopEvent): Promise<void> {
-  if (state.handled.includes(id)) {
-    console.log(`${id} again`)
+async function handleOnce(event: WebhookEvent): Promise<void> {
+  if (state.handled.includes(event.id)) {
+    console.log(`${event.id} again`)
     return
   }
-  const user = data.external_ref
-  if (event_type.startsWith('subscription.') && typeof user === 'string') {
-    // An event is a snapshot, and a later one may have come before it: ask how things are now.
-    const { current_period_end } = await paygate.subscriptions.get(user)
-    state.paidUntil[user] = current_period_end
-  }
-  state.handled.push(id)
+  await apply(event)
+  state.handled.push(event.id)
   save()
-  console.log(`${id} ${event_type}`)
+  console.log(`${event.id} ${event.event_type}`)
 }
 
-/** An event may be committed after later ones: so much is read again. */
-const OVERLAP_MS = 5 * 60 * 1000
-
-/** Reads what happened since the last backfill, and a little before it, and handles what never arrived, oldest first. */
-export async function catchUp(): Promise<void> {
-  const from = state.readUpTo === null ? 0 : parseTime(state.readUpTo).getTime() - OVERLAP_MS
-  const events = []
-  for await (const event of paygate.events.list({ limit: 100 })) {
-    if (parseTime(event.created_at).getTime() < from) break
-    events.unshift(event)
+async function apply({ event_type, data }: WebhookEvent): Promise<void> {
+  if (event_type.startsWith('subscription.') && 'external_ref' in data) {
+    // An event is a snapshot, and a later one may have come before it: ask how things are now.
+    state.subscriptions[data.external_ref] = await paygate.subscriptions.get(data.external_ref)
   }
-  for (const event of events) if (!state.handled.includes(event.id)) await handle(event)
-  state.readUpTo = events.at(-1)?.created_at ?? state.readUpTo
-  save()
+  if (event_type === 'transaction.completed') {
+    const order = state.orders[data.metadata['order'] ?? '']
+    if (order?.status === 'open') order.status = 'paid'
+  }
+  if (event_type === 'transaction.refunded' && data.status === 'refunded') {
+    const order = Object.values(state.orders).find(({ transaction }) => transaction === data.transaction_id)
+    if (order) order.status = 'refunded'
+  }
+}
+
+/** Reads every event in order, so that none is lost; webhooks have brought most of them already. */
+export async function followEvents(): Promise<void> {
+  const from = state.cursor ?? new Date(0)
+  for await (const { event, cursor } of paygate.events.follow({ from, pollSeconds: 5 })) {
+    if (!state.handled.includes(event.id)) await handle(event)
+    state.cursor = cursor
+    save()
+  }
 }

@@ -1,6 +1,6 @@
 // from-stripe.ts: Stripe's subscriptions on standard input, a file to import on standard output
 import { text } from 'node:stream/consumers'
-import { formatTime } from './paygate.ts'
+import { formatTime } from 'paygate-client'
 
 interface StripeSubscription {
   readonly status: string

@@ -1,13 +1,13 @@
 // server.ts
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer, text } from 'node:stream/consumers'
-import { WebhookError } from 'paygate-client'
-import { openCheckout } from './checkout.ts'
-import { catchUp, handle } from './events.ts'
-import { now, parseTime, paygate, setting } from './paygate.ts'
+import { hasAccess, WebhookError } from 'paygate-client'
+import { openCheckout, openPurchase } from './checkout.ts'
+import { followEvents, handle } from './events.ts'
+import { now, paygate, setting } from './paygate.ts'
 import { state } from './store.ts'
 
-const secret = setting('WEBHOOK_SECRET')
+const secret = setting('PAYGATE_WEBHOOK_SECRET')
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://shop')
@@ -25,10 +25,20 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
       response.writeHead(303, { location }).end()
       return
     }
+    case 'POST /buy': {
+      const form = new URLSearchParams(await text(request))
+      response.writeHead(303, { location: await openPurchase(form.get('user') ?? '') }).end()
+      return
+    }
     case 'GET /premium': {
-      const end = state.paidUntil[searchParams.get('user') ?? '']
-      const isPaid = end === null || (end !== undefined && (await now()) < parseTime(end))
-      response.writeHead(isPaid ? 200 : 402).end(isPaid ? `premium until ${end ?? 'ever'}\n` : 'not paid\n')
+      const subscription = state.subscriptions[searchParams.get('user') ?? '']
+      const isPaid = hasAccess(subscription, await now())
+      const end = subscription?.current_period_end ?? 'ever'
+      response.writeHead(isPaid ? 200 : 402).end(isPaid ? `premium until ${end}\n` : 'not paid\n')
+      return
+    }
+    case 'GET /order': {
+      response.end(`${state.orders[searchParams.get('id') ?? '']?.status ?? 'unknown'}\n`)
       return
     }
     default:
@@ -41,7 +51,7 @@ createServer((request, response) => {
     console.error(error)
     response.writeHead(error instanceof WebhookError ? 400 : 500).end()
   })
-}).listen(4242, '127.0.0.1')
+}).listen(4242, '127.0.0.1', () => console.log('the shop is open'))
 
-await catchUp()
-console.log('caught up')
+// What Paygate refuses ends the process, which your process manager starts again.
+await followEvents()

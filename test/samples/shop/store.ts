@@ -1,20 +1,24 @@
 // store.ts: a file in place of your database
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import type { Subscription } from 'paygate-client'
 
 interface State {
-  /** When each user's access ends; null is never. */
-  paidUntil: Record<string, string | null>
+  /** What Paygate said last about each user's subscription. */
+  subscriptions: Record<string, Subscription>
+  /** One-time purchases, by your own order number. */
+  orders: Record<string, { status: 'open' | 'paid' | 'refunded'; transaction: number | null }>
   /** The ids of the events that were handled: a column with a unique key. */
   handled: string[]
-  /** The time of the newest event that the last backfill read. */
-  readUpTo: string | null
+  /** Up to where the events were followed. */
+  cursor: string | null
 }
 
 const FILE = 'state.json'
-const empty: State = { paidUntil: {}, handled: [], readUpTo: null }
+const empty: State = { subscriptions: {}, orders: {}, handled: [], cursor: null }
 
 export const state = existsSync(FILE) ? (JSON.parse(readFileSync(FILE, 'utf8')) as State) : empty
 
 export function save(): void {
-  writeFileSync(FILE, JSON.stringify(state))
+  writeFileSync(`${FILE}.new`, JSON.stringify(state))
+  renameSync(`${FILE}.new`, FILE)
 }

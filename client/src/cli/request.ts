@@ -1,0 +1,79 @@
+import { parseArgs } from 'node:util'
+import { text } from 'node:stream/consumers'
+import { ConnectionError } from '../errors.ts'
+import { rootOf, signedHeaders } from '../transport.ts'
+import { readNamed, readSettings } from './settings.ts'
+import { UsageError } from './usage-error.ts'
+
+const DEADLINE_MS = 30_000
+
+/** Sends one signed call and prints the answer, whatever it is. Returns 1 if the service refuses it. */
+export async function request(words: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...words],
+    allowPositionals: true,
+    options: { data: { type: 'string' }, 'env-file': { type: 'string' } },
+  })
+  const [method, path] = positionals
+  if (method === undefined || path === undefined || positionals.length > 2)
+    throw new UsageError('write: paygate request METHOD PATH')
+  const settings = readSettings(values['env-file'])
+  const call = { method: methodOf(method), target: targetOf(path), body: await bodyOf(values.data) }
+  const answer = await fetchSigned(settings, call)
+  process.stderr.write(`${call.method} ${call.target}: ${answer.status}\n`)
+  process.stdout.write(`${readable(await answer.text())}\n`)
+  return answer.ok ? 0 : 1
+}
+
+interface RawCall {
+  readonly method: string
+  readonly target: string
+  readonly body: string
+}
+
+async function fetchSigned(
+  settings: ReturnType<typeof readSettings>,
+  { method, target, body }: RawCall,
+): Promise<Response> {
+  const url = rootOf(settings.baseUrl) + target
+  const init = {
+    method,
+    headers: await signedHeaders(settings, method, target, body),
+    redirect: 'manual',
+    signal: AbortSignal.timeout(DEADLINE_MS),
+    ...(body === '' ? {} : { body }),
+  } as const
+  try {
+    return await fetch(url, init)
+  } catch (error) {
+    throw new ConnectionError(`${url} cannot be reached`, { cause: error })
+  }
+}
+
+function methodOf(text: string): string {
+  const method = text.toUpperCase()
+  if (!/^(GET|POST|PUT|PATCH)$/.test(method)) throw new UsageError('METHOD must be GET, POST, PUT or PATCH')
+  return method
+}
+
+/** `/plans` is short for `/api/v1/plans`. */
+function targetOf(path: string): string {
+  if (!path.startsWith('/')) throw new UsageError('PATH must begin with /')
+  // As the request will carry it: a blank or an accent is encoded.
+  const { pathname, search } = new URL(path.startsWith('/api/') ? path : `/api/v1${path}`, 'http://service')
+  return pathname + search
+}
+
+async function bodyOf(data: string | undefined): Promise<string> {
+  if (data === '-') return text(process.stdin)
+  return data?.startsWith('@') ? readNamed(data.slice(1), '--data') : (data ?? '')
+}
+
+/** Indented, if it is JSON. */
+function readable(answer: string): string {
+  try {
+    return JSON.stringify(JSON.parse(answer), null, 2)
+  } catch {
+    return answer
+  }
+}

@@ -1,0 +1,27 @@
+import type { Condition } from '#alerts/kinds.ts'
+import { countMailsByDay, listQuietAccounts } from '#alerts/store.ts'
+import type { Context } from '#context.ts'
+import { DAY_MS, addMs } from '#shared/time.ts'
+import { DAYS_READ, isSilent } from './decide-silence.ts'
+import type { Look } from './watch.ts'
+
+/** Accounts of live apps on whose usual days no mail comes. */
+export async function bankSilent({ db }: Context, { now }: Look): Promise<Condition[]> {
+  const quiet = await listQuietAccounts(db, addMs(now, -DAY_MS))
+  const found: Condition[] = []
+  for (const { accountId, bank } of quiet) {
+    const days = await countMailsByDay(db, accountId, now, addMs(now, -DAYS_READ * DAY_MS))
+    const [newest] = days
+    const counts = new Map(days.map(({ daysAgo, mails }) => [daysAgo, mails]))
+    const age = Math.max(0, ...counts.keys()) + 1
+    const byDay = Array.from({ length: age }, (_, day) => counts.get(day) ?? 0)
+    if (!newest || !isSilent(byDay, age)) continue
+    found.push({
+      kind: 'bank_silent',
+      subject: `bank account ${accountId}`,
+      text: `no mail of ${bank} has come for bank account ${accountId}, which has mails on such days: check the mailbox, its forwarding and the relay (billing-cli doctor)`,
+      since: newest.last,
+    })
+  }
+  return found
+}

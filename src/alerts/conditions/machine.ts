@@ -1,0 +1,75 @@
+import type { Condition } from '#alerts/kinds.ts'
+import { listBackups } from '#backups/backup-folder.ts'
+import type { Context } from '#context.ts'
+import { listLastJobRuns } from '#db/store.ts'
+import { MAX_SKEW_MS, clockSkewSeconds } from '#doctor/check-database.ts'
+import { MIN_FREE, MIN_SHARE, listRooms, type FoundRoom } from '#doctor/check-disk.ts'
+import { JOBS, silentAfterMs } from '#doctor/check-work.ts'
+import { HOUR_MS, SECOND_MS, addMs, formatUtc, type RealTime } from '#shared/time.ts'
+import { isOpen, type Look } from './watch.ts'
+
+const BACKUP_MS = 26 * HOUR_MS
+/** An open alert closes once there is this much more room than at its beginning, so that it does not open and close with each file. */
+const ROOM_AGAIN = 1.1
+const SKEW_AGAIN = 0.5
+
+/** Jobs of which nobody has noted a run for so long that their threads must be dead or hung. */
+export async function jobSilent(ctx: Context, { now, memory }: Look): Promise<Condition[]> {
+  const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, run.finishedAt ?? run.startedAt]))
+  const limit = addMs(now, -silentAfterMs(ctx))
+  return JOBS.flatMap((job) => {
+    const last = runs.get(job) ?? null
+    const heard = last && last > memory.watchingSince ? last : memory.watchingSince
+    if (heard > limit) return []
+    const text = `the job ${job} has not run since ${formatUtc(last ?? heard)}: look for "${job}" in the daemon's log (journalctl -u billing-daemon)`
+    return [{ kind: 'job_silent', subject: job, text, since: last ?? heard }]
+  })
+}
+
+/** File systems of database, logs or home that are nearly full. */
+export async function diskLow(ctx: Context, look: Look): Promise<Condition[]> {
+  return lowRooms(await listRooms(ctx), look)
+}
+
+/** Those of the file systems that are nearly full. */
+export function lowRooms(rooms: readonly FoundRoom[], look: Look): Condition[] {
+  return rooms
+    .filter(({ folder, room: { free, size } }) => {
+      const factor = isOpen(look, 'disk_low', folder) ? ROOM_AGAIN : 1
+      return free < MIN_FREE * factor || free < size * MIN_SHARE * factor
+    })
+    .map(({ folder, room: { free } }) => ({
+      kind: 'disk_low',
+      subject: folder,
+      text: `${(free / 1e9).toFixed(1)} GB free where ${folder} lies: make room or enlarge the disk; a database without room takes no payment`,
+      since: look.now,
+    }))
+}
+
+/** A clock of this machine or of the database that is wrong. */
+export async function clockSkew(ctx: Context, look: Look): Promise<Condition[]> {
+  return skewed(await clockSkewSeconds(ctx), look)
+}
+
+/** `seconds`: how far the database is ahead. */
+export function skewed(seconds: number, look: Look): Condition[] {
+  const factor = isOpen(look, 'clock_skew', 'database') ? SKEW_AGAIN : 1
+  if (Math.abs(seconds) * SECOND_MS <= MAX_SKEW_MS * factor) return []
+  const text = `the clocks of this machine and the database differ by ${Math.abs(seconds).toFixed(1)} s: set both by NTP (timedatectl set-ntp true)`
+  return [{ kind: 'clock_skew', subject: 'database', text, since: look.now }]
+}
+
+/** In production, no verified backup that is younger than a day and two hours. */
+export async function backupOld({ config }: Context, { now }: Look): Promise<Condition[]> {
+  if (config.env !== 'production') return []
+  const verified = (await listBackups(config.backup.folder)).find(({ verifiedAt }) => verifiedAt !== null)
+  return oldBackup(verified?.takenAt ?? null, now)
+}
+
+/** `takenAt`: when the newest verified backup was taken; null if there is none. */
+export function oldBackup(takenAt: RealTime | null, now: RealTime): Condition[] {
+  if (takenAt && takenAt > addMs(now, -BACKUP_MS)) return []
+  const what = takenAt ? `the last verified backup is of ${formatUtc(takenAt)}` : 'there is no verified backup'
+  const text = `${what}: billing-cli backup create, then backup verify`
+  return [{ kind: 'backup_old', subject: 'backup', text, since: takenAt ? addMs(takenAt, BACKUP_MS) : now }]
+}

@@ -1,0 +1,40 @@
+import type { Condition } from '#alerts/kinds.ts'
+import { countAttempts, type MethodAttempts } from '#alerts/store.ts'
+import type { Context } from '#context.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, addMs } from '#shared/time.ts'
+import { isFarBelow, type Success } from './decide-failing.ts'
+import type { Look } from './watch.ts'
+
+/** Payers have half an hour: what was begun later may still be paid. */
+const SETTLED_MS = 30 * MINUTE_MS
+const RECENT_MS = 3 * HOUR_MS
+const USUAL_MS = 14 * DAY_MS
+/** What is usual changes slowly, and takes two weeks of payments to read. */
+const USUAL_KEPT_MS = HOUR_MS
+
+/** Methods by which far fewer payments are completed than usual. */
+export async function methodFailing({ db }: Context, { now, memory }: Look): Promise<Condition[]> {
+  const from = addMs(now, -SETTLED_MS - RECENT_MS)
+  if (!memory.usual || memory.usual.at < addMs(now, -USUAL_KEPT_MS))
+    memory.usual = { at: now, attempts: await countAttempts(db, addMs(now, -USUAL_MS), from) }
+  const usual = new Map(memory.usual.attempts.map((one) => [keyOf(one), one]))
+  const recent = await countAttempts(db, from, addMs(now, -SETTLED_MS))
+  return recent.flatMap((one) => {
+    const before = usual.get(keyOf(one))
+    if (!before || !isFarBelow(successOf(one), successOf(before))) return []
+    const text = `app ${one.appId}: ${one.paid} of ${one.begun} payments by ${one.method} were completed in the last hours; usual are ${percentOf(before)} %. Open a checkout and try; billing-cli doctor`
+    return [{ kind: 'method_failing', subject: keyOf(one), text, since: from }]
+  })
+}
+
+function keyOf({ appId, method }: MethodAttempts): string {
+  return `app ${appId} ${method}`
+}
+
+function successOf({ begun, paid }: MethodAttempts): Success {
+  return { begun, paid: Number(paid) }
+}
+
+function percentOf({ begun, paid }: MethodAttempts): number {
+  return Math.round((Number(paid) / begun) * 100)
+}

@@ -1,0 +1,77 @@
+import { listApps } from '#apps/store.ts'
+import type { Condition } from '#alerts/kinds.ts'
+import { listFailedWebhooks } from '#alerts/store.ts'
+import type { Context } from '#context.ts'
+import { reviewTimes } from '#review/read-review.ts'
+import { listWaiting, type ReviewKind, type WaitingRow } from '#review/store.ts'
+import { counted } from '#shared/counted.ts'
+import { englishMoney } from '#shared/money.ts'
+import { DAY_MS, addMs } from '#shared/time.ts'
+import type { Look } from './watch.ts'
+
+const PATIENCE_MS = DAY_MS
+const MAX_ROWS = 5000
+const NAMES: Partial<Record<ReviewKind, string>> = {
+  flagged_payment: 'transaction',
+  unapplied_payment: 'payment',
+  unmatched_bank_mail: 'bank mail',
+}
+
+/** Money that has waited for an operator for over a day. That of sandbox apps is no money. */
+export async function moneyWaiting(ctx: Context, look: Look): Promise<Condition[]> {
+  const rows = await listReal(ctx, look, ['flagged_payment', 'unapplied_payment', 'unmatched_bank_mail'])
+  const limit = addMs(look.now, -PATIENCE_MS)
+  return rows
+    .filter(({ since }) => since <= limit)
+    .map((row) => ({
+      kind: 'money_waiting',
+      subject: `${NAMES[row.kind] ?? row.kind} ${row.id}`,
+      text: `${moneyOf(row)} of ${NAMES[row.kind] ?? row.kind} ${row.id} (${row.reason ?? row.subject ?? ''}) has waited for over a day: billing-cli review`,
+      since: row.since,
+    }))
+}
+
+/** Notices of banks that no reader understands, by bank. */
+export async function mailUnreadable(ctx: Context, look: Look): Promise<Condition[]> {
+  const rows = await listReal(ctx, look, ['unreadable_bank_mail'])
+  const banks = Map.groupBy(rows, ({ subject }) => subject ?? 'unknown bank')
+  return [...banks].map(([bank, mails]) => ({
+    kind: 'mail_unreadable',
+    subject: bank,
+    text: `${counted(mails.length, 'mail')} of ${bank} cannot be read, and may report money: billing-cli bank-mail list --unmatched`,
+    since: mails[0]?.since ?? look.now,
+  }))
+}
+
+/** Providers' accounts that do not answer, or refuse their credentials. */
+export async function accountPaused({ db }: Context, { now }: Look): Promise<Condition[]> {
+  const rows = await listWaiting(db, reviewTimes(now), { kinds: ['paused_account'], appId: null, limit: MAX_ROWS })
+  return rows.map(({ appId, subject, reason, since }) => ({
+    kind: 'account_paused',
+    subject: `app ${appId} ${subject}`,
+    text: `${subject} of app ${appId} is paused (${reason}): its payments are not looked up. Check its credentials; billing-cli reconcile --app ${appId} polls at once`,
+    since,
+  }))
+}
+
+/** Apps that did not take events, after all retries. */
+export async function webhooksFailed({ db }: Context): Promise<Condition[]> {
+  const apps = await listFailedWebhooks(db)
+  return apps.map(({ appId, isSandbox, failed, since }) => ({
+    kind: 'webhooks_failed',
+    subject: `app ${appId}`,
+    text: `${isSandbox ? '[TEST] ' : ''}app ${appId} did not take ${counted(failed, 'event')}: billing-cli webhook test ${appId}, then webhook retry --failed ${appId}`,
+    since,
+  }))
+}
+
+/** Those that are not of a sandbox app. */
+async function listReal({ db }: Context, { now }: Look, kinds: readonly ReviewKind[]): Promise<WaitingRow[]> {
+  const sandboxes = new Set((await listApps(db)).filter(({ isSandbox }) => isSandbox).map(({ id }) => id))
+  const rows = await listWaiting(db, reviewTimes(now), { kinds, appId: null, limit: MAX_ROWS })
+  return rows.filter(({ appId }) => appId === null || !sandboxes.has(appId))
+}
+
+function moneyOf({ amount, currency }: WaitingRow): string {
+  return amount === null || currency === null ? 'money of unknown amount' : englishMoney(amount, currency)
+}

@@ -1,0 +1,84 @@
+import type { Config } from '#config.ts'
+import type { Context } from '#context.ts'
+import { requestEndpoint } from '#http/outbound.ts'
+import { openMailer, senderOf, type Mail } from '#mail/send.ts'
+import { hmacBase64, hmacKey, randomHex } from '#shared/crypto.ts'
+import { formatTimestamp, formatUtc, unixSeconds, type RealTime } from '#shared/time.ts'
+import type { AlertMessage } from './store.ts'
+
+/** What a message says. */
+export type Said = Pick<AlertMessage, 'type' | 'kind' | 'subject' | 'text' | 'since'> & {
+  /** The same for the same message, so that a receiver recognizes a copy. */
+  readonly id: string
+}
+
+/** Sends messages as one mail. Throws `MailError`, or an error without a mail server. */
+export async function mailThem(ctx: Context, messages: readonly Said[]): Promise<void> {
+  const mailer = openMailer(ctx.config, ctx.log)
+  if (!mailer) throw new Error('no mail server is configured: set BILLING_SMTP_URL and BILLING_MAIL_FROM')
+  try {
+    await mailer.send(mailOf(ctx.config, messages))
+  } finally {
+    mailer.close()
+  }
+}
+
+function mailOf(config: Config, messages: readonly Said[]): Mail {
+  const from = senderOf({ name: 'Paygate', mailFrom: null }, config)
+  const [first = '', ...others] = config.alerts.mail
+  const text = `${messages.map(paragraphOf).join('\n\n')}\n\n-- \nPaygate at ${config.baseUrl}\n`
+  return {
+    from,
+    to: { name: '', address: first },
+    cc: others,
+    bcc: [],
+    subject: `[Paygate] ${titleOf(messages)}`.replace(/\s+/g, ' '),
+    text,
+    html: `<pre style="font: inherit; white-space: pre-wrap">${escapeHtml(text)}</pre>`,
+    messageId: `${messages[0]?.id ?? 'alert'}.${randomHex(4)}@${from.address.split('@')[1] ?? 'localhost'}`,
+    headers: { 'Auto-Submitted': 'auto-generated' },
+  }
+}
+
+function titleOf(messages: readonly Said[]): string {
+  const [only] = messages
+  if (only && messages.length === 1) return headOf(only)
+  return `${messages.length} alerts: ${[...new Set(messages.map(({ kind }) => kind))].join(', ')}`
+}
+
+function headOf({ type, kind, subject }: Said): string {
+  if (type === 'alert.digest' || type === 'alert.test') return `${kind}: ${subject}`
+  return `${type === 'alert.closed' ? 'over: ' : ''}${kind}: ${subject}`
+}
+
+function paragraphOf(message: Said): string {
+  return `${headOf(message)}\n${message.text}\nSince ${formatUtc(message.since)}`
+}
+
+function escapeHtml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
+/** Posts a message as Standard Webhooks says. Throws where the receiver does not answer 2xx. */
+export async function postIt({ config }: Context, message: Said, now: RealTime): Promise<void> {
+  const { webhook } = config.alerts
+  if (!webhook) throw new Error('no webhook is configured: set BILLING_ALERT_WEBHOOK_URL')
+  const { id, type, kind, subject, text, since } = message
+  const body = JSON.stringify({ id, type, kind, subject, text, since: formatTimestamp(since) })
+  const timestamp = String(unixSeconds(now))
+  const key = hmacKey(Buffer.from(webhook.secret.replace(/^whsec_/, ''), 'base64'))
+  const { status } = await requestEndpoint({
+    method: 'POST',
+    url: webhook.url,
+    headers: {
+      'content-type': 'application/json',
+      'user-agent': 'Paygate-Alerts/1',
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': `v1,${hmacBase64(key, `${id}.${timestamp}.`, body)}`,
+    },
+    body,
+    deadlineMs: config.webhook.timeoutMs,
+  })
+  if (status < 200 || status >= 300) throw new Error(`the receiver answered ${status}`)
+}

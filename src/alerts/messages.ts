@@ -1,0 +1,25 @@
+import type { Config } from '#config.ts'
+import type { Tx } from '#commands/transaction.ts'
+import { insertMessage, type Alert, type AlertMessage, type Channel, type MessageType } from './store.ts'
+
+type Content = Pick<AlertMessage, 'alertId' | 'type' | 'kind' | 'subject' | 'text' | 'since'>
+
+/** The channels that the settings name. */
+export function channelsOf({ alerts }: Pick<Config, 'alerts'>): Channel[] {
+  return [...(alerts.mail.length > 0 ? (['mail'] as const) : []), ...(alerts.webhook ? (['webhook'] as const) : [])]
+}
+
+/** Writes a message for each channel, in the transaction of what it reports. */
+export async function writeMessages(tx: Tx, channels: readonly Channel[], content: Content): Promise<void> {
+  for (const channel of channels) {
+    const unsent = { attempts: 0, nextTryAt: tx.now, sentAt: null, lastError: null }
+    await insertMessage(tx, { ...content, channel, createdAt: tx.now, ...unsent })
+  }
+}
+
+/** What is said about an alert. */
+export function contentOf(alert: Alert, type: MessageType): Content {
+  const { id: alertId, kind, subject, since } = alert
+  const text = type === 'alert.closed' ? `This is over: ${alert.text}` : alert.text
+  return { alertId, type, kind, subject, text, since }
+}

@@ -1,0 +1,22 @@
+import { z } from 'zod'
+import { command } from '#commands/command.ts'
+import { DAY_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
+import { ALERT_KINDS, type AlertKind } from './kinds.ts'
+import { saveMute } from './store.ts'
+
+const LONGEST_MS = 30 * DAY_MS
+
+/** Sends no messages about a kind of alert for a while. What still lasts when the while is over is reported then. */
+export const muteAlert = command({
+  name: 'alert.mute',
+  input: z.strictObject({
+    kind: z.enum(ALERT_KINDS, `must be one of ${ALERT_KINDS.join(', ')}`),
+    for_ms: z.number().int().min(0, 'must not be negative').max(LONGEST_MS, 'must be at most 30d'),
+  }),
+  async run(tx, { kind, for_ms }): Promise<{ readonly kind: AlertKind; readonly mutedUntil: RealTime }> {
+    const mutedUntil = addMs(tx.now, for_ms)
+    await saveMute(tx, kind, mutedUntil)
+    await tx.audit({ subject: `alert ${kind}`, after: { muted_until: formatTimestamp(mutedUntil) } })
+    return { kind, mutedUntil }
+  },
+})

@@ -1,0 +1,62 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Context } from '#context.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { messageOf } from '#shared/errors.ts'
+import { DAY_MS, SECOND_MS, addMs } from '#shared/time.ts'
+import type { Memory } from './conditions/watch.ts'
+import { lookAround, newMemory, type Readers } from './look-around.ts'
+import { sendDigest } from './send-digest.ts'
+import { sendMessages } from './send-messages.ts'
+import { deleteOldAlerts } from './store.ts'
+import { verifyNightly } from './verify-nightly.ts'
+
+/** Between two steps of the nightly verification, for those who pay meanwhile. */
+const STEP_PAUSE_MS = 200
+const KEPT_MS = 90 * DAY_MS
+const DELETED_AT_ONCE = 1000
+
+export interface AlertsJob {
+  readonly signal: AbortSignal
+  readonly report: (done: object) => Promise<void>
+}
+
+/** Looks around every `BILLING_ALERT_SECONDS` and sends what there is to say, until the signal. The ledger is verified meanwhile. */
+export async function runAlerts(ctx: Context, { signal, report }: AlertsJob): Promise<void> {
+  const memory = newMemory(ctx.clock.now())
+  let verification: Promise<void> | null = null
+  while (!signal.aborted) {
+    try {
+      verification ??= verify(ctx, signal).finally(() => (verification = null))
+      await report(await alertOnce(ctx, memory))
+    } catch (error) {
+      ctx.log.error({ error: messageOf(error) }, 'alerts could not be looked at')
+    }
+    await delay(ctx.config.alerts.seconds * SECOND_MS, undefined, { signal }).catch(() => undefined)
+  }
+  await verification
+}
+
+/** Looks around once, and sends what is due. */
+export async function alertOnce(
+  ctx: Context,
+  memory: Memory,
+  readers?: Readers,
+): Promise<{ readonly opened: number; readonly closed: number; readonly sent: number }> {
+  const looked = await lookAround(ctx, memory, readers)
+  await sendDigest(ctx)
+  return { ...looked, sent: await sendMessages(ctx) }
+}
+
+/** The rest goes the next night. */
+async function deleteOld(ctx: Context): Promise<void> {
+  await inTransaction(ctx, (tx) => deleteOldAlerts(tx, addMs(tx.now, -KEPT_MS), DELETED_AT_ONCE))
+}
+
+async function verify(ctx: Context, signal: AbortSignal): Promise<void> {
+  try {
+    const isNight = await verifyNightly(ctx, () => delay(STEP_PAUSE_MS, undefined, { signal }))
+    if (isNight) await deleteOld(ctx)
+  } catch (error) {
+    if (!signal.aborted) ctx.log.error({ error: messageOf(error) }, 'the ledger could not be verified')
+  }
+}

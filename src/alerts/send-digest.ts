@@ -1,0 +1,59 @@
+import type { Context } from '#context.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
+import { measureReview } from '#review/read-review.ts'
+import { counted } from '#shared/counted.ts'
+import { DAY_MS, addMs, formatUtc, type RealTime } from '#shared/time.ts'
+import { channelsOf, writeMessages } from './messages.ts'
+import { beginChore, findChore, listAlertsSince, type Alert } from './store.ts'
+import { lastTimeOfDay } from './time-of-day.ts'
+
+const CHORE = 'digest'
+const MAX_LISTED = 100
+
+/** Writes the daily digest once its time has come, by one of the daemons. The first one goes out at the first such time that is seen. */
+export async function sendDigest(ctx: Context): Promise<boolean> {
+  const { digest } = ctx.config.alerts
+  if (!digest) return false
+  const now = await databaseNow(ctx, ctx.db)
+  const due = lastTimeOfDay(now, digest)
+  const last = await findChore(ctx.db, CHORE)
+  if ((last && last.begunAt >= due) || !(await beginChore(ctx.db, CHORE, last, now)) || !last) return false
+  const since = addMs(now, -DAY_MS)
+  const { subject, text } = await composeDigest(ctx, since)
+  await inTransaction(ctx, (tx) =>
+    writeMessages(tx, channelsOf(ctx.config), {
+      alertId: null,
+      type: 'alert.digest',
+      kind: 'digest',
+      subject,
+      text,
+      since,
+    }),
+  )
+  return true
+}
+
+async function composeDigest(ctx: Context, since: RealTime): Promise<{ subject: string; text: string }> {
+  const alerts = await listAlertsSince(ctx.db, since, MAX_LISTED)
+  const open = alerts.filter(({ closedAt }) => closedAt === null)
+  const over = alerts.filter(({ closedAt }) => closedAt !== null)
+  const waiting = (await measureReview(ctx)).filter(({ matters }) => matters > 0)
+  const review = waiting.map(({ kind, matters }) => `- ${counted(matters, kind.replaceAll('_', ' '))}`)
+  return {
+    subject: `${counted(open.length, 'open alert')}, ${counted(over.length, 'alert')} over since yesterday`,
+    text: [
+      ...section('Open', open.map(lineOf)),
+      ...section('Over since yesterday', over.map(lineOf)),
+      ...section('Waiting for review (billing-cli review)', review),
+    ].join('\n'),
+  }
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return [`${title}:`, ...(lines.length === 0 ? ['- nothing'] : lines), '']
+}
+
+function lineOf({ kind, subject, since }: Alert): string {
+  return `- ${kind}: ${subject}, since ${formatUtc(since)}`
+}

@@ -1,0 +1,76 @@
+import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
+import { messageOf } from '#shared/errors.ts'
+import { DAY_MS, MINUTE_MS, SECOND_MS, addMs, type RealTime } from '#shared/time.ts'
+import { mailThem, postIt, type Said } from './deliver.ts'
+import { channelsOf } from './messages.ts'
+import { claimMessage, listDueMessages, markNotified, updateMessage, type AlertMessage, type Channel } from './store.ts'
+
+const AT_ONCE = 100
+/** A claim that was not ended within this time belongs to a daemon that died. */
+const LEASE_MS = 3 * MINUTE_MS
+const FIRST_PAUSE_MS = 30 * SECOND_MS
+const LONGEST_PAUSE_MS = 10 * MINUTE_MS
+const GIVEN_UP_MS = 3 * DAY_MS
+
+/** Sends the messages that are due by all channels, each by itself: a dead mail server does not stop the webhook. Returns how many were sent. */
+export async function sendMessages(ctx: Context): Promise<number> {
+  const sent = await Promise.all(channelsOf(ctx.config).map((channel) => sendBy(ctx, channel)))
+  return sent.reduce((sum, count) => sum + count, 0)
+}
+
+async function sendBy(ctx: Context, channel: Channel): Promise<number> {
+  const now = await databaseNow(ctx, ctx.db)
+  const due = await listDueMessages(ctx.db, channel, now, AT_ONCE)
+  const claimed: AlertMessage[] = []
+  for (const message of due)
+    if (await claimMessage(ctx.db, message, addMs(now, LEASE_MS)))
+      claimed.push({ ...message, attempts: message.attempts + 1 })
+  if (claimed.length === 0) return 0
+  // Many alerts at once are one mail.
+  return channel === 'mail' ? sendTogether(ctx, claimed, now) : sendInOrder(ctx, claimed, now)
+}
+
+async function sendTogether(ctx: Context, messages: readonly AlertMessage[], now: RealTime): Promise<number> {
+  const error = await errorOf(() => mailThem(ctx, messages.map(saidBy)))
+  for (const message of messages) await end(ctx, message, error, now)
+  return error === null ? messages.length : 0
+}
+
+/** After one that fails, the others wait, so that a beginning arrives before its end. */
+async function sendInOrder(ctx: Context, messages: readonly AlertMessage[], now: RealTime): Promise<number> {
+  let failure: string | null = null
+  let sent = 0
+  for (const message of messages) {
+    failure ??= await errorOf(() => postIt(ctx, saidBy(message), ctx.clock.now()))
+    await end(ctx, message, failure, now)
+    if (failure === null) sent += 1
+  }
+  return sent
+}
+
+function saidBy({ id, type, kind, subject, text, since }: AlertMessage): Said {
+  return { id: `alert_${id}`, type, kind, subject, text, since }
+}
+
+async function errorOf(send: () => Promise<void>): Promise<string | null> {
+  try {
+    await send()
+    return null
+  } catch (error) {
+    return messageOf(error).slice(0, 500)
+  }
+}
+
+async function end(ctx: Context, message: AlertMessage, error: string | null, now: RealTime): Promise<void> {
+  const { id, alertId, channel, attempts, createdAt } = message
+  if (error === null) {
+    await updateMessage(ctx.db, id, { nextTryAt: null, sentAt: now, lastError: null })
+    if (alertId !== null) await markNotified(ctx.db, alertId, now)
+    return
+  }
+  ctx.log.warn({ channel, message: id, error }, 'an alert could not be sent')
+  const pause = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS)
+  const isGivenUp = createdAt < addMs(now, -GIVEN_UP_MS)
+  await updateMessage(ctx.db, id, { nextTryAt: isGivenUp ? null : addMs(now, pause), sentAt: null, lastError: error })
+}

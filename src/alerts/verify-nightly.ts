@@ -1,0 +1,45 @@
+import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
+import { DAY_MS, HOUR_MS, addMs, asRealTime, type RealTime } from '#shared/time.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { beginChore, findChore, finishChore, type AlertChore } from './store.ts'
+
+export const LEDGER_CHORE = 'ledger'
+/** Two o'clock at night in Vietnam. */
+const NIGHT_UTC_MS = 19 * HOUR_MS
+/** After a fault it is verified again each hour, so that its end is reported soon. */
+const AGAIN_MS = HOUR_MS
+/** Subjects that are named; a broken disk breaks more than anybody reads. */
+const MAX_FAULTS = 20
+
+/** What a verification found, one fault of each subject. */
+export interface LedgerResult {
+  readonly checked: number
+  readonly faults: readonly { readonly subject: string; readonly fault: string }[]
+}
+
+/**
+ * Verifies the whole ledger once a night, by one of the daemons; after each step it waits for `between`, so that payments are not held up.
+ * True if it did.
+ */
+export async function verifyNightly(ctx: Context, between: () => Promise<void>): Promise<boolean> {
+  const now = await databaseNow(ctx, ctx.db)
+  const last = await findChore(ctx.db, LEDGER_CHORE)
+  if (!isDue(last, now) || !(await beginChore(ctx.db, LEDGER_CHORE, last, now))) return false
+  const { checked, faults } = await verifyLedger(ctx, null, between)
+  const bySubject = new Map(faults.map((fault) => [fault.subject, fault]))
+  const result: LedgerResult = { checked, faults: [...bySubject.values()].slice(0, MAX_FAULTS) }
+  await finishChore(ctx.db, LEDGER_CHORE, result)
+  return true
+}
+
+function isDue(last: AlertChore | null, now: RealTime): boolean {
+  if (!last) return true
+  const hasFaults = ((last.result as LedgerResult | null)?.faults ?? []).length > 0
+  return last.begunAt < (hasFaults ? addMs(now, -AGAIN_MS) : lastNight(now))
+}
+
+function lastNight(now: RealTime): RealTime {
+  const days = Math.floor((now.getTime() - NIGHT_UTC_MS) / DAY_MS)
+  return asRealTime(new Date(days * DAY_MS + NIGHT_UTC_MS))
+}

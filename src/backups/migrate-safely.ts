@@ -1,0 +1,68 @@
+import type { Context } from '#context.ts'
+import { CONTRACTING, EXPANDING, pendingMigrations, phaseOf, runMigrations, type Migrations } from '#db/migrate.ts'
+import { listSeenDaemons, type SeenDaemon } from '#db/store.ts'
+import { AppError } from '#shared/errors.ts'
+import { DAY_MS, formatUtc } from '#shared/time.ts'
+import { newestVerified } from './backup-folder.ts'
+import { hasApps } from './store.ts'
+
+export interface MigrateOptions {
+  /** Runs what takes away what older versions use, instead of what expands the schema. */
+  readonly isContracting: boolean
+  /** Migrates without a backup, too. */
+  readonly isWithoutBackup: boolean
+  /** All that there are; tests have their own. */
+  readonly expanding?: Migrations
+  readonly contracting?: Migrations
+}
+
+type Source = Pick<Context, 'db' | 'config' | 'clock'>
+
+/**
+ * Runs the expanding migrations, or the contracting ones; returns the names of those that were applied. Throws `invalid_request`, before
+ * anything changes, while a daemon runs that could not work with the result, and in production without a verified backup of the last day.
+ */
+export async function migrateSafely(source: Source, options: MigrateOptions): Promise<string[]> {
+  const { isContracting, isWithoutBackup, expanding = EXPANDING, contracting = CONTRACTING } = options
+  const { db } = source
+  const migrations = isContracting ? contracting : expanding
+  const pending = new Set(await pendingMigrations(db, migrations))
+  if (isContracting && (await pendingMigrations(db, expanding)).length > 0)
+    throw new AppError('invalid_request', 'run billing-cli migrate first: expanding migrations are pending')
+  if (pending.size > 0) {
+    await refuseWhileSeen(
+      source,
+      migrations.filter(({ name }) => pending.has(name)),
+    )
+    if (!isWithoutBackup) await refuseWithoutBackup(source)
+  }
+  return runMigrations(db, migrations)
+}
+
+async function refuseWhileSeen({ db }: Source, pending: Migrations): Promise<void> {
+  const seen = (await listSeenDaemons(db)).find((daemon) => breaking(daemon, pending) !== undefined)
+  if (!seen) return
+  const { name, secondsAgo } = seen
+  throw new AppError(
+    'invalid_request',
+    `the daemon ${name} was seen ${secondsAgo} s ago, and cannot work with ${breaking(seen, pending)?.name}: ` +
+      'stop it, or replace it by this version; one that could not say that it stopped is waited for a minute',
+  )
+}
+
+/** The first migration that a daemon could not work with. */
+function breaking({ migrations }: SeenDaemon, pending: Migrations): Migrations[number] | undefined {
+  return pending.find((each) => phaseOf(each) !== 'expand' && !migrations?.includes(each.name))
+}
+
+async function refuseWithoutBackup({ db, config, clock }: Source): Promise<void> {
+  if (config.env !== 'production' || !(await hasApps(db))) return
+  const taken = await newestVerified(config.backup.folder)
+  if (taken !== null && taken.getTime() > clock.now().getTime() - DAY_MS) return
+  const newest = taken === null ? 'there is none' : `the newest is of ${formatUtc(taken)}`
+  throw new AppError(
+    'invalid_request',
+    `a verified backup of the last 24 hours is needed, since a migration cannot be undone, and ${newest} in ${config.backup.folder}: ` +
+      'run billing-cli backup create and billing-cli backup verify, or give --without-backup',
+  )
+}

@@ -1,0 +1,72 @@
+import type { Context } from '#context.ts'
+import { CONTRACTING, EXPANDING, runMigrations } from '#db/migrate.ts'
+import { verifyLedger, type LedgerReport } from '#transactions/ledger.ts'
+import { recordVerified, type StoredBackup } from './backup-folder.ts'
+import { compareContents, type Comparison } from './compare-contents.ts'
+import { withPrivateDatabase, type PrivateDatabase } from './private-copy.ts'
+import { load, UnreadableBackup } from './replay.ts'
+import { moneyColumnsOf, readContents } from './store.ts'
+
+/** What every command works with, where no database is configured. */
+export type Tools = Omit<Context, 'db'>
+
+export interface Verified extends Comparison {
+  readonly ledger: LedgerReport
+  readonly ok: boolean
+  readonly seconds: number
+}
+
+export interface ReadOptions {
+  readonly identities: readonly string[]
+  /** Called with what is being done, in words. */
+  readonly onStep: (step: string) => void
+}
+
+/**
+ * Restores the backup into a private server, counts and adds up again, runs the migrations, and verifies the ledger. Keeps beside the
+ * backup that it is good, or forgets that it was. Throws `UnreadableBackup`.
+ */
+export async function verifyBackup(tools: Tools, backup: StoredBackup, options: ReadOptions): Promise<Verified> {
+  const began = performance.now()
+  try {
+    const checked = await withCopy(tools, backup, options, (copy, comparison) =>
+      check(tools, copy, comparison, options),
+    )
+    await recordVerified(backup, checked.ok ? tools.clock.now() : null)
+    return { ...checked, seconds: Math.round((performance.now() - began) / 100) / 10 }
+  } catch (error) {
+    if (error instanceof UnreadableBackup && error.isDamaged) await recordVerified(backup, null)
+    throw error
+  }
+}
+
+/** Runs the work on a private copy of the database in a backup, as it was when the backup was taken. */
+export async function withCopy<T>(
+  { config, clock }: Tools,
+  backup: StoredBackup,
+  { identities, onStep }: ReadOptions,
+  work: (copy: PrivateDatabase, comparison: Comparison) => Promise<T>,
+): Promise<T> {
+  const { file, bytes, family } = backup
+  onStep('starting a private database server')
+  return withPrivateDatabase({ home: config.home, family, now: clock.now() }, async (copy) => {
+    const onRead = (read: number): void => onStep(`restoring ${Math.floor((read / bytes) * 100)} %`)
+    const manifest = await load({ file, identities, onRead }, family, copy.target)
+    onStep('comparing rows and sums')
+    return work(copy, compareContents(manifest, await readContents(copy.db, moneyColumnsOf(manifest))))
+  })
+}
+
+async function check(
+  tools: Tools,
+  { db }: PrivateDatabase,
+  comparison: Comparison,
+  { onStep }: ReadOptions,
+): Promise<Omit<Verified, 'seconds'>> {
+  onStep('running the migrations on the copy')
+  for (const step of [EXPANDING, CONTRACTING]) await runMigrations(db, step)
+  onStep('verifying the ledger of the copy')
+  const ledger = await verifyLedger({ ...tools, db }, null)
+  const ok = comparison.rowsEqual && comparison.sumsEqual && ledger.faults.length === 0
+  return { ...comparison, ledger, ok }
+}

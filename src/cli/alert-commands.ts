@@ -1,0 +1,60 @@
+import { requiredChoice, required } from './ask.ts'
+import { minuteCell } from './cells.ts'
+import { Coloured } from './coloured.ts'
+import type { Commands, Texts } from './declaration.ts'
+import { performAs } from './session.ts'
+import { listOf } from './table.ts'
+import { UsageError } from './usage-error.ts'
+
+/** `alert …`: what operators are told when something begins to be wrong. */
+export const commands: Commands = {
+  'alert list': {
+    description: 'open alerts, and those of the last thirty days that are over',
+    examples: ['alert list', 'alert list --json'],
+    async run({ ctx, out }) {
+      const { listAlerts } = await import('#alerts/list-alerts.ts')
+      const rows = await listAlerts(ctx)
+      const columns = listOf(rows, [
+        ['state', (row) => (row.closed_at === null ? new Coloured('open', 'red') : 'over')],
+        ['kind', (row) => row.kind],
+        ['about', (row) => row.subject],
+        ['opened (UTC)', (row) => minuteCell(row.opened_at)],
+        ['over (UTC)', (row) => minuteCell(row.closed_at)],
+        ['muted until (UTC)', (row) => minuteCell(row.muted_until)],
+      ])
+      const optional = ['muted until (UTC)']
+      out.result(rows, () => out.table({ ...columns, none: 'no alerts', optional, codes: ['kind'] }))
+    },
+  },
+  'alert test': {
+    description: 'send a test message by each channel now; exit 1 if one fails',
+    examples: ['alert test'],
+    async run({ ctx, out }) {
+      const { sendTestAlert } = await import('#alerts/send-test.ts')
+      const tried = await sendTestAlert(ctx)
+      out.result(tried, () => {
+        for (const { channel, error } of tried) out.line(`${channel}: ${error === null ? 'sent' : `failed: ${error}`}`)
+      })
+      if (tried.some(({ sent }) => !sent)) process.exitCode = 1
+    },
+  },
+  'alert mute [kind]': {
+    description: 'send no messages about a kind of alert for a while; what still lasts then is reported',
+    options: [['--for <duration>', 'such as 30m, 12h or 2d; 0m ends it']],
+    examples: ['alert mute bank_silent --for 12h', 'alert mute bank_silent --for 12h --dry-run'],
+    async change(session, [given], options: Texts<'for'>) {
+      const { ALERT_KINDS } = await import('#alerts/kinds.ts')
+      const { muteAlert } = await import('#alerts/mute-alert.ts')
+      const { formatTimestamp, formatUtc, parseDuration } = await import('#shared/time.ts')
+      const kind = await requiredChoice(given, '<kind>', 'Which kind?', () =>
+        ALERT_KINDS.map((value) => ({ value, name: value })),
+      )
+      const for_ms = parseDuration(await required(options.for, '--for', 'For how long? (12h)'))
+      if (for_ms === null) throw new UsageError('--for must be a duration such as 30m, 12h or 2d')
+      const { mutedUntil } = await performAs(session, muteAlert, { kind, for_ms }, {})
+      session.out.result({ kind, muted_until: formatTimestamp(mutedUntil) }, () =>
+        session.out.line(`${kind} is muted until ${formatUtc(mutedUntil)}`),
+      )
+    },
+  },
+}

@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import type { Context } from '#context.ts'
+import { MIGRATIONS } from '#db/migrate.ts'
+import { recordDaemon, recordDaemonStop } from '#db/store.ts'
+import { within } from '#shared/budget.ts'
+import { SECOND_MS } from '#shared/time.ts'
+
+/** Three times within the minute for which `migrate` waits for a daemon that is silent. */
+const EVERY_MS = 20 * SECOND_MS
+/** A database that is away must not keep the daemon from stopping. */
+const STOP_MS = 2 * SECOND_MS
+
+export interface Alive {
+  readonly stop: () => Promise<void>
+}
+
+/** Records now and every 20 s that this daemon runs, and which migrations it knows, so that `migrate` breaks none that serves. */
+export async function sayAlive(ctx: Context): Promise<Alive> {
+  const path = join(import.meta.dirname, '..', '..', 'package.json')
+  const { version } = JSON.parse(readFileSync(path, 'utf8')) as { version: string }
+  const name = `${hostname()}:${process.pid}`
+  const daemon = { name, version, migrations: MIGRATIONS.map((each) => each.name) }
+  const record = (): Promise<void> => recordDaemon(ctx.db, daemon)
+  const warn = (error: unknown): void => ctx.log.warn({ error }, 'it could not be recorded that the daemon runs')
+  await record()
+  const timer = setInterval(() => void record().catch(warn), EVERY_MS)
+  return {
+    async stop() {
+      clearInterval(timer)
+      const late = new Error(`no answer in ${STOP_MS} ms`)
+      await within(recordDaemonStop(ctx.db, name), STOP_MS, late).catch(warn)
+    },
+  }
+}

@@ -1,0 +1,428 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { bankSilent } from '#alerts/conditions/bank-silence.ts'
+import { isFarBelow } from '#alerts/conditions/decide-failing.ts'
+import { isSilent } from '#alerts/conditions/decide-silence.ts'
+import { lowRooms, oldBackup, skewed } from '#alerts/conditions/machine.ts'
+import { ALERT_KINDS, type AlertKind } from '#alerts/kinds.ts'
+import { listAlerts } from '#alerts/list-alerts.ts'
+import { lookAround, newMemory, READERS, type Readers } from '#alerts/look-around.ts'
+import { muteAlert } from '#alerts/mute-alert.ts'
+import { alertOnce } from '#alerts/run-alerts.ts'
+import { alertMessages, alerts } from '#alerts/store.ts'
+import { verifyNightly } from '#alerts/verify-nightly.ts'
+import { bankMails } from '#bank-mail/store.ts'
+import { operator } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
+import { insertJobRun } from '#db/store.ts'
+import { JOBS } from '#doctor/check-work.ts'
+import { providerPauses, providerSessions } from '#providers/store.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, addMs, type RealTime } from '#shared/time.ts'
+import { transactions } from '#transactions/store.ts'
+import { aBankMail } from '../cli/states.ts'
+import { SmtpInbox } from '../mail/smtp-inbox.ts'
+import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import { aCheckout, anApp, aPlan, aSubscription, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
+import { addBankAccount, assignBankAccount } from '../support/operators.ts'
+import { Receiver } from '../support/receiver.ts'
+import { aPausedAccount, unallocatedMoney } from '../support/review.ts'
+import { seededRandom } from '../support/seeded-random.ts'
+
+const SECRET = `whsec_${Buffer.alloc(24, 5).toString('base64')}`
+const START = '2026-03-01 10:00:00'
+const ROOM = { free: 500e9, size: 1000e9 }
+
+/** A row as it is inserted. */
+function withoutId<T extends { readonly id: number }>(row: T): Omit<T, 'id'> {
+  return Object.fromEntries(Object.entries(row).filter(([name]) => name !== 'id')) as Omit<T, 'id'>
+}
+
+/** What the machine reports, which a test sets. */
+interface Machine {
+  room: { readonly free: number; readonly size: number }
+  skewSeconds: number
+  backupAt: RealTime | null
+}
+
+describe('alerts', () => {
+  let ctx: TestContext
+  let receiver: Receiver
+  let machine: Machine
+  let readers: Readers
+  const stops: (() => Promise<unknown>)[] = []
+
+  beforeEach(async () => {
+    receiver = await Receiver.start()
+    stops.push(() => receiver.stop())
+    open({})
+  })
+
+  afterEach(async () => {
+    for (const stop of stops.splice(0)) await stop()
+  })
+
+  function open(settings: Readonly<Record<string, string>>): void {
+    const webhook = { BILLING_ALERT_WEBHOOK_URL: receiver.url, BILLING_ALERT_WEBHOOK_SECRET: SECRET }
+    ctx = testContext({ ...webhook, ...settings }, {}, new TestClock(START))
+    machine = { room: ROOM, skewSeconds: 0, backupAt: ctx.clock.now() }
+    readers = {
+      ...READERS,
+      disk_low: (_ctx, look) => Promise.resolve(lowRooms([{ folder: '/data', room: machine.room }], look)),
+      clock_skew: (_ctx, look) => Promise.resolve(skewed(machine.skewSeconds, look)),
+      backup_old: (_ctx, look) => Promise.resolve(oldBackup(machine.backupAt, look.now)),
+    }
+  }
+
+  /** Each job notes a run, but for `silent`; a backup is verified each day. */
+  async function live(silent: string | null = null): Promise<void> {
+    const at = ctx.clock.now()
+    for (const job of JOBS)
+      if (job !== silent)
+        await insertJobRun(ctx.db, { job, daemon: 'd', startedAt: at, finishedAt: at, outcome: 'done', summary: {} })
+  }
+
+  const told = (): string[] => receiver.received.map(({ body }) => `${body.type} ${body.kind} ${body.subject}`)
+
+  /** A mail about our account each day of the last weeks, at noon, the last one a day ago. */
+  async function mailsEachDay(accountId: number, days: number): Promise<void> {
+    for (let day = 1; day <= days; day += 1)
+      await ctx.db.insert(bankMails, {
+        ...mailRow(accountId),
+        receivedAt: addMs(ctx.clock.now(), -day * DAY_MS + HOUR_MS),
+      })
+  }
+
+  function mailRow(bankAccountId: number) {
+    return {
+      ...{ messageId: null, messageIdHash: null, contentHash: '0'.repeat(64), bank: 'ACB', bankReference: null },
+      ...{ amount: null, transferCode: null, status: 'ignored', reason: 'no_transfer_code', appId: null, paidAt: null },
+      ...{ transactionId: null, review: null, matchedAt: null, closedAt: null, paymentId: null, forwarding: null },
+      bankAccountId,
+    }
+  }
+
+  async function aLiveAppWithBank(): Promise<{ app: TestApp; accountId: number }> {
+    const app = await anApp(ctx, { name: 'Live', sandbox: false, webhookUrl: 'http://127.0.0.1:9/hooks' })
+    const account = await addBankAccount(ctx, 'linh', { bank: 'ACB', number: '123456789', holder: 'AN' })
+    await assignBankAccount(ctx, 'linh', app.app, account.id)
+    return { app, accountId: account.id }
+  }
+
+  /** `count` payments by PayOS, begun one after the other up to `until`; every `paidOf`th is not completed, 1 completes none. */
+  async function attempts(
+    { app }: TestApp,
+    count: number,
+    until: RealTime,
+    gapMs: number,
+    isPaid: (n: number) => boolean,
+  ) {
+    const [model] = await ctx.db.all(transactions, 'WHERE app_id = ? LIMIT 1', [app.id])
+    for (let n = 0; n < count; n += 1) {
+      const at = addMs(until, -n * gapMs)
+      const row = withoutId(model!)
+      const paid = isPaid(n)
+      const times = { createdAt: at, completedAt: paid ? addMs(at, MINUTE_MS) : null } as never
+      const id = await ctx.db.insert(transactions, {
+        ...row,
+        ...(times as object),
+        ...{ providerCode: 'payos', transferCode: null, flagReason: null, flaggedAt: null },
+        ...{ status: paid ? ('completed' as const) : ('void' as const) },
+      })
+      await ctx.db.insert(providerSessions, {
+        ...{ appId: app.id, transactionId: id, provider: 'payos', providerAccountId: 1, reference: `s-${id}` },
+        ...{ url: null, amount: 1, currency: 'VND', status: 'closed' as const, expiresAt: at, lookups: 0, failures: 0 },
+        ...{ nextLookupAt: null, createdAt: at, updatedAt: at },
+      })
+    }
+  }
+
+  it('each of twelve faults is reported once within five minutes, and its end once', async () => {
+    const { app, accountId } = await aLiveAppWithBank()
+    const plan = await aPlan(ctx, app)
+    await aCheckout(ctx, app, { external_ref: 'user-0', price_id: priceId(plan) })
+    await attempts(app, 60, addMs(ctx.clock.now(), -DAY_MS), HOUR_MS, (n) => n % 4 !== 0)
+    await mailsEachDay(accountId, 28)
+    const shop = await anApp(ctx, { name: 'Shop', webhookUrl: 'http://127.0.0.1:9/hooks' })
+    await aSubscription(ctx, shop, await aPlan(ctx, shop))
+    await partlyPaid(ctx, app, { external_ref: 'user-1', price_id: priceId(plan) })
+    const payment = await unallocatedMoney(ctx, app, 70_000)
+    const memory = newMemory(ctx.clock.now())
+    await verifyNightly(ctx, () => Promise.resolve())
+    await ctx.db.run(`UPDATE alert_chores SET result = '{"checked":1,"faults":[]}'`)
+    let silent: string | null = null
+    /** Minutes of a daemon, which looks around in each. */
+    async function pass(minutes: number): Promise<void> {
+      for (let minute = 0; minute < minutes; minute += 1) {
+        ctx.clock.advance('1m')
+        await live(silent)
+        await alertOnce(ctx, memory, readers)
+      }
+    }
+    await pass(5)
+    expect(told()).to.deep.equal([])
+
+    // A day later: the money of both kinds has waited too long, and the bank was silent.
+    ctx.clock.advance('1d')
+    machine.backupAt = addMs(ctx.clock.now(), -HOUR_MS)
+    await pass(5)
+    expect(told().sort()).to.deep.equal([
+      `alert.opened bank_silent bank account ${accountId}`,
+      `alert.opened money_waiting payment ${payment}`,
+      ...told().filter((line) => line.includes('money_waiting transaction')),
+    ])
+    expect(told()).to.have.length(3)
+
+    // Nine more, all at once; the job dies a little earlier, because a job may take its time.
+    silent = 'reconcile'
+    await pass(3)
+    const before = new Set(told())
+    await ctx.db.run(`UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL WHERE app_id = ? LIMIT 1`, [
+      shop.app.id,
+    ])
+    await aBankMail(ctx, { bank: 'VCB', bankReference: 'u-1', review: 'not_understood' })
+    await aPausedAccount(ctx, app)
+    await ctx.db.run(`UPDATE alert_chores SET result = ? WHERE name = 'ledger'`, [
+      JSON.stringify({ checked: 1, faults: [{ subject: 'subscription 7', fault: 'ends early' }] }),
+    ])
+    machine = { room: { free: 1e9, size: 1000e9 }, skewSeconds: 9, backupAt: addMs(ctx.clock.now(), -2 * DAY_MS) }
+    await attempts(app, 20, addMs(ctx.clock.now(), -31 * MINUTE_MS), 2 * MINUTE_MS, () => false)
+    await pass(5)
+    const now = told().filter((line) => !before.has(line))
+    expect(now.sort()).to.deep.equal([
+      `alert.opened account_paused app ${app.app.id} payos`,
+      'alert.opened backup_old backup',
+      'alert.opened clock_skew database',
+      'alert.opened disk_low /data',
+      'alert.opened job_silent reconcile',
+      'alert.opened ledger_fault subscription 7',
+      'alert.opened mail_unreadable VCB',
+      `alert.opened method_failing app ${app.app.id} payos`,
+      `alert.opened webhooks_failed app ${shop.app.id}`,
+    ])
+    expect(new Set(told().map((line) => line.split(' ')[1]))).to.deep.equal(new Set(ALERT_KINDS))
+    expect(new Set(told()).size, 'each once').to.equal(told().length)
+    expect(told()).to.have.length(12)
+
+    // All is well again: each end is reported once.
+    receiver.received.length = 0
+    silent = null
+    machine = { room: ROOM, skewSeconds: 0, backupAt: ctx.clock.now() }
+    await ctx.db.run(`UPDATE alert_chores SET result = '{"checked":1,"faults":[]}'`)
+    await ctx.db.run(`UPDATE events SET delivery_status = 'delivered'`)
+    await ctx.db.run('UPDATE transactions SET flag_reason = NULL')
+    await ctx.db.run('UPDATE payments SET closed_at = ?', [ctx.clock.now()])
+    await ctx.db.run('UPDATE bank_mails SET review = NULL')
+    await ctx.db.run('DELETE FROM provider_pauses')
+    await ctx.db.insert(bankMails, { ...mailRow(accountId), receivedAt: ctx.clock.now() })
+    await attempts(app, 60, addMs(ctx.clock.now(), -30 * MINUTE_MS), MINUTE_MS, () => true)
+    await pass(5)
+    expect(told().every((line) => line.startsWith('alert.closed'))).to.equal(true)
+    expect(told()).to.have.length(12)
+    expect(new Set(told()).size).to.equal(12)
+    expect(await ctx.db.count(alerts, 'WHERE closed_at IS NULL')).to.equal(0)
+  })
+
+  it('thirty quiet days report none, though a sandbox app has money that waits and a bank that is silent', async () => {
+    const { app, accountId } = await aLiveAppWithBank()
+    await aPlan(ctx, app)
+    const sandbox = await anApp(ctx, { name: 'Test' })
+    await unallocatedMoney(ctx, sandbox, 50_000)
+    await mailsEachDay(accountId, 28)
+    const random = seededRandom(28)
+    const memory = newMemory(ctx.clock.now())
+    const until = addMs(ctx.clock.now(), 30 * DAY_MS)
+    while (ctx.clock.now() < until) {
+      ctx.clock.advance('3h')
+      memory.lastLookAt = addMs(ctx.clock.now(), -MINUTE_MS)
+      if (random() < 0.6) await ctx.db.insert(bankMails, { ...mailRow(accountId), receivedAt: ctx.clock.now() })
+      machine.backupAt = addMs(ctx.clock.now(), -Math.floor(random() * 25) * HOUR_MS)
+      machine.skewSeconds = random() * 1.5
+      await live()
+      await verifyNightly(ctx, () => Promise.resolve())
+      await alertOnce(ctx, memory, readers)
+    }
+    expect(told()).to.deep.equal([])
+    expect(await ctx.db.count(alerts, '')).to.equal(0)
+  })
+
+  it('are Standard Webhooks, and are tried again until the receiver takes them, in their order', async () => {
+    receiver.answer = 500
+    machine.room = { free: 0, size: 1 }
+    const memory = newMemory(ctx.clock.now())
+    await alertOnce(ctx, memory, { ...quiet(), disk_low: readers.disk_low })
+    machine.room = ROOM
+    ctx.clock.advance('1m')
+    await alertOnce(ctx, memory, { ...quiet(), disk_low: readers.disk_low })
+    receiver.received.length = 0
+    receiver.answer = 200
+    ctx.clock.advance('10m')
+    await alertOnce(ctx, memory, quiet())
+    expect(told()).to.deep.equal(['alert.opened disk_low /data', 'alert.closed disk_low /data'])
+    const [{ headers, raw, body }] = receiver.received as [(typeof receiver.received)[0]]
+    expect(Object.keys(body)).to.deep.equal(['id', 'type', 'kind', 'subject', 'text', 'since'])
+    expect(body.since).to.equal(START)
+    expect(headers['webhook-id']).to.equal(body.id)
+    const { createHmac } = await import('node:crypto')
+    const signed = `${body.id}.${String(headers['webhook-timestamp'])}.${raw.toString()}`
+    const key = Buffer.from(SECRET.slice(6), 'base64')
+    expect(headers['webhook-signature']).to.equal(`v1,${createHmac('sha256', key).update(signed).digest('base64')}`)
+  })
+
+  it('reach the webhook although the mail server is dead, and by mail once it lives, many as one mail', async () => {
+    const inbox = await SmtpInbox.open()
+    stops.push(() => inbox.stop())
+    open({
+      BILLING_ALERT_MAIL: 'ops@example.com,linh@example.com',
+      BILLING_SMTP_URL: inbox.url,
+      BILLING_MAIL_FROM: 'billing@pay.example.com',
+    })
+    inbox.behaviour = 'drop-early'
+    machine.room = { free: 0, size: 1 }
+    machine.skewSeconds = -9
+    const memory = newMemory(ctx.clock.now())
+    const both = { ...quiet(), disk_low: readers.disk_low, clock_skew: readers.clock_skew }
+    await alertOnce(ctx, memory, both)
+    expect(told().sort()).to.deep.equal(['alert.opened clock_skew database', 'alert.opened disk_low /data'])
+    expect(inbox.mails).to.deep.equal([])
+    inbox.behaviour = 'accept'
+    ctx.clock.advance('5m')
+    await alertOnce(ctx, memory, both)
+    const [mail, ...others] = inbox.mails
+    expect(others).to.deep.equal([])
+    expect(mail!.recipients).to.have.members(['ops@example.com', 'linh@example.com'])
+    expect(mail!.parsed.subject).to.equal('[Paygate] 2 alerts: disk_low, clock_skew')
+    expect(mail!.parsed.text).to.include('/data').and.include('the clocks of this machine and the database differ')
+    expect(told(), 'the webhook is not repeated').to.have.length(2)
+  })
+
+  it('of a muted kind are sent when the time is over and it still lasts, and never where it is over', async () => {
+    const memory = newMemory(ctx.clock.now())
+    await perform(ctx, operator('linh'), muteAlert, { kind: 'disk_low', for_ms: HOUR_MS }, {})
+    await perform(ctx, operator('linh'), muteAlert, { kind: 'clock_skew', for_ms: HOUR_MS }, {})
+    const both = { ...quiet(), disk_low: readers.disk_low, clock_skew: readers.clock_skew }
+    machine.room = { free: 0, size: 1 }
+    machine.skewSeconds = 9
+    await alertOnce(ctx, memory, both)
+    machine.skewSeconds = 0
+    ctx.clock.advance('30m')
+    await alertOnce(ctx, memory, both)
+    expect(told()).to.deep.equal([])
+    const [open] = await listAlerts(ctx)
+    expect(open).to.deep.include({ kind: 'disk_low', muted_until: '2026-03-01 11:00:00', notified_at: null })
+    ctx.clock.advance('31m')
+    await alertOnce(ctx, memory, both)
+    expect(told()).to.deep.equal(['alert.opened disk_low /data'])
+  })
+
+  it('open once however many daemons look, and a kind that cannot be read changes nothing', async () => {
+    machine.room = { free: 0, size: 1 }
+    const only = { ...quiet(), disk_low: readers.disk_low }
+    const looks = await Promise.all([1, 2, 3].map(() => lookAround(ctx, newMemory(ctx.clock.now()), only)))
+    expect(looks.reduce((sum, { opened }) => sum + opened, 0)).to.equal(1)
+    const broken = () => Promise.reject(new Error('no disk'))
+    await lookAround(ctx, newMemory(ctx.clock.now()), { ...quiet(), disk_low: broken })
+    expect(await ctx.db.count(alerts, 'WHERE closed_at IS NULL')).to.equal(1)
+    expect(await ctx.db.count(alertMessages, '')).to.equal(1)
+  })
+
+  it('nothing is silent until the daemon has listened for a while', async () => {
+    const memory = newMemory(ctx.clock.now())
+    const only = { ...quiet(), job_silent: READERS.job_silent }
+    await live()
+    // The daemon was off for a day.
+    ctx.clock.advance('1d')
+    expect(await lookAround(ctx, memory, only)).to.deep.equal({ opened: 0, closed: 0 })
+    for (let minute = 0; minute < 8; minute += 1) {
+      ctx.clock.advance('1m')
+      await live('expire')
+      await lookAround(ctx, memory, only)
+    }
+    expect((await listAlerts(ctx)).map(({ subject }) => subject)).to.deep.equal(['expire'])
+  })
+
+  it('a digest goes out once a day at its time, with what is open and what waits', async () => {
+    open({ BILLING_ALERT_DIGEST: '08:00 Asia/Ho_Chi_Minh' })
+    const memory = newMemory(ctx.clock.now())
+    machine.room = { free: 0, size: 1 }
+    const only = { ...quiet(), disk_low: readers.disk_low }
+    await alertOnce(ctx, memory, only)
+    ctx.clock.set('2026-03-02 00:59:00')
+    await alertOnce(ctx, memory, only)
+    expect(told()).to.deep.equal(['alert.opened disk_low /data'])
+    ctx.clock.set('2026-03-02 01:00:30')
+    await alertOnce(ctx, memory, only)
+    ctx.clock.advance('1h')
+    await alertOnce(ctx, memory, only)
+    expect(told().slice(1)).to.deep.equal(['alert.digest digest 1 open alert, 0 alerts over since yesterday'])
+    expect(receiver.received[1]!.body.text).to.include('- disk_low: /data').and.include('Waiting for review')
+  })
+
+  it('the ledger is verified once a night, and again each hour after a fault until it is mended', async () => {
+    await aLiveAppWithBank()
+    const verify = () => verifyNightly(ctx, () => Promise.resolve())
+    expect(await verify()).to.equal(true)
+    expect(await verify()).to.equal(false)
+    ctx.clock.set('2026-03-01 19:01:00')
+    const { app } = await anApp(ctx)
+    await ctx.db.run(
+      `INSERT INTO payments (app_id, provider, reference, amount, amount_left, currency, paid_at, received_at)
+       VALUES (?, 'payos', 'broken', 100, 5, 'VND', ?, ?)`,
+      [app.id, ctx.clock.now(), ctx.clock.now()],
+    )
+    expect(await verify()).to.equal(true)
+    const only = { ...quiet(), ledger_fault: READERS.ledger_fault }
+    await lookAround(ctx, newMemory(ctx.clock.now()), only)
+    const [fault] = await listAlerts(ctx)
+    expect(fault!.subject).to.match(/^payment \d+$/)
+    await ctx.db.run('UPDATE payments SET amount_left = 100')
+    ctx.clock.advance('61m')
+    expect(await verify()).to.equal(true)
+    await lookAround(ctx, newMemory(ctx.clock.now()), only)
+    expect((await listAlerts(ctx))[0]!.closed_at).to.not.equal(null)
+  })
+
+  it('an account is silent on a day that usually has mails, not on a weekend, and not where days without mails are usual', () => {
+    const everyDay = [0, ...Array.from({ length: 40 }, () => 3)]
+    expect(isSilent(everyDay, 41)).to.equal(true)
+    expect(isSilent([1, ...everyDay.slice(1)], 41)).to.equal(false)
+    // Day 0 is a Sunday; Saturdays and Sundays have none.
+    const workdays = Array.from({ length: 42 }, (_, day) => (day % 7 < 2 ? 0 : 4))
+    expect(isSilent(workdays, 42)).to.equal(false)
+    expect(isSilent([0, ...workdays], 43), 'a Monday without mails').to.equal(true)
+    expect(isSilent([0, 0, 1], 3), 'an account of three days').to.equal(false)
+    const random = seededRandom(5)
+    const sparse = Array.from({ length: 56 }, () => (random() < 0.4 ? 0 : 1))
+    expect(isSilent([0, ...sparse], 57)).to.equal(false)
+  })
+
+  it('a method fails where far fewer payments are completed than usual, which is no chance', () => {
+    const usual = { begun: 200, paid: 150 }
+    expect(isFarBelow({ begun: 20, paid: 0 }, usual)).to.equal(true)
+    expect(isFarBelow({ begun: 20, paid: 12 }, usual)).to.equal(false)
+    expect(isFarBelow({ begun: 3, paid: 0 }, usual), 'too few').to.equal(false)
+    expect(isFarBelow({ begun: 20, paid: 0 }, { begun: 10, paid: 10 }), 'no history').to.equal(false)
+    const random = seededRandom(11)
+    for (let look = 0; look < 2000; look += 1) {
+      const paid = Array.from({ length: 12 }, () => random()).filter((one) => one < 0.75).length
+      expect(isFarBelow({ begun: 12, paid }, usual), `${paid} of 12`).to.equal(false)
+    }
+  })
+
+  it('a silent bank is one that live apps use', async () => {
+    const { accountId } = await aLiveAppWithBank()
+    await mailsEachDay(accountId, 28)
+    const look = { now: addMs(ctx.clock.now(), 12 * HOUR_MS), open: [], memory: newMemory(ctx.clock.now()) }
+    expect((await bankSilent(ctx, look)).map(({ subject }) => subject)).to.deep.equal([`bank account ${accountId}`])
+    await ctx.db.run('UPDATE apps SET is_sandbox = 1')
+    expect(await bankSilent(ctx, look)).to.deep.equal([])
+    expect(await ctx.db.count(providerPauses, '')).to.equal(0)
+  })
+
+  /** Readers that find nothing. */
+  function quiet(): Readers {
+    return Object.fromEntries(ALERT_KINDS.map((kind) => [kind, () => Promise.resolve([])])) as unknown as Record<
+      AlertKind,
+      () => Promise<[]>
+    >
+  }
+})

@@ -1,0 +1,217 @@
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { Decrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
+import { expect } from 'chai'
+import { after, before, beforeEach, describe, it } from 'mocha'
+import { backUp } from '#backups/back-up.ts'
+import { listBackups } from '#backups/backup-folder.ts'
+import { verifyBackup } from '#backups/verify-backup.ts'
+import { openDatabase } from '#db/connect.ts'
+import { systemClock } from '#shared/time.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { openCli, type Cli } from '../cli/run-cli.ts'
+import { testContext } from '../support/context.ts'
+import { CLIENT_PROGRAM } from '../support/database-server.ts'
+import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
+import { anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
+import { scratchFolder } from '../support/scratch.ts'
+import { loadDump } from '../upgrade/dump.ts'
+
+describe('a backup', () => {
+  let folder: string
+  let identityFile: string
+  let settings: Readonly<Record<string, string>>
+  let cli: Cli
+  let target: string
+
+  before(async () => {
+    const identity = await generateX25519Identity()
+    identityFile = join(scratchFolder('identity'), 'identity')
+    writeFileSync(identityFile, `# created: today\n# public key: …\n${identity}\n`)
+    settings = {
+      BILLING_BACKUP_RECIPIENT: await identityToRecipient(identity),
+      BILLING_BACKUP_IDENTITY: identityFile,
+    }
+  })
+
+  beforeEach(async () => {
+    folder = scratchFolder('backups')
+    cli = openCli({ ...settings, BILLING_BACKUP_DIR: folder })
+    const { db, name } = testDatabase()
+    target = `${name}_restored`
+    await db.query(`DROP DATABASE IF EXISTS ${target}`)
+    await db.query(`CREATE DATABASE ${target}`)
+  })
+
+  after(() => testDatabase().db.query(`DROP DATABASE IF EXISTS ${testDatabase().name}_restored`))
+
+  const targetUrl = () => urlOf(testDatabase().socketPath, target)
+
+  async function someData(): Promise<void> {
+    const ctx = { ...testContext(), clock: systemClock }
+    const app = await anApp(ctx, { name: 'Đọc sách' })
+    const plan = await aPlan(ctx, app)
+    for (const user of ['user-1', 'user-2']) await aSubscription(ctx, app, plan, { external_ref: user })
+    await paid(ctx, app, { price_id: priceId(plan), external_ref: 'user-1' })
+  }
+
+  it('is verified on a private server, restored elsewhere with the same rows and sums, and its ledger is clean there', async () => {
+    await someData()
+    const created = await cli.json(['backup', 'create'])
+    const verified = await cli.json(['backup', 'verify'])
+    expect(verified).to.deep.include({ file: created.file, ok: true, rows_equal: true, sums_equal: true })
+    expect(verified.ledger).to.deep.equal({ checked: 2, faults: [] })
+    expect(verified.seconds).to.be.greaterThan(0)
+    const [listed] = await cli.json(['backup', 'list'])
+    expect(listed.verified_at).to.match(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+
+    const restored = await cli.json(['backup', 'restore', created.file, '--into', targetUrl()])
+    expect(restored).to.deep.include({ rows_equal: true, sums_equal: true, keys: ['test'], missing_keys: [] })
+    expect(restored.next.join(' ')).to.include('billing-cli reconcile')
+    const { db, close } = await openDatabase({ databaseUrl: targetUrl(), home: '' })
+    try {
+      expect(await verifyLedger({ ...testContext(), clock: systemClock, db }, null)).to.deep.equal({
+        checked: 2,
+        faults: [],
+      })
+    } finally {
+      await close()
+    }
+    const [{ id }] = await testDatabase().db.query(`SELECT MAX(id) AS id FROM ${target}.events`)
+    await testDatabase().db.query(
+      `INSERT INTO ${target}.events (${await columnsOf('events')}) SELECT ${await columnsOf('events')} FROM ${target}.events LIMIT 1`,
+    )
+    const [{ next }] = await testDatabase().db.query(`SELECT MAX(id) AS next FROM ${target}.events`)
+    expect(next, 'ids that were given out after the backup are not given out again').to.be.greaterThan(
+      Number(id) + 1_000_000,
+    )
+  })
+
+  async function columnsOf(table: string): Promise<string> {
+    const rows: { name: string }[] = await testDatabase().db.query(
+      `SELECT column_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? AND column_name <> 'id'`,
+      [table],
+    )
+    return rows.map(({ name }) => name).join(', ')
+  }
+
+  it('opens with age, zcat and the database’s own client alone, and holds no key', async () => {
+    await someData()
+    const { file } = await cli.json(['backup', 'create'])
+    const decrypter = new Decrypter()
+    decrypter.addIdentity(readFileSync(identityFile, 'utf8').trim().split('\n').at(-1)!)
+    const sql = gunzipSync(await decrypter.decrypt(readFileSync(file)))
+    execFileSync(CLIENT_PROGRAM, [`--socket=${testDatabase().socketPath}`, '--user=root', target], { input: sql })
+    const [{ name }] = await testDatabase().db.query(`SELECT name FROM ${target}.apps`)
+    expect(name).to.equal('Đọc sách')
+    const manifest = JSON.parse(sql.toString('utf8').split('-- paygate-manifest ')[1]!)
+    expect(manifest.keys).to.deep.equal(['test'])
+    expect(sql.includes(Buffer.alloc(32, 7).toString('base64'))).to.equal(false)
+  })
+
+  it('that was cut short or changed is found out before a row is restored, and is no longer called verified', async () => {
+    await someData()
+    const { file } = await cli.json(['backup', 'create'])
+    await cli.json(['backup', 'verify'])
+    const whole = readFileSync(file)
+    for (const damage of [
+      () => truncateSync(file, whole.length - 1),
+      () => truncateSync(file, Math.floor(whole.length / 2)),
+      () => writeFileSync(file, Buffer.from(whole.map((byte, at) => (at === whole.length - 40 ? byte ^ 1 : byte)))),
+    ]) {
+      writeFileSync(file, whole)
+      damage()
+      const { code, stdout, stderr } = await cli.run(['backup', 'verify', file, '--json'])
+      expect(code).to.equal(1)
+      expect(JSON.parse(stdout)).to.deep.include({ file, ok: false, rows_equal: false, sums_equal: false })
+      expect(JSON.parse(stderr).error.message).to.include('is damaged')
+      expect(await cli.refused(['backup', 'restore', file, '--into', targetUrl()])).to.include('is damaged')
+      expect(await testDatabase().db.query(`SHOW TABLES FROM ${target}`)).to.deep.equal([])
+    }
+    writeFileSync(file, whole)
+    expect((await cli.json(['backup', 'list']))[0].verified_at).to.equal(null)
+  })
+
+  it('of another key, and a file that is none, are refused; a wrong key leaves a verified one verified', async () => {
+    const { file } = await cli.json(['backup', 'create'])
+    await cli.json(['backup', 'verify'])
+    const other = join(scratchFolder('identity'), 'other')
+    writeFileSync(other, await generateX25519Identity())
+    for (const words of [
+      ['verify', file],
+      ['restore', file, '--into', targetUrl()],
+    ])
+      expect(await cli.refused(['backup', ...words, '--identity', other])).to.include('encrypted to another key')
+    const stranger = join(folder, 'notes.txt')
+    writeFileSync(stranger, 'notes')
+    expect(await cli.refused(['backup', 'verify', stranger])).to.include('no backup of Paygate')
+    expect(await cli.refused(['backup', 'verify', 'nothing.age'])).to.include('no file nothing.age')
+    expect(await cli.refused(['backup', 'verify', '--identity', stranger])).to.include('no private key of age')
+    expect((await cli.json(['backup', 'list']))[0].verified_at).not.to.equal(null)
+  })
+
+  it('is not restored over a table', async () => {
+    const { file } = await cli.json(['backup', 'create'])
+    await testDatabase().db.query(`CREATE TABLE ${target}.mine (id INT)`)
+    expect(await cli.refused(['backup', 'restore', file, '--into', targetUrl()])).to.include('is not empty')
+    expect(await testDatabase().db.query(`SHOW TABLES FROM ${target}`)).to.have.lengthOf(1)
+  })
+
+  it('of a user with a password is made and restored without the password in any argument', async () => {
+    const { db, socketPath, name } = testDatabase()
+    const password = `p"a'ss\\ #;%${'x'.repeat(8)}`
+    await db.query(`CREATE USER IF NOT EXISTS 'backup-test'@'localhost' IDENTIFIED BY ${escaped(password)}`)
+    await db.query(
+      `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX ON ${name}.* TO 'backup-test'@'localhost'`,
+    )
+    await db.query(
+      `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX ON ${target}.* TO 'backup-test'@'localhost'`,
+    )
+    try {
+      const socket = `socketPath=${encodeURIComponent(socketPath)}`
+      const url = `mysql://backup-test:${encodeURIComponent(password)}@localhost/${name}?${socket}`
+      const limited = { ...settings, BILLING_BACKUP_DIR: folder }
+      const { file } = await openCli({ ...limited, BILLING_DATABASE_URL: url }).json(['backup', 'create'])
+      const into = `mysql://backup-test@localhost/${target}?${socket}`
+      const withPassword = openCli({ ...limited, BILLING_CLI_DATABASE_PASSWORD: password })
+      expect(await cli.refused(['backup', 'restore', file, '--into', into])).to.include('ER_ACCESS_DENIED')
+      expect(await withPassword.json(['backup', 'restore', file, '--into', into])).to.include({ rows_equal: true })
+    } finally {
+      await db.query(`DROP USER 'backup-test'@'localhost'`)
+    }
+  })
+
+  const escaped = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+
+  it('of an older version is made as it is, and verified by the migrations of this one', async () => {
+    await loadDump(targetUrl(), 17)
+    const old = await openTestDb(targetUrl())
+    try {
+      const ctx = { ...testContext({ ...settings, BILLING_BACKUP_DIR: folder }), clock: systemClock }
+      const { manifest } = await backUp({ ...ctx, db: old.db }, { onProgress: () => undefined })
+      expect(manifest.schema).to.match(/0017$/)
+      const [backup] = await listBackups(folder)
+      const reading = {
+        identities: [readFileSync(identityFile, 'utf8').trim().split('\n').at(-1)!],
+        onStep: () => undefined,
+      }
+      const verified = await verifyBackup(ctx, backup!, reading)
+      expect(verified).to.deep.include({ ok: true, rowsEqual: true, sumsEqual: true })
+      expect(verified.ledger.checked).to.be.greaterThan(10)
+      expect(await old.db.query(`SHOW TABLES LIKE 'operators'`), 'the database itself').to.deep.equal([])
+      expect(readdirSync(ctx.config.home).filter((name) => name.startsWith('copy'))).to.deep.equal([])
+    } finally {
+      await old.close()
+    }
+  })
+
+  it('is verified wherever it was copied to', async () => {
+    const { file } = await cli.json(['backup', 'create'])
+    const elsewhere = join(scratchFolder('elsewhere'), 'renamed')
+    copyFileSync(file, elsewhere)
+    expect(await cli.json(['backup', 'verify', elsewhere])).to.include({ file: elsewhere, ok: true })
+    expect((await cli.json(['backup', 'list']))[0].verified_at).to.equal(null)
+  })
+})

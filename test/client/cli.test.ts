@@ -1,0 +1,186 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Context } from '#context.ts'
+import { HOUR_MS, systemClock } from '#shared/time.ts'
+import { envelopeOf } from '#webhooks/envelope.ts'
+import { emitEvents } from '#webhooks/emit-event.ts'
+import { signingKeys, webhookHeaders } from '#webhooks/signature.ts'
+import { getEvent } from '#webhooks/store.ts'
+import { startService, type TestService } from '../support/api.ts'
+import { TestClock, wrongClock } from '../support/context.ts'
+import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
+import { scratchFolder } from '../support/scratch.ts'
+import { freePort } from '../support/shell.ts'
+import { until } from '../support/until.ts'
+
+const PROGRAM = join(import.meta.dirname, '../../client/src/cli/main.ts')
+
+interface Ran {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+describe('npx paygate', () => {
+  let service: TestService
+  let receiver: Receiver
+  let ctx: Context
+  let app: TestApp
+  let settings: Record<string, string>
+  let started: ChildProcess | null
+
+  beforeEach(async () => {
+    const clock = new TestClock()
+    clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
+    service = await startService({}, clock)
+    ctx = { ...service.ctx, clock: systemClock }
+    app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
+    receiver = await Receiver.start()
+    receiver.secret = app.webhookSecret ?? null
+    settings = {
+      PAYGATE_URL: `${service.url}/api/v1`,
+      PAYGATE_API_KEY: app.apiKey,
+      PAYGATE_API_SECRET: app.secret,
+      PAYGATE_WEBHOOK_SECRET: app.webhookSecret ?? '',
+    }
+    started = null
+  })
+
+  afterEach(async () => {
+    started?.kill('SIGKILL')
+    await receiver.stop()
+    await service.stop()
+  })
+
+  function start(words: readonly string[], env: Record<string, string>): ChildProcess {
+    started = spawn(process.execPath, [PROGRAM, ...words], { env, stdio: ['pipe', 'pipe', 'pipe'] })
+    return started
+  }
+
+  async function run(words: readonly string[], env = settings, stdin = ''): Promise<Ran> {
+    const program = start(words, env)
+    const ended = new Promise<number | null>((resolve) => program.once('close', resolve))
+    program.stdin!.end(stdin)
+    const [stdout, stderr, code] = await Promise.all([text(program.stdout!), text(program.stderr!), ended])
+    return { code, stdout, stderr }
+  }
+
+  async function fails(code: number, words: readonly string[], part: string, env = settings): Promise<void> {
+    const ran = await run(words, env)
+    expect([ran.code, ran.stdout], ran.stderr).to.deep.equal([code, ''])
+    expect(ran.stderr)
+      .to.match(/^error: /)
+      .and.to.include(part)
+      .and.not.to.include(app.secret)
+  }
+
+  async function emit(ref: string, by = ctx): Promise<void> {
+    await inTransaction(by, async (tx) => {
+      const subject = { externalRef: ref, transactionId: null }
+      await emitEvents(tx, [{ app: app.app, type: 'transaction.completed', data: aCompletion(ref), subject }])
+    })
+  }
+
+  it('listen forwards events byte by byte as the daemon sends them, with both signatures', async () => {
+    await emit('an', { ...ctx, clock: wrongClock(-3 * HOUR_MS) })
+    await emit('binh')
+    const words = ['listen', '--since', '2h', '--events', 'transaction.*', '--count', '1', '--forward-to', receiver.url]
+    const { code, stdout, stderr } = await run(words)
+    expect([code, stderr]).to.deep.equal([0, `listening, forwarding to ${receiver.url}; Ctrl-C ends\n`])
+    expect(stdout).to.match(/^\d\d:\d\d:\d\d {2}evt_\d+ {2}transaction\.completed {2}binh {2}200 {2}\d+ ms\n$/)
+    const [webhook, ...others] = receiver.received
+    expect(others).to.deep.equal([])
+    expect(webhook!.verified).to.equal(true)
+    const event = await getEvent(ctx.db, app.app.id, Number(webhook!.eventId.replace('evt_', '')))
+    const { timestamp, raw: body } = webhook!
+    expect(body.toString()).to.equal(envelopeOf(event).toString())
+    const delivery = { eventId: event.id, eventType: event.eventType, attempt: 1, timestamp, body }
+    const sent = Object.entries(webhookHeaders(signingKeys(app.webhookSecret ?? ''), delivery))
+    expect(webhook!.headers).to.include(Object.fromEntries(sent.map(([name, value]) => [name.toLowerCase(), value])))
+  })
+
+  it('listen shows each new event until Ctrl-C, with nothing that steers the terminal', async () => {
+    const program = start(['listen'], settings)
+    const ended = new Promise<number | null>((resolve) => program.once('close', resolve))
+    let [shown, said] = ['', '']
+    program.stdout!.on('data', (chunk: Buffer) => (shown += chunk.toString()))
+    program.stderr!.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    await until(() => said.includes('listening'))
+    // Nothing says when it has begun, so events are written until one arrives.
+    while (shown === '') await emit('\u001b[2Jan')
+    expect(shown.split('\n')[0]).to.match(/ {2}\\u\{1b\}\[2Jan$/)
+    program.kill('SIGINT')
+    expect(await ended).to.equal(0)
+  })
+
+  it('listen shows how a receiver refuses, and what cannot be reached', async () => {
+    await emit('an')
+    receiver.answer = 500
+    const words = ['listen', '--since', '1h', '--count', '1', '--json', '--forward-to']
+    const refused = await run([...words, receiver.url])
+    expect(JSON.parse(refused.stdout).forwarded).to.deep.include({ http_status: 500, error: 'http_500' })
+    const unreachable = await run([...words, `http://127.0.0.1:${await freePort()}/`])
+    expect(JSON.parse(unreachable.stdout).forwarded).to.deep.include({ http_status: null, error: 'ECONNREFUSED' })
+  })
+
+  it('request signs a call, sends it, and exits with 1 if the service refuses it', async () => {
+    const read = await run(['request', 'get', '/plans?status=active'])
+    expect([read.code, JSON.parse(read.stdout)]).to.deep.equal([0, { success: true, data: { plans: [] } }])
+    const body = '{"name":"An","email":"an@example.com"}'
+    const file = join(scratchFolder('request'), 'body.json')
+    writeFileSync(file, body)
+    for (const data of [body, `@${file}`, '-']) {
+      const { code, stdout, stderr } = await run(
+        ['request', 'POST', '/api/v1/customers', '--data', data],
+        settings,
+        body,
+      )
+      expect([code, JSON.parse(stdout).data.name, stderr]).to.deep.equal([0, 'An', 'POST /api/v1/customers: 201\n'])
+    }
+    const refused = await run(['request', 'POST', '/customers', '--data', '{}'])
+    expect([refused.code, JSON.parse(refused.stdout).error.code]).to.deep.equal([1, 'invalid_request'])
+    expect((await run(['request', 'GET', '/subscriptions/nguyễn an?x=1'])).stdout).to.include('invalid_request')
+  })
+
+  it('reads its settings from a file, before which the environment goes', async () => {
+    const file = join(scratchFolder('env'), '.env')
+    const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}`)
+    writeFileSync(file, `${lines.join('\n')}\n`)
+    const words = ['request', 'GET', '/plans', '--env-file', file]
+    expect((await run(words, {})).code).to.equal(0)
+    await fails(1, words, 'http://127.0.0.1:1/', { PAYGATE_URL: 'http://127.0.0.1:1' })
+  })
+
+  it('says what is missing or wrong, and never a secret', async () => {
+    const withoutWebhooks = { ...settings, PAYGATE_WEBHOOK_SECRET: '' }
+    const [url, hook] = [settings['PAYGATE_URL'] ?? '', 'http://127.0.0.1:1/hooks']
+    await fails(2, ['request', 'GET', '/plans'], 'PAYGATE_API_KEY, PAYGATE_API_SECRET', { PAYGATE_URL: url })
+    await fails(2, ['request', 'GET', '/plans'], 'PAYGATE_URL', { ...settings, PAYGATE_URL: 'shop' })
+    // Node.js reads an --env-file wherever it stands, and refuses it before the program begins.
+    const unread = await run(['request', 'GET', '/plans', '--env-file', '/nowhere'], {})
+    expect([unread.code === 0, unread.stderr.includes('/nowhere')]).to.deep.equal([false, true])
+    await fails(2, ['request', 'DELETE', '/plans'], 'METHOD')
+    await fails(2, ['request', 'GET', 'plans'], 'PATH')
+    await fails(2, ['request', 'GET'], 'METHOD PATH')
+    await fails(2, ['serve'], 'serve')
+    await fails(2, ['listen', '--loud'], '--loud')
+    await fails(2, ['listen', '--since', 'yesterday'], '30m, 2h or 7d')
+    await fails(2, ['listen', '--count', '0'], '--count')
+    await fails(2, ['listen', '--forward-to', '127.0.0.1:3000'], 'http(s)')
+    await fails(2, ['listen', '--forward-to', hook], 'PAYGATE_WEBHOOK_SECRET', withoutWebhooks)
+    await fails(1, ['listen', '--events', 'transaction.lost'], 'transaction.completed')
+    await fails(1, ['listen'], 'error: X-Signature', { ...settings, PAYGATE_API_SECRET: 'sk_other' })
+  })
+
+  it('shows its commands and its version', async () => {
+    for (const words of [[], ['--help']]) expect((await run(words, {})).stdout).to.include('paygate listen')
+    expect((await run(['--help'], {})).stdout.split('\n').every((line) => line.length <= 80)).to.equal(true)
+    expect((await run(['--version'], {})).stdout).to.match(/^\d+\.\d+\.\d+\n$/)
+  })
+})

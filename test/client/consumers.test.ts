@@ -1,0 +1,82 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+import { before, describe, it } from 'mocha'
+import { packedClient } from './packed-client.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const run = promisify(execFile)
+
+/** What the types must allow, and what they must refuse. */
+const USE = `
+export async function use(paygate: Paygate): Promise<string[]> {
+  const page: Page<Customer> = await paygate.customers.list()
+  const plans: Plan[] = await paygate.plans.list()
+  const found = [String(page.data.length + plans.length)]
+  for await (const { code } of paygate.plans.list()) found.push(code)
+  for await (const { event, cursor } of paygate.events.follow({ from: new Date(), signal: AbortSignal.timeout(1) })) {
+    if (event.event_type === 'transaction.completed') found.push(cursor, event.data.plan_ref, String(event.attempts))
+    // @ts-expect-error a type that there is not
+    if (event.event_type === 'transaction.lost') found.push(cursor)
+  }
+  const { event_type } = await paygate.webhooks.verify('{}', new Headers(), ['whsec_1', 'whsec_2'])
+  // @ts-expect-error the address is missing
+  found.push(event_type, typeof new Paygate({ apiKey: 'k', apiSecret: 's' }))
+  const { headers } = await signWebhook({ event_type: 'webhook.test', app_id: 1, data: {}, created_at: '' }, 'whsec_1')
+  return hasAccess(null) ? Object.keys(headers) : found
+}
+`
+const NAMES = `{ Paygate, hasAccess, type Customer, type Page, type Plan }`
+const IMPORTED = `import ${NAMES} from 'paygate-client'\nimport { signWebhook } from 'paygate-client/testing'\n${USE}`
+const REQUIRED = `import client = require('paygate-client')
+import testing = require('paygate-client/testing')
+import Paygate = client.Paygate
+type Customer = client.Customer
+type Page<Item> = client.Page<Item>
+type Plan = client.Plan
+const { hasAccess } = client
+const { signWebhook } = testing
+${USE}`
+
+/** How projects find their packages. */
+const PROJECTS = [
+  { module: 'node16', moduleResolution: 'node16' },
+  { module: 'nodenext', moduleResolution: 'nodenext' },
+  { module: 'esnext', moduleResolution: 'bundler' },
+] as const
+
+describe('the types of the packed client, without skipLibCheck', () => {
+  let project: string
+
+  before(async () => {
+    project = await packedClient()
+    for (const name of ['@types', 'undici-types'])
+      symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name))
+  })
+
+  for (const { module, moduleResolution } of PROJECTS) {
+    it(`are right in a project of ${moduleResolution}, as ESM and as CommonJS`, async () => {
+      const folder = join(project, moduleResolution)
+      mkdirSync(folder)
+      writeFileSync(join(folder, 'imported.mts'), IMPORTED)
+      writeFileSync(join(folder, 'compiled.cts'), IMPORTED)
+      const files = ['imported.mts', 'compiled.cts']
+      // A bundler has no `import … = require`.
+      if (moduleResolution !== 'bundler') {
+        writeFileSync(join(folder, 'required.cts'), REQUIRED)
+        files.push('required.cts')
+      }
+      const compilerOptions = {
+        ...{ module, moduleResolution, target: 'es2022', lib: ['es2023'], types: ['node'] },
+        ...{ strict: true, exactOptionalPropertyTypes: true, noEmit: true, skipLibCheck: false },
+      }
+      writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
+      const checked = await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder])
+        .then(({ stdout }) => stdout)
+        .catch((error: unknown) => (error as { stdout: string }).stdout)
+      expect(checked).to.equal('')
+    })
+  }
+})
