@@ -91,7 +91,10 @@ describe('the command line: setup', () => {
       ...['ENCRYPTION_KEYS', 'METRICS_TOKEN', 'DKIM_KEY', 'SMTP_URL', 'DATABASE_URL'].map(
         (name) => `${CREDENTIALS}/BILLING_${name}`,
       ),
-      ...['usr/local/bin/billing-cli', 'etc/systemd/system/billing-daemon.service', 'etc/caddy/Caddyfile'],
+      ...['billing-daemon.service', 'billing-backup.service', 'billing-backup.timer'].map(
+        (unit) => `etc/systemd/system/${unit}`,
+      ),
+      ...['usr/local/bin/billing-cli', 'etc/caddy/Caddyfile'],
     ])
     for (const file of globSync(`${root}/${CREDENTIALS}/*`)) expect(statSync(file).mode & 0o777, file).to.equal(0o600)
     const before = filesBelow().map((path) => readFileSync(join(root, path), 'utf8'))
