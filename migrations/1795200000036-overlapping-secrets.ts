@@ -3,7 +3,8 @@ import type { Migration } from './migration.ts'
 
 /** The API secrets of an app that a rotation left valid for a while, and the webhook secret that was prepared. */
 export class OverlappingSecrets1795200000036 implements Migration {
-  readonly work = { apps: ['instant'] } as const
+  readonly phase = 'expand'
+  readonly work = { apps: ['instant', 'instant'] } as const
 
   async up(runner: QueryRunner): Promise<void> {
     for (const column of ['earlier_api_secrets', 'next_webhook_secret'])

@@ -4,6 +4,7 @@ import type { Migration } from './migration.ts'
 
 /** What a promotion took off a payment, 0 where none did, and the promotion's code. */
 export class Discounts1795200000037 implements Migration {
+  readonly phase = 'expand'
   readonly work = {
     transactions: ['instant', 'instant'],
   } as const

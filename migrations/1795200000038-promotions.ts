@@ -4,6 +4,7 @@ import type { Migration } from './migration.ts'
 
 /** Promotions, who uses them, and the promotion that goes on with the renewals of a subscription. */
 export class Promotions1795200000038 implements Migration {
+  readonly phase = 'expand'
   readonly work = {
     subscriptions: ['instant'],
   } as const

@@ -4,6 +4,7 @@ import type { Migration } from './migration.ts'
 
 /** Alerts, the messages about them, and what the watch over them remembers. */
 export class Alerts1795200000041 implements Migration {
+  readonly phase = 'expand'
   readonly work = {}
 
   async up(runner: QueryRunner): Promise<void> {

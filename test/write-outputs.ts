@@ -12,6 +12,8 @@ const FURTHER = [
   'test/providers/versions.test.ts',
   'test/backups/verify-and-restore.test.ts',
   'test/scenarios/paid-time.test.ts',
+  'test/reports/exact-sums.test.ts',
+  'test/doctor/secret-leaks.test.ts',
 ]
 
 /** Runs the tests of the command line, and writes the schema of what each command printed as JSON. */

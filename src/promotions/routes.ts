@@ -25,6 +25,7 @@ export const promotionRoutes: readonly AppRoute[] = [
   route.query({
     id: 'getPromotion',
     summary: 'Get a promotion',
+    description: 'One promotion by its id, with the number of its uses.',
     method: 'GET',
     path: '/api/v1/promotions/:id',
     access: 'hmac',

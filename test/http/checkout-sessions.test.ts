@@ -48,7 +48,15 @@ describe('POST /api/v1/checkout-sessions', () => {
     expect(transaction_id).to.be.a('number')
     expect(answer.body).to.deep.equal({
       success: true,
-      data: { id, checkout_url, activated: false, trial: null, transaction_id, expires_at: '2026-03-01 11:00:00' },
+      data: {
+        id,
+        checkout_url,
+        activated: false,
+        discount: null,
+        trial: null,
+        transaction_id,
+        expires_at: '2026-03-01 11:00:00',
+      },
     })
     expect((await service.call('GET', checkout_url)).status).to.equal(200)
     expect(await pending(transaction_id)).to.include({ mode: 'subscription', plan_ref: plan.code, amount: 99000 })

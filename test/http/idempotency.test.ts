@@ -220,6 +220,7 @@ describe('repeated requests', () => {
           { external_ref: 'user-2', mode: 'subscription', price_id: `price_${price!.id}`, ...urls },
         ],
         ['put', '/api/v1/subscriptions/user-1/plan', { price_id: `price_${price!.id}` }],
+        ['post', '/api/v1/promotions', { code: 'SPRING', percent: 20 }],
         ['put', '/api/v1/subscriptions/user-1/customer', { customer_id: `cus_${customer.id}` }],
       ]
       const keyed = API_ROUTES.filter(({ method, path }) => /POST|PUT/.test(method) && !path.endsWith('/test-clock'))

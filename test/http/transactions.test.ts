@@ -49,6 +49,7 @@ describe('the API of transactions', () => {
           amount: 99000,
           amount_received: 99000,
           amount_refunded: 0,
+          discount: null,
           currency: 'VND',
           status: 'completed',
           provider_code: 'test',

@@ -47,11 +47,13 @@ describe('the samples of the reference', () => {
     const session = await scenario.checkout({ external_ref: 'user-42', price_id: plan.prices[0] })
     await scenario.pay(session)
     const { body: events } = await scenario.seller.get('/api/v1/events')
+    const { body: promotion } = await scenario.seller.post('/api/v1/promotions', { code: 'OLDER', percent: 5 })
     ids = {
       plan_1: plan.id,
       price_1: plan.prices[0] ?? '',
       cus_1: customer.data.id,
       evt_1: events.data[0].id,
+      promo_1: promotion.data.id,
       'transactions/1': `transactions/${session.transaction_id}`,
       'transactions.get(1)': `transactions.get(${session.transaction_id})`,
     }

@@ -20,7 +20,17 @@ import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { recordForeignRefund } from '#transactions/refund-money.ts'
 import { transactions } from '#transactions/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
-import { aCheckout, aCustomer, anApp, aPlan, LIFETIME, MONTHLY, priceId, type TestApp } from '../support/factories.ts'
+import {
+  aCheckout,
+  aCustomer,
+  anApp,
+  aPlan,
+  aPromotion,
+  LIFETIME,
+  MONTHLY,
+  priceId,
+  type TestApp,
+} from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 const MAI = operator('mai')
@@ -93,6 +103,7 @@ describe('sales.csv', () => {
   it('shows parts as they came, the discount with the payment that completed, and no end of lifetime', async () => {
     const { ctx, app, plan } = await aShop()
     const { transaction_id: id } = await aCheckout(ctx, app, { price_id: priceId(plan, 2) })
+    await aPromotion(ctx, app, { code: 'TET' })
     await ctx.db.update(transactions, { id: id! }, { amount: 2_000_000, discountAmount: 900_000, promotionCode: 'TET' })
     await arrives(ctx, id!, 1_500_000, 'VND')
     ctx.clock.advance('1d')

@@ -22,6 +22,7 @@ import {
   aCustomer,
   anApp,
   aPlan,
+  aPromotion,
   FREE_TRIAL,
   LIFETIME,
   MONTHLY,
@@ -196,6 +197,7 @@ describe('stats of a month', () => {
     const { ctx, app, plan, months } = await aShop()
     const session = await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: 'a' })
     const transactionId = session.transaction_id!
+    await aPromotion(ctx, app, { code: 'TET' })
     await ctx.db.update(
       transactions,
       { id: transactionId },
