@@ -38,7 +38,7 @@ const ENDED_BY: Readonly<Record<string, readonly string[]>> = {
   watch: ['--once'],
 }
 /** They need a backup with its key, and keys of age: `backups.test.ts` and the tests of upgrades run them. */
-const ELSEWHERE = ['upgrade', 'backup verify', 'backup restore', 'key export', 'console', 'setup']
+const ELSEWHERE = ['upgrade', 'backup verify', 'backup restore', 'key export', 'console', 'setup', 'service install']
 /** They exit 1 where they find something. */
 const MAY_FIND = ['doctor', 'ledger verify']
 
