@@ -38,8 +38,10 @@ describe('the command line: the service itself', () => {
     for (const { check, fix } of failed) expect(fix, check).to.be.a('string')
     expect(results.map(({ check }: { check: string }) => check)).to.include.members(['settings', 'database'])
     expectFit(asTable.stdout)
-    const warnings = results.filter(({ ok, fix }: any) => ok && fix !== null).length
-    expect(asTable.stdout).to.match(new RegExp(`^${failed.length} failed, ${warnings} warnings?$`, 'm'))
+    // Each run looks for itself: what depends on the machine's load may differ between the two.
+    const shown = (state: string): number => asTable.stdout.match(new RegExp(`^\\S.* ${state}( |$)`, 'gm'))?.length ?? 0
+    const warnings = shown('WARN')
+    expect(asTable.stdout).to.match(new RegExp(`^${shown('FAIL')} failed, ${warnings} warnings?$`, 'm'))
     expect(asTable.stdout).to.match(/^settings +PASS/m)
     expect(asTable.stderr, 'progress is for terminals').to.equal('')
   })
