@@ -256,7 +256,8 @@ describe('architecture', () => {
     expect(filesWith(/\bfetch\(|from 'undici'/, /^http\/outbound\.ts$/)).to.deep.equal([])
     expect(filesWith(/\bconsole\./, /^cli\/output\.ts$/)).to.deep.equal([])
     // Past the escaping of `cli/output.ts` go only what has no text of others, completions, and screens of escaped tables.
-    const mayWrite = /^(cli\/(output|main|run|program|watch-commands|console\/run)|daemon\/main|embedded\/supervisor)\.ts$/
+    const mayWrite =
+      /^(cli\/(output|main|run|program|watch-commands|console\/run)|daemon\/main|embedded\/supervisor)\.ts$/
     expect(filesWith(/\bstd(out|err)\.write\(|\bout\.drawn\(/, mayWrite)).to.deep.equal([])
   })
 

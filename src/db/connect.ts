@@ -55,7 +55,10 @@ export async function openDatabase(
   options: OpenOptions = {},
 ): Promise<OpenDatabase> {
   if (config.databaseUrl !== null) return openPoolOf(parseDatabaseUrl(config.databaseUrl), options)
-  const [{ startEmbedded }, { runMigrations }] = await Promise.all([import('#embedded/start-embedded.ts'), import('./migrate.ts')])
+  const [{ startEmbedded }, { runMigrations }] = await Promise.all([
+    import('#embedded/start-embedded.ts'),
+    import('./migrate.ts'),
+  ])
   const embedded = await startEmbedded(config.home)
   try {
     const opened = await openPoolOf([embedded.connection], options)
