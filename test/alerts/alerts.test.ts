@@ -357,7 +357,7 @@ describe('alerts', () => {
     expect(receiver.received[1]!.body.text).to.include('- disk_low: /data').and.include('Waiting for review')
   })
 
-  it('the ledger is verified once a night, and again each hour after a fault until it is mended', async () => {
+  it('the ledger is verified once a night, and again each hour after a fault until it is fixed', async () => {
     await aLiveAppWithBank()
     const verify = () => verifyNightly(ctx, () => Promise.resolve())
     expect(await verify()).to.equal(true)
