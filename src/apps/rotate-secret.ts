@@ -5,7 +5,7 @@ import { newApiSecret, newWebhookSecret } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { addMs, DAY_MS, SECOND_MS } from '#shared/time.ts'
 import { earlierSecrets, sealEarlier } from './earlier-secrets.ts'
-import { secretPlace, updateAppRow, type App } from './store.ts'
+import { lockApp, secretPlace, updateAppRow, type App } from './store.ts'
 
 const LONGEST_OVERLAP_SECONDS = (7 * DAY_MS) / SECOND_MS
 
@@ -22,7 +22,9 @@ interface Subject {
 export const rotateSecret = command({
   name: 'app.rotate-secret',
   input: Rotation,
-  async run(tx, { overlap_seconds: overlap }, { app }: Subject) {
+  async run(tx, { overlap_seconds: overlap }, subject: Subject) {
+    // Another rotation may have made a secret since the caller read the app.
+    const app = await lockApp(tx, subject.app.id)
     if (app.auth !== 'hmac') throw new AppError('invalid_request', 'an identity-token app has no API secret')
     const secret = newApiSecret()
     const validUntil = overlap === undefined ? null : addMs(tx.now, overlap * SECOND_MS)
@@ -76,7 +78,8 @@ export const prepareWebhookSecret = command({
 export const activateWebhookSecret = command({
   name: 'app.activate-webhook-secret',
   input: nothing,
-  async run(tx, _input, { app }: Subject) {
+  async run(tx, _input, subject: Subject) {
+    const app = await lockApp(tx, subject.app.id)
     if (app.nextWebhookSecret === null)
       throw new AppError(
         'invalid_request',

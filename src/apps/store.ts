@@ -117,6 +117,13 @@ export async function getApp(db: Queries, appId: number): Promise<App> {
   return app
 }
 
+/** The app as it is now, locked until the commit: for a change that depends on what it has. Throws `not_found`. */
+export async function lockApp(tx: Tx, appId: number): Promise<App> {
+  const app = await tx.one(apps, 'WHERE id = ? FOR UPDATE', [appId])
+  if (!app) throw notFound('app')
+  return app
+}
+
 /** Looked up by every call of the API. */
 export const appsByKey = rowsBy(apps, 'apiKey')
 

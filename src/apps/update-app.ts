@@ -13,7 +13,7 @@ import { presentApp } from './present.ts'
 import { realtimePath } from './realtime-path.ts'
 import { returnOrigins } from './return-origins.ts'
 import { readLogo } from './logo.ts'
-import { getApp, replaceLogo, updateAppRow, type App } from './store.ts'
+import { getApp, lockApp, replaceLogo, updateAppRow, type App } from './store.ts'
 import { webhookUrl } from './webhook-url.ts'
 
 const updateAppInput = ({ env, webhook }: Config) =>
@@ -36,8 +36,10 @@ const updateAppInput = ({ env, webhook }: Config) =>
 export const updateApp = command({
   name: 'app.update',
   input: updateAppInput,
-  async run(tx, changes, { app }: { readonly app: App }) {
+  async run(tx, changes, { app: { id } }: { readonly app: App }) {
     if (Object.keys(changes).length === 0) throw new AppError('invalid_request', 'nothing to change: name a setting')
+    // The settings are one column: another command may have changed some of them since the caller read the app.
+    const app = await lockApp(tx, id)
     if (changes.path && !app.realtimeDatabaseUrl)
       throw invalidField('path', 'needs a realtime database: use app set-realtime')
     refuseForServers(app, changes)

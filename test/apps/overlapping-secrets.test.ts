@@ -60,6 +60,13 @@ describe('secrets that overlap', () => {
     expect((await load()).earlierApiSecrets).to.equal(null)
   })
 
+  it('of two rotations at once both secrets are valid, although each read the app before the other', async () => {
+    const before = await load()
+    const rotated = () => perform(service.ctx, CALLER, rotateSecret, { overlap_seconds: HOUR }, { app: before })
+    const [one, other] = await Promise.all([rotated(), rotated()])
+    expect(await statuses(app.secret, one.api_secret, other.api_secret)).to.deep.equal([200, 200, 200])
+  })
+
   it('an overlap is at least a second and at most seven days', async () => {
     for (const seconds of [0, -1, 1.5, 7 * 24 * HOUR + 1]) {
       const refused = await rotate({ overlap_seconds: seconds }).catch((error: unknown) => error)

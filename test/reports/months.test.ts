@@ -274,6 +274,22 @@ describe('stats of a month', () => {
     expect(previous_month).to.deep.include({ new: 1, gross: { VND: 99_000n } })
   })
 
+  it('each refund of a payment stays in the month in which the test clock made it', async () => {
+    const { ctx, app, buy, months } = await aShop()
+    const { transaction_id } = await buy('a')
+    const refund = async (amount: number): Promise<void> => {
+      const decision = { action: 'refund', note: 'asked', reference: `FT-${amount}`, amount } as const
+      await resolveTransaction(ctx, MAI, { transactionId: transaction_id!, ...decision })
+      ctx.clock.advance('1s')
+    }
+    await refund(10_000)
+    await advanceTestClock(ctx, SERVER, await getApp(ctx.db, app.app.id), { now: '2026-04-20 10:00:00' })
+    await refund(20_000)
+    const { month, previous_month } = await months()
+    expect(previous_month).to.deep.include({ month: '2026-03', refunds: { VND: 10_000n }, net: { VND: 89_000n } })
+    expect(month).to.deep.include({ month: '2026-04', refunds: { VND: 20_000n }, net: { VND: -20_000n } })
+  })
+
   const aPlanOf = async (ctx: TestContext, app: TestApp) => ({ price: priceId(await aPlan(ctx, app)) })
 
   it('a trial is a start, and its first payment a renewal; lifetime purchases are in no renewal rate', async () => {

@@ -47,8 +47,16 @@ export const PAID_AT = {
   test: 'COALESCE(t.completed_at, t.flagged_at, t.created_at, p.paid_at)',
 } as const
 
-/** When the refund `r` of the transaction `t` was made, in the same way. */
-export const REFUNDED_AT = { live: 'r.ended_at', test: 'COALESCE(t.updated_at, r.ended_at)' } as const
+/** The offset of the clock of the payment `p`'s app when the refund `r` was made: what the next move found, or the present one. */
+const OFFSET_MS = `COALESCE((SELECT CAST(JSON_EXTRACT(move.before_state, '$.clock_offset_ms') AS SIGNED) FROM audit_log move
+  WHERE move.subject = CONCAT('app ', p.app_id) AND move.action = 'app.clock' AND move.at > r.ended_at
+  ORDER BY move.id LIMIT 1), (SELECT owner.clock_offset_ms FROM apps owner WHERE owner.id = p.app_id))`
+
+/** When the refund `r` was made: real, and of a sandbox app by its own clock. Its transaction has only the time of the last one. */
+export const REFUNDED_AT = {
+  live: 'r.ended_at',
+  test: `DATE_ADD(r.ended_at, INTERVAL ${OFFSET_MS} * 1000 MICROSECOND)`,
+} as const
 
 /** A table of months in SQL, named `m`, with its parameters. */
 export function monthTable(months: readonly MonthRange[]): { sql: string; params: Param[] } {
