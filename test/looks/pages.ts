@@ -82,7 +82,8 @@ export async function lookAtPages(folder: string): Promise<void> {
             // A picture of the full page forgets that a phone has no pointer.
             const height = await visitor.page.evaluate<number>('document.documentElement.scrollHeight')
             await visitor.page.setViewportSize({ width: device.viewport.width, height })
-            await visitor.page.screenshot({ path: join(folder, name) })
+            // However slow the machine is.
+            await visitor.page.screenshot({ path: join(folder, name), timeout: 0 })
             await visitor.end()
           }
         }
