@@ -43,6 +43,8 @@ describe('the tour of the README', () => {
     await shell.paste(settings.join('\n'))
     const watched = await shell.paste('bin/billing-cli watch --once --json')
     expect(JSON.parse(watched).daemon, 'watch sees the daemon').to.include({ answers: true })
+    const called = await shell.paste('bin/pinned-node 1 client/src/cli/main.ts request GET /plans')
+    expect(called, 'npx paygate has its keys').to.include('"code": "premium"')
     const port = String(await freePort())
     for (const { commands, prints } of others) {
       // What went out a moment ago is at the receiver before somebody has pasted the next block.

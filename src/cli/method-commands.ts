@@ -127,6 +127,8 @@ async function listed({ ctx }: Session, app: App): Promise<ListedMethod[]> {
 async function printMethods(session: Session, app: App): Promise<void> {
   const { out } = session
   const methods = await listed(session, app)
+  const { methodsNotReady } = await import('#providers/available-methods.ts')
+  const lacking = await methodsNotReady(session.ctx.db, app)
   const shown = methods.map((each) => ({ app_id: app.id, sandbox: app.isSandbox, ...each }))
   out.result(shown, () => {
     out.line(banner(app))
@@ -142,6 +144,7 @@ async function printMethods(session: Session, app: App): Promise<void> {
       ['refundable payments', (each) => each.refundable_payments],
     ])
     if (versions.length > 1) out.table(columns)
+    for (const method of lacking) out.line(`${method} is not offered yet: billing-cli doctor says what it needs`)
   })
 }
 

@@ -101,7 +101,7 @@ function showPresent(out: Output, stats: Stats, money: Words): void {
     active: `${subs.active} (${subs.in_trial} in trial, ${subs.lifetime} lifetime)`,
     'expiring in 7 days': subs.expiring_in_7_days,
     'expiring in 30 days': subs.expiring_in_30_days,
-    'expected in 30 days': `${sums(expected)} if all renew who get a reminder`,
+    'expected in 30 days': `${sums(expected)}, if everyone renews who gets a reminder`,
     expired: `${subs.expired} (${subs.in_grace} in grace period, ${subs.lapsed} lapsed)`,
     renewed: renewalWords(renewals),
     'deferred revenue': sums(stats.unearned),

@@ -17,7 +17,7 @@ import { referenceOf } from '#transactions/reference.ts'
 import { getTransaction, type Receipt, type Transaction } from '#transactions/store.ts'
 import { composeMail } from './compose-mail.ts'
 import { Stopped } from './mail-queue.ts'
-import { dayWords, paidForWords } from './words.ts'
+import { dayWords, discountFact, paidForWords } from './words.ts'
 
 /** The mail of a receipt. Throws `Stopped` while a refund is pending, and if there is no customer or the receipt is out of date. */
 export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): Promise<Mail> {
@@ -48,6 +48,7 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
     title,
     paid_for: paidForWords(title, plan !== null, locale),
     amount: money(amount),
+    discount: kind === 'received' ? discountFact(transaction, locale) : '',
     asked: money(transaction.amount),
     missing: kind === 'part' ? money(dueOf(transaction)) : '',
     pay_url: payUrl,

@@ -66,6 +66,12 @@ export function discountedWords(due: DiscountedAmount, currency: string, locale:
   return `${amount} (${OFF[locale](formatMoney(due.discountAmount, currency, locale), due.promotionCode)})`
 }
 
+/** `₫19,800 (TET)`: what a promotion took off a payment; empty without one. */
+export function discountFact(due: DiscountedAmount & { readonly currency: string }, locale: MailLocale): string {
+  if (due.promotionCode === null) return ''
+  return `${formatMoney(due.discountAmount, due.currency, locale)} (${due.promotionCode})`
+}
+
 /** `3 months`, `1 tuần`, `lifetime`. */
 export function intervalWords({ unit, count }: Interval, locale: MailLocale): string {
   const [one, many] = UNIT_WORDS[locale][unit]

@@ -3,7 +3,7 @@ import { readerOf } from '#apps/page-settings.ts'
 import type { Context } from '#context.ts'
 import { linkable, pageLocale, seeOther, sendPage, type PageHttp, type PageLocale } from '#http/html.ts'
 import { keptOf } from '#payments/balance.ts'
-import { intervalWords, momentWords } from '#mails/words.ts'
+import { discountFact, intervalWords, momentWords } from '#mails/words.ts'
 import { providerOfCode } from '#providers/providers.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, type PaymentApplication } from '#subscriptions/store.ts'
@@ -39,13 +39,15 @@ export function paidViewOf({ app, title, transaction, application }: PaidPayment
   const fact = (label: string, value: string, day: PageDay | null = null) => ({ label, value, day })
   const interval = application && { unit: application.intervalUnit, count: application.intervalCount }
   const bought = interval && interval.unit !== 'lifetime' ? `${title} · ${intervalWords(interval, locale)}` : title
+  const discount = discountFact(transaction, locale)
   const end = application?.endAfter ?? null
-  const until = end ? fact(words.until, '', dayOf(end, readerOf(app, locale))) : fact(words.until, words.neverExpires)
+  const until = end ? fact(words.until, '', dayOf(end, readerOf(app, locale))) : fact(words.access, words.lifetime)
   return {
     words,
     amount: formatMoney(keptOf(transaction), transaction.currency, locale),
     facts: [
       fact(words.bought, bought),
+      ...(discount === '' ? [] : [fact(words.discount, discount)]),
       ...(application ? [until] : []),
       ...paymentFacts(app, transaction, locale).map(([label, value]) => fact(label, value)),
     ],

@@ -87,8 +87,10 @@ export interface PageTexts {
   readonly paid: {
     readonly heading: string
     readonly bought: string
+    readonly discount: string
     readonly until: string
-    readonly neverExpires: string
+    readonly access: string
+    readonly lifetime: string
     readonly paidAt: string
     readonly method: string
     readonly reference: string
@@ -227,8 +229,10 @@ const en: PageTexts = {
   paid: {
     heading: 'Payment received',
     bought: 'For',
+    discount: 'Discount',
     until: 'Valid until',
-    neverExpires: 'Never expires',
+    access: 'Access',
+    lifetime: 'Lifetime',
     paidAt: 'Paid',
     method: 'Method',
     reference: 'Reference',
@@ -369,8 +373,10 @@ const vi: PageTexts = {
   paid: {
     heading: 'Đã nhận thanh toán',
     bought: 'Thanh toán cho',
+    discount: 'Giảm giá',
     until: 'Có hiệu lực đến',
-    neverExpires: 'Không hết hạn',
+    access: 'Thời hạn',
+    lifetime: 'Trọn đời',
     paidAt: 'Thời gian',
     method: 'Phương thức',
     reference: 'Mã tham chiếu',

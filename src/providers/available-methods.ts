@@ -25,6 +25,15 @@ export async function availableMethods(
   return available
 }
 
+/** The methods that the app has enabled and cannot offer for any amount: a part of what they need is missing. */
+export async function methodsNotReady(db: Queries, app: PayableApp): Promise<Method[]> {
+  const names = await enabledMethods(db, app.id)
+  const enabled = listProviders().filter(({ method }) => names.has(method))
+  const lacking: Method[] = []
+  for (const { method, isReady } of enabled) if (isReady && !(await isReady(db, app, enabled))) lacking.push(method)
+  return lacking
+}
+
 function byQrCode(providers: readonly Provider<Method>[]): readonly Provider<Method>[] {
   return [...providers.filter(({ hasQrCode }) => hasQrCode), ...providers.filter(({ hasQrCode }) => !hasQrCode)]
 }

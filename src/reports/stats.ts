@@ -91,7 +91,7 @@ export async function gatherStats(ctx: Context, options: StatsOptions): Promise<
   // A list in SQL cannot be empty; no app has this id.
   const scope: AppScope = { appIds: appIds.length === 0 ? [0] : appIds }
   const now = ctx.clock.now()
-  const cash = await listCashMonths(ctx.db, scope)
+  const cash = await listCashMonths(ctx.db, { ...scope, mode })
   return {
     mode,
     app_ids: appIds,

@@ -3,6 +3,7 @@ import { shape, type Source } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { FlagReason } from '#transactions/store.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
+import { MAIN_TRANSACTION, PAID_AT, REFUNDED_AT, REFUNDED_TRANSACTION } from './sales/store.ts'
 
 /** Flagged transactions of live or of sandbox apps. `unapplied`: received and neither applied nor refunded. */
 export interface FlaggedSum {
@@ -156,18 +157,23 @@ export interface CashMonth {
 }
 
 /**
- * Money received, by the month in which it was paid, once its payer is known; and money refunded, by the month of the refund. Oldest month
- * first.
+ * Money received, by the month in which it was paid, once its payer is known; and money refunded, by the month of the refund. Months of a
+ * sandbox app follow its test clock (R420). Oldest month first.
  */
-export async function listCashMonths(db: Queries, { appIds }: AppScope): Promise<CashMonth[]> {
+export async function listCashMonths(
+  db: Queries,
+  { appIds, mode }: AppScope & { readonly mode: 'live' | 'test' },
+): Promise<CashMonth[]> {
+  const forTransaction = (id: string): string => (mode === 'live' ? '' : `LEFT JOIN transactions t ON t.id = ${id}`)
   return db.all(
     shape({ currency: text(), month: text(), payments: bigint(), received: sum(), refunded: sum() }),
     `SELECT x.currency, x.month, SUM(x.payments) AS payments, SUM(x.received) AS received, SUM(x.refunded) AS refunded
-     FROM (SELECT currency, DATE_FORMAT(paid_at, '%Y-%m') AS month, 1 AS payments, amount AS received, 0 AS refunded
-           FROM payments WHERE app_id IN (?) AND end_user_id IS NOT NULL
+     FROM (SELECT p.currency, DATE_FORMAT(${PAID_AT[mode]}, '%Y-%m') AS month, 1 AS payments, p.amount AS received, 0 AS refunded
+           FROM payments p ${forTransaction(MAIN_TRANSACTION)}
+           WHERE p.app_id IN (?) AND p.end_user_id IS NOT NULL
            UNION ALL
-           SELECT p.currency, DATE_FORMAT(r.ended_at, '%Y-%m'), 0, 0, r.amount
-           FROM refunds r JOIN payments p ON p.id = r.payment_id
+           SELECT p.currency, DATE_FORMAT(${REFUNDED_AT[mode]}, '%Y-%m'), 0, 0, r.amount
+           FROM refunds r JOIN payments p ON p.id = r.payment_id ${forTransaction(REFUNDED_TRANSACTION)}
            WHERE p.app_id IN (?) AND p.end_user_id IS NOT NULL AND r.status = 'succeeded') x
      GROUP BY x.currency, x.month ORDER BY x.currency, x.month`,
     [appIds, appIds],

@@ -266,6 +266,15 @@ describe('the command line: apps, payment methods and bank accounts', () => {
     await cli.refused(['app', 'clock', live, '--advance', '1d'])
   })
 
+  it('says of a method that is enabled and cannot be offered that something is missing', async () => {
+    const { app } = await anApp(testContext(), { methods: [] })
+    const id = String(app.id)
+    const missing = 'bank_transfer is not offered yet: billing-cli doctor says what it needs'
+    expect(await cli.table(['method', 'enable', id, 'bank_transfer'])).to.include(missing)
+    expect(await cli.table(['method', 'enable', id, 'test'])).to.include(missing)
+    expect(await cli.table(['method', 'disable', id, 'bank_transfer'])).not.to.include(missing)
+  })
+
   it('enables methods with credentials from the environment, and shows only whether they are set', async () => {
     const ctx = testContext()
     const { app } = await anApp(ctx, { methods: [] })

@@ -14,7 +14,17 @@ import { takeTransfers, transfer } from '../pages/bank-scenario.ts'
 import { DESKTOP, PHONE, startBrowser } from '../pages/browser.ts'
 import { BRAND, LONG_NAMES } from '../pages/scenes.ts'
 import { aScene } from '../renewals/scene.ts'
-import { aCheckout, aCustomer, aPlan, LIFETIME, MONTHLY, PAID_TRIAL, priceId, tokenOf } from '../support/factories.ts'
+import {
+  aCheckout,
+  aCustomer,
+  aPlan,
+  aPromotion,
+  LIFETIME,
+  MONTHLY,
+  PAID_TRIAL,
+  priceId,
+  tokenOf,
+} from '../support/factories.ts'
 import { changeApp } from '../support/operators.ts'
 
 const OPERATOR = 'tester'
@@ -78,7 +88,8 @@ async function mailsOf(shop: Shop, locale: MailLocale): Promise<[string, Receive
     prices: [MONTHLY, { ...MONTHLY, trial: PAID_TRIAL }, LIFETIME],
   })
   const customer = await aCustomer(ctx, seller, { name: shop.payer, locale })
-  const checkout = async (externalRef: string, price: number) =>
+  await aPromotion(ctx, seller, { code: 'TET2027', every_period: true })
+  const checkout = async (externalRef: string, price: number, body: object = {}) =>
     aCheckout(
       ctx,
       { ...seller, app: await scene.app() },
@@ -86,6 +97,7 @@ async function mailsOf(shop: Shop, locale: MailLocale): Promise<[string, Receive
         external_ref: externalRef,
         price_id: priceId(plan, price),
         customer_id: formatId('cus', customer.id),
+        ...body,
       },
     )
   const mails: [string, ReceivedMail][] = []
@@ -124,6 +136,10 @@ async function mailsOf(shop: Shop, locale: MailLocale): Promise<[string, Receive
   await take('reminder-3', remindersAt('2026-03-30 10:00:00'))
   await take('reminder-1', remindersAt('2026-03-31 12:00:00'))
   await take('reminder-0', remindersAt('2026-04-02 10:00:00'))
+  const discounted = await checkout('discounted', 0, { promotion_code: 'TET2027' })
+  await transfer({ service: scene }, discounted.transaction_id!, 79_200)
+  await take('receipt-received-discounted', receipts)
+  await take('reminder-3-discounted', remindersAt('2026-04-30 10:00:00'))
   await take('test', () => sendTestMail(ctx, 'operator@shop.example', locale))
   await scene.stop()
   return mails

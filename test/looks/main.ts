@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { startTestDatabase, stopTestDatabase } from '../support/database.ts'
+import { emptyTestDatabase, startTestDatabase, stopTestDatabase } from '../support/database.ts'
 import { LOOKS } from './looks.ts'
 import { lookAtMails } from './mails.ts'
 import { lookAtPages } from './pages.ts'
@@ -27,6 +27,7 @@ await stopTestDatabase()
 async function lookInto(folder: string, look: (folder: string) => Promise<void>): Promise<void> {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
+  await emptyTestDatabase()
   await look(folder)
   process.stdout.write(`${folder}\n`)
 }

@@ -35,6 +35,14 @@ const LOOKS: Readonly<Record<string, Look>> = {
       for (const key of ['Tab', 'Enter', 'Tab']) await page.keyboard.press(key)
     },
   }),
+  'a checkout that refuses a promotion code': look('a checkout that takes a promotion code', {
+    act: async (page) => {
+      await page.locator('summary').click()
+      await page.locator('#promotion-code').fill('SALE2020')
+      await page.keyboard.press('Enter')
+      await page.locator('#code-refused').waitFor()
+    },
+  }),
   'a renewal that was just paid, paying again': look('a renewal that was just paid', {
     act: (page) => page.locator('summary').click(),
   }),
@@ -74,7 +82,8 @@ export async function lookAtPages(folder: string): Promise<void> {
             // A picture of the full page forgets that a phone has no pointer.
             const height = await visitor.page.evaluate<number>('document.documentElement.scrollHeight')
             await visitor.page.setViewportSize({ width: device.viewport.width, height })
-            await visitor.page.screenshot({ path: join(folder, name) })
+            // However slow the machine is.
+            await visitor.page.screenshot({ path: join(folder, name), timeout: 0 })
             await visitor.end()
           }
         }

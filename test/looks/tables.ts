@@ -67,6 +67,7 @@ function commandsOf({ reader, plan, flagged }: BusyService): string[] {
       'reminders unconfirmed',
       'reminders refused',
     ],
+    ...['review', `promotion list ${app}`, 'approval list', 'alert list', 'operator list'],
     ...['audit list', 'stats', `stats ${app}`, 'doctor', `find user-1 --app ${app}`, 'watch --once', '--help'],
   ]
 }

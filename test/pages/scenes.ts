@@ -89,6 +89,14 @@ export const SCENES = {
     await aPromotion(scenario.service.ctx, scenario.app, { code: 'TET2027', on_page: true })
     return (await scenario.checkout({ price_id: monthly, skip_trial: true })).checkout_url
   },
+  'a bank transfer with a promotion that has arrived': async (scenario, [monthly]) => {
+    await aPromotion(scenario.service.ctx, scenario.app, { code: 'TET2027' })
+    const body = { price_id: monthly, skip_trial: true, promotion_code: 'TET2027' }
+    const { checkout_url, transaction_id } = await scenario.checkout(body)
+    await scenario.service.call('GET', `${checkout_url}/bank`)
+    await transfer(scenario, transaction_id, 79_200)
+    return `${checkout_url}/paid`
+  },
   'a renewal with a promotion': async (scenario, prices) => {
     await aPromotion(scenario.service.ctx, scenario.app, { code: 'TET2027', every_period: true })
     return renewalOf(scenario, prices, { promotion_code: 'TET2027' })

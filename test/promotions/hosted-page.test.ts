@@ -70,6 +70,16 @@ describe('a promotion code on the hosted page', () => {
     expect(await usesOf(made)).to.equal(1)
   })
 
+  it('is on the page after the payment, with what it took off, in both languages', async () => {
+    await promotion()
+    const checkout = await open({ promotion_code: 'TET' })
+    await scenario.pay(checkout)
+    const paid = { checkout_url: `${checkout.checkout_url}/paid` }
+    const [english, vietnamese] = [await page(paid), await page(paid, 'vi')]
+    expect(english.text).to.contain('<dt>Discount</dt><dd>₫19,800 (TET)</dd>')
+    expect(vietnamese.text).to.contain('<dt>Giảm giá</dt><dd>19.800 ₫ (TET)</dd>')
+  })
+
   it('that cannot be used is refused in the same words whatever the reason is', async () => {
     await promotion()
     await promotion({ code: 'HIDDEN', on_page: false })

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { changeApp } from '../support/operators.ts'
 import { receipts } from '#transactions/store.ts'
@@ -41,6 +42,20 @@ describe('mails about a discounted subscription', () => {
     await aPromotion(scene.ctx, scene.seller)
     await subscribe('en', 'an')
     expect(await remind()).to.contain('Amount: ₫99,000\n')
+  })
+
+  it('are receipts that name what was paid, and what was taken off, in both languages', async () => {
+    await aPromotion(scene.ctx, scene.seller)
+    const app = await changeApp(scene.ctx, 'tester', await scene.app(), { receipts: true })
+    Object.assign(scene.seller, { app: app ?? (await scene.app()) })
+    await subscribe('en', 'an')
+    await subscribe('vi', 'binh')
+    await sendDueReceipts(scene.ctx)
+    const texts = scene.inbox.mails.map(({ parsed: { text = '', html = '' } }) =>
+      `${text}${html}`.replaceAll('\u00a0', ' '),
+    )
+    for (const words of ['Amount: ₫79,200\nDiscount: ₫19,800 (TET)\n', '>₫19,800 (TET)<', 'Giảm giá: 19.800 ₫ (TET)\n'])
+      expect(texts.join('\n')).to.contain(words)
   })
 
   it('are no receipts of what nobody has paid', async () => {

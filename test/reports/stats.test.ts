@@ -86,6 +86,24 @@ describe('stats', () => {
     ])
   })
 
+  it('counts cash of a sandbox app by its own clock, refunds too', async () => {
+    const ctx = testContext()
+    const app = await anApp(ctx)
+    const plan = await aPlan(ctx, app)
+    await paid(ctx, app, { price_id: priceId(plan) })
+    await advanceTestClock(ctx, SERVER, app.app, { advance_seconds: 40 * 86_400 })
+    const current = { ...app, app: await getApp(ctx.db, app.app.id) }
+    await paid(ctx, current, { price_id: priceId(plan) })
+    const { transactionId } = (await ctx.db.one(allocations, 'ORDER BY id DESC LIMIT 1'))!
+    const refund = { transactionId, action: 'refund', note: 'asked', reference: 'FT-BACK' } as const
+    await resolveTransaction(ctx, operator('mai'), refund)
+    const { cash } = await gatherStats(ctx, { app: current.app })
+    expect(cash).to.deep.equal([
+      { currency: 'VND', month: '2026-03', payments: 1, received: 99_000n, refunded: 0n },
+      { currency: 'VND', month: '2026-04', payments: 1, received: 99_000n, refunded: 99_000n },
+    ])
+  })
+
   it('unearned revenue is what was paid for and is still to be delivered, to the smallest unit', async () => {
     const ctx = testContext()
     await aBusiness(ctx)

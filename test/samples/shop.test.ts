@@ -103,6 +103,10 @@ describe('the sample shop, by the guide for sellers alone', () => {
       PATH: [dirname(process.execPath), join(ROOT, 'bin'), process.env['PATH'] ?? ''].join(':'),
       HOME: home,
       BILLING_BASE_URL: daemon.url,
+      // What somebody who has followed the tour has pasted.
+      PAYGATE_API_KEY: 'pk_test_of_the_tour',
+      PAYGATE_API_SECRET: 'sk_of_the_tour',
+      PAYGATE_WEBHOOK_SECRET: 'whsec_of_the_tour',
       npm_config_offline: 'true',
     })
   })

@@ -23,9 +23,11 @@ function exportsOf(home: string, { appId, keys, webhookSecret }: SandboxApp): st
     BILLING_PORT: new URL(keys.baseUrl).port,
     BILLING_BASE_URL: keys.baseUrl,
     APP_ID: appId,
-    API_KEY: keys.apiKey,
-    API_SECRET: keys.apiSecret,
-    WEBHOOK_SECRET: webhookSecret,
+    // As `npx paygate` and the samples read them.
+    PAYGATE_URL: keys.baseUrl,
+    PAYGATE_API_KEY: keys.apiKey,
+    PAYGATE_API_SECRET: keys.apiSecret,
+    PAYGATE_WEBHOOK_SECRET: webhookSecret,
   }
   return Object.entries(settings)
     .map(([name, value]) => `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'`)
