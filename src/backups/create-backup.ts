@@ -60,8 +60,7 @@ export async function createBackup(
     )
     return { file: await sink.finish(), bytes: count.bytes, sha256: count.hash.digest('hex'), manifest: manifest() }
   } catch (error) {
-    await sink.abandon()
-    throw error
+    throw await sink.abandon(error)
   }
 }
 

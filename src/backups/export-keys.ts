@@ -37,8 +37,7 @@ export async function exportKeys(
     await pipeline(() => encrypted(one(Buffer.from(`${keys.trim()}\n`)), recipient), sink.stream)
     return { file: await sink.finish(), keys: parseKeyring(keys).ids }
   } catch (error) {
-    await sink.abandon()
-    throw error
+    throw await sink.abandon(error)
   }
 }
 

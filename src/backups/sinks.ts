@@ -7,11 +7,11 @@ import { childEnvironment } from '#config.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 
-/** Where bytes go. Ends by `finish`, which returns the file that holds them, or by `abandon`. */
+/** Where bytes go. Ends by `finish`, which returns the file that holds them, or by `abandon`, which returns the error to throw. */
 export interface Sink<File = string | null> {
   readonly stream: Writable
   readonly finish: () => Promise<File>
-  readonly abandon: () => Promise<void>
+  readonly abandon: (error: unknown) => Promise<unknown>
 }
 
 /** Files that are being written begin so; what a killed program left is removed a day later. */
@@ -29,7 +29,10 @@ export async function fileSink(path: string): Promise<Sink<string>> {
       await syncFolder(folder)
       return path
     },
-    abandon: () => rm(draft, { force: true }),
+    async abandon(error) {
+      await rm(draft, { force: true })
+      return error
+    },
   }
 }
 
@@ -55,7 +58,7 @@ export function commandSink(command: string): Sink<null> {
     child.once('error', reject)
     child.once('close', (code, signal) => {
       if (code === 0) resolve()
-      else reject(new AppError('provider_error', `the command of --pipe failed: it ended with ${signal ?? code}`))
+      else reject(pipeFailed(`it ended with ${signal ?? code}`))
     })
   })
   ended.catch(() => undefined)
@@ -65,9 +68,21 @@ export function commandSink(command: string): Sink<null> {
       await ended
       return null
     },
-    async abandon() {
+    async abandon(error) {
       child.kill()
+      if (!isBrokenPipe(error)) return error
       await ended
+      return pipeFailed('it ended before it had read everything')
     },
   }
+}
+
+function pipeFailed(why: string): AppError {
+  return new AppError('provider_error', `the command of --pipe failed: ${why}`)
+}
+
+/** Whether the reader went away; any other error is of what was to be written. */
+function isBrokenPipe(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'EPIPE' || code === 'ERR_STREAM_PREMATURE_CLOSE'
 }

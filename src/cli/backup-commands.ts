@@ -88,12 +88,14 @@ export const commands: Commands = {
       const backup = await storedBackup(tools.config, file)
       const reading = await readingOf(tools.config, out, options)
       if (options.dryRun) {
-        const { taken_at, schema, rows } = await withPassword(into, (url) => rehearseRestore(backup, url, reading))
+        const { taken_at, schema, rows } = await withPassword('--into', into, (url) =>
+          rehearseRestore(backup, url, reading),
+        )
         const would = { dry_run: true, file: backup.file, taken_at: timestampOf(taken_at), schema, rows }
         out.result(would, () => out.line(`It can be restored: as of ${would.taken_at} UTC, ${totalOf(rows)} rows`))
         return
       }
-      const restored = await withPassword(into, (url) => restoreBackup(backup, url, reading))
+      const restored = await withPassword('--into', into, (url) => restoreBackup(backup, url, reading))
       printRestored(out, backup.file, restored, tools.keyring.ids)
       if (!restored.rowsEqual || !restored.sumsEqual) process.exitCode = 1
     },

@@ -1,13 +1,30 @@
 import { cliSecret } from '#config.ts'
+import { AppError } from '#shared/errors.ts'
 import { isTerminal } from './ask.ts'
+import { codeOf, explainError } from './explain-error.ts'
 
+/** What errors of the service's own database name. */
+const SETTING = 'BILLING_DATABASE_URL'
 const VARIABLE = 'BILLING_CLI_DATABASE_PASSWORD'
 
 /**
- * Works on the database at the address. A password that the address lacks comes from the environment or, once the server wants one, from a
+ * Works on the database at the address, which `option` gave; errors name that option. A password that the address lacks comes from the environment or, once the server wants one, from a
  * prompt.
  */
-export async function withPassword<T>(address: string, work: (url: string) => Promise<T>): Promise<T> {
+export async function withPassword<T>(option: string, address: string, work: (url: string) => Promise<T>): Promise<T> {
+  try {
+    return await askingFor(address, work)
+  } catch (error) {
+    const text = explainError(error)
+    if (!text.includes(SETTING)) throw error
+    const code = codeOf(error)
+    throw new AppError(code === 'internal_error' ? 'invalid_request' : code, text.replace(SETTING, option), {
+      cause: error,
+    })
+  }
+}
+
+async function askingFor<T>(address: string, work: (url: string) => Promise<T>): Promise<T> {
   const url = URL.parse(address)
   const given = cliSecret(VARIABLE)
   if (!url || url.password !== '') return work(address)

@@ -4,21 +4,17 @@ import { writeInstalled, type InstalledFile } from '#setup/files.ts'
 import type { Commands, Flags } from './declaration.ts'
 import type { Output } from './output.ts'
 import {
-  BACKUP_TIMER_FILE,
-  BACKUP_UNIT_FILE,
   CLI_FILE,
   CREDENTIALS_FOLDER,
   ENVIRONMENT_FILE,
   HIDDEN,
   isHidden,
-  renderBackupTimer,
-  renderBackupUnit,
   renderCli,
-  renderUnit,
   SAMPLE_ENVIRONMENT,
-  UNIT_FILE,
+  UNIT_FOLDER,
   type InstallPaths,
 } from '#setup/systemd-unit.ts'
+import { DAEMON_UNIT, renderUnits } from '#setup/units.ts'
 import { UsageError } from './usage-error.ts'
 
 type InstallOptions = Flags<'dryRun' | 'print'> & { readonly prefix: string }
@@ -37,7 +33,7 @@ export const commands: Commands = {
     async print(out, _args, options: InstallOptions) {
       const paths = { root: join(import.meta.dirname, '..', '..'), prefix: options.prefix }
       if (options.print) {
-        const unit = renderUnit(paths)
+        const unit = renderUnits(paths).find(({ name }) => name === DAEMON_UNIT)?.content ?? ''
         out.result({ unit }, () => out.lines(unit))
         return
       }
@@ -66,9 +62,9 @@ async function plannedFiles(paths: InstallPaths): Promise<PlannedFile[]> {
   const tokenFile = join(CREDENTIALS_FOLDER, 'BILLING_METRICS_TOKEN')
   const token = `${randomBytes(32).toString('hex')}\n`
   return [
-    { path: UNIT_FILE, content: renderUnit(paths), mode: 0o644, action: 'written' },
-    { path: BACKUP_UNIT_FILE, content: renderBackupUnit(paths), mode: 0o644, action: 'written' },
-    { path: BACKUP_TIMER_FILE, content: renderBackupTimer(), mode: 0o644, action: 'written' },
+    ...renderUnits(paths).map(({ name, content }): PlannedFile => {
+      return { path: join(UNIT_FOLDER, name), content, mode: 0o644, action: 'written' }
+    }),
     { path: CLI_FILE, content: renderCli(paths), mode: 0o755, action: 'written' },
     { path: ENVIRONMENT_FILE, content: SAMPLE_ENVIRONMENT, mode: 0o644, action: kept(ENVIRONMENT_FILE) },
     { path: keyFile, content: key, mode: 0o600, action: kept(keyFile) },

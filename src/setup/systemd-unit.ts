@@ -12,10 +12,6 @@ export interface InstallPaths {
 export const ENVIRONMENT_FILE = '/etc/paygate/billing.env'
 export const CREDENTIALS_FOLDER = '/etc/paygate/credentials'
 export const UNIT_FOLDER = '/etc/systemd/system'
-export const UNIT_FILE = `${UNIT_FOLDER}/billing-daemon.service`
-/** The daily backup; it does nothing without a recipient. */
-export const BACKUP_UNIT_FILE = `${UNIT_FOLDER}/billing-backup.service`
-export const BACKUP_TIMER_FILE = `${UNIT_FOLDER}/billing-backup.timer`
 /** Where the package puts the project; the unit and billing-cli come with it, too. */
 export const PACKAGE_ROOT = '/usr/lib/paygate'
 export const PACKAGE_CLI_FILE = '/usr/bin/billing-cli'
@@ -34,28 +30,7 @@ export const CREDENTIALS = [
 ] as const
 const NEEDED: ReadonlySet<string> = new Set(CREDENTIALS.slice(0, 3))
 
-/** The unit with real paths. An optional credential without a file is left out, since systemd would refuse to start. */
-export function renderUnit({ root, prefix }: InstallPaths): string {
-  return render('billing-daemon.service', { ROOT: root, ENVIRONMENT_FILE, ...serviceValues(prefix) })
-}
-
-export function renderBackupUnit({ root }: InstallPaths): string {
-  return render('billing-backup.service', { ROOT: root, ENVIRONMENT_FILE, CLI_FILE })
-}
-
-export function renderBackupTimer(): string {
-  return render('billing-backup.timer', {})
-}
-
-function render(name: string, values: Readonly<Record<string, string>>): string {
-  return readFileSync(join(import.meta.dirname, '../../templates/systemd', name), 'utf8')
-    .split('\n')
-    .filter((line) => !line.startsWith('# Written by'))
-    .join('\n')
-    .replace(/@([A-Z_]+)@/g, (whole, key: string) => values[key] ?? whole)
-}
-
-/** For each secret setting the line that passes it to the daemon. */
+/** For each secret setting the line that passes it to the daemon. An optional one without a file is left out, since systemd would refuse to start. */
 function credentialLines(prefix: string): string[] {
   return CREDENTIALS.map((name) => {
     const path = join(CREDENTIALS_FOLDER, name)

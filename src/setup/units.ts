@@ -11,13 +11,15 @@ import {
 
 const TEMPLATES = join(import.meta.dirname, '../../templates/systemd')
 
+/** The unit of the service. */
+export const DAEMON_UNIT = 'billing-daemon.service'
+
 export interface Unit {
-  /** `billing-daemon.service` */
   readonly name: string
   readonly content: string
 }
 
-/** The units of an installation from a folder. */
+/** The units of an installation from a folder: the daemon, and the daily backup, which does nothing without a recipient. */
 export function renderUnits({ root, prefix }: InstallPaths): Unit[] {
   return render({ ROOT: root, CLI_FILE, ...serviceValues(prefix) })
 }

@@ -176,7 +176,10 @@ describe('a backup', () => {
       const { file } = await openCli({ ...limited, BILLING_DATABASE_URL: url }).json(['backup', 'create'])
       const into = `mysql://backup-test@localhost/${target}?${socket}`
       const withPassword = openCli({ ...limited, BILLING_CLI_DATABASE_PASSWORD: password })
-      expect(await cli.refused(['backup', 'restore', file, '--into', into])).to.include('ER_ACCESS_DENIED')
+      const denied = await cli.refused(['backup', 'restore', file, '--into', into])
+      expect(denied)
+        .to.include('ER_ACCESS_DENIED')
+        .and.to.match(/name in --into$/m)
       expect(await withPassword.json(['backup', 'restore', file, '--into', into])).to.include({ rows_equal: true })
     } finally {
       await db.query(`DROP USER 'backup-test'@'localhost'`)

@@ -83,6 +83,7 @@ describe('the command line: backups', () => {
     expect(statSync(target).size).to.equal(created.bytes)
     expect(await cli.refused(['backup', 'create', '--pipe', 'cat > /dev/null; exit 3'])).to.include('3')
     expect(await cli.refused(['backup', 'create', '--pipe', 'exit 4'])).to.include('4')
+    expect(await cli.refused(['backup', 'create', '--pipe', 'true'])).to.include('before it had read everything')
     expect(readdirSync(folder)).to.deep.equal([])
   })
 

@@ -3,13 +3,14 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { BACKUP_UNIT_FILE, CREDENTIALS, renderUnit, SAMPLE_ENVIRONMENT, UNIT_FILE } from '#setup/systemd-unit.ts'
+import { CREDENTIALS, SAMPLE_ENVIRONMENT } from '#setup/systemd-unit.ts'
+import { DAEMON_UNIT, renderUnits } from '#setup/units.ts'
 import { RELAY_BODY_BYTES } from '#bank-mail/endpoint.ts'
 import { openDocPage } from '../support/doc-page.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const nameOfUnit = (file: string): string => basename(file, '.service')
+const UNITS = renderUnits({ root: ROOT, prefix: '' })
 
 describe('docs/operating.md (the trial operator-walk follows all of it)', () => {
   const page = openDocPage('docs/operating.md')
@@ -27,7 +28,7 @@ describe('docs/operating.md (the trial operator-walk follows all of it)', () => 
     for (const secret of CREDENTIALS) expect(operating).to.contain(`\`${secret}\``)
     const units = [...scripts.join('\n').matchAll(/(?:systemctl [a-z -]+|journalctl -u )(billing[\w-]*)/g)]
     expect(units.length).to.be.above(4)
-    for (const [, unit = ''] of units) expect([UNIT_FILE, BACKUP_UNIT_FILE].map(nameOfUnit), unit).to.include(unit)
+    for (const [, unit = ''] of units) expect(UNITS.map(({ name }) => basename(name, '.service'))).to.include(unit)
   })
 
   it('keeps the backups and the keys, which together are every secret, in different folders, for different recipients', () => {
@@ -64,7 +65,7 @@ describe('docs/operating.md (the trial operator-walk follows all of it)', () => 
 
   it('installs a unit that systemd accepts, and that exposes no more than the page says', () => {
     const file = join(scratchFolder('unit'), 'billing-daemon.service')
-    writeFileSync(file, renderUnit({ root: ROOT, prefix: '' }))
+    writeFileSync(file, UNITS.find(({ name }) => name === DAEMON_UNIT)!.content)
     const [, claimed = ''] = /`systemd-analyze security`: ([\d.]+)/.exec(operating) ?? []
     execFileSync('systemd-analyze', ['verify', '--man=no', '--recursive-errors=no', file], { stdio: 'pipe' })
     const threshold = `--threshold=${Number(claimed) * 10}`
