@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createProgram } from '#cli/program.ts'
 import { OUTPUTS_FILE } from '#cli/reference.ts'
 import { leavesOf } from './cli/forms.ts'
-import { inferSchema } from './support/infer-schema.ts'
+import { inferSchema, shareNulls } from './support/infer-schema.ts'
 import { scratchFolder } from './support/scratch.ts'
 
 /** Tests elsewhere that run commands, too, in states that those of the command line do not make. */
@@ -33,8 +33,13 @@ for (const line of readFileSync(record, 'utf8').split('\n').filter(Boolean)) {
   const { command, value } = JSON.parse(line) as { command: string; value: unknown }
   seen.set(command, [...(seen.get(command) ?? []), value])
 }
-const schemas = commands.sort().flatMap((command) => {
-  const values = seen.get(command)
-  return values ? [`${JSON.stringify(command)}: ${JSON.stringify(inferSchema(values))}`] : []
-})
-writeFileSync(OUTPUTS_FILE, `{\n${schemas.join(',\n')}\n}\n`)
+const schemas = shareNulls(
+  Object.fromEntries(
+    commands.sort().flatMap((command) => {
+      const values = seen.get(command)
+      return values ? [[command, inferSchema(values)]] : []
+    }),
+  ),
+)
+const lines = Object.entries(schemas).map(([command, schema]) => `${JSON.stringify(command)}: ${JSON.stringify(schema)}`)
+writeFileSync(OUTPUTS_FILE, `{\n${lines.join(',\n')}\n}\n`)

@@ -106,14 +106,24 @@ export async function insertMessage(tx: Tx, row: Omit<AlertMessage, 'id'>): Prom
   await tx.insert(alertMessages, row)
 }
 
-/** The oldest messages first. */
+/**
+ * The oldest messages first. What a muted kind has to say waits for the end of that, and what is said of an alert for what was said of it
+ * before.
+ */
 export async function listDueMessages(
   db: Queries,
   channel: Channel,
   now: RealTime,
   limit: number,
 ): Promise<AlertMessage[]> {
-  return db.all(alertMessages, 'WHERE channel = ? AND next_try_at <= ? ORDER BY id LIMIT ?', [channel, now, limit])
+  return db.all(
+    alertMessages,
+    `WHERE channel = ? AND next_try_at <= ? AND kind NOT IN (SELECT kind FROM alert_mutes WHERE muted_until > ?)
+       AND NOT EXISTS (SELECT 1 FROM alert_messages e WHERE e.alert_id = alert_messages.alert_id
+                       AND e.channel = alert_messages.channel AND e.id < alert_messages.id AND e.next_try_at > ?)
+     ORDER BY id LIMIT ?`,
+    [channel, now, now, now, limit],
+  )
 }
 
 /** Claims a message until `until`; false if another daemon did. */
@@ -175,6 +185,16 @@ export async function listFailedWebhooks(
      FROM apps a JOIN events e FORCE INDEX (events_app_due) ON e.app_id = a.id AND e.delivery_status = 'failed'
      WHERE a.disabled_at IS NULL AND a.webhook_url IS NOT NULL AND a.webhook_secret IS NOT NULL
      GROUP BY a.id, a.is_sandbox ORDER BY a.id`,
+  )
+}
+
+/** The mails that wait for an operator and are about bank accounts that sandbox apps alone use. */
+export async function listMailsOfSandboxes(db: Queries): Promise<readonly { readonly id: number }[]> {
+  return db.all(
+    shape({ id: bigint() }),
+    `SELECT m.id FROM bank_mails m WHERE m.review IS NOT NULL AND m.bank_account_id IN (
+       SELECT a.bank_account_id FROM apps a WHERE a.bank_account_id IS NOT NULL
+       GROUP BY a.bank_account_id HAVING MIN(a.is_sandbox) = 1)`,
   )
 }
 

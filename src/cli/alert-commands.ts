@@ -1,4 +1,4 @@
-import { requiredChoice, required } from './ask.ts'
+import { required, requiredWord } from './ask.ts'
 import { minuteCell } from './cells.ts'
 import { Coloured } from './coloured.ts'
 import type { Commands, Texts } from './declaration.ts'
@@ -46,9 +46,8 @@ export const commands: Commands = {
       const { ALERT_KINDS } = await import('#alerts/kinds.ts')
       const { muteAlert } = await import('#alerts/mute-alert.ts')
       const { formatTimestamp, formatUtc, parseDuration } = await import('#shared/time.ts')
-      const kind = await requiredChoice(given, '<kind>', 'Which kind?', () =>
-        ALERT_KINDS.map((value) => ({ value, name: value })),
-      )
+      const kinds = ALERT_KINDS.map((value) => ({ value, name: value }))
+      const kind = await requiredWord(given, '<kind>', 'Which kind?', kinds)
       const for_ms = parseDuration(await required(options.for, '--for', 'For how long? (12h)'))
       if (for_ms === null) throw new UsageError('--for must be a duration such as 30m, 12h or 2d')
       const { mutedUntil } = await performAs(session, muteAlert, { kind, for_ms }, {})

@@ -51,6 +51,19 @@ export async function requiredChoice<T extends string>(
   return select(message, found)
 }
 
+/** As `requiredChoice`, of words that never change: any other is wrong usage. */
+export async function requiredWord<T extends string>(
+  value: string | undefined,
+  name: string,
+  message: string,
+  choices: readonly Choice<T>[],
+): Promise<T> {
+  const given = await requiredChoice<string>(value, name, message, () => choices)
+  const choice = choices.find((each) => each.value === given)
+  if (!choice) throw new UsageError(`${name} must be one of ${choices.map((each) => each.value).join(', ')}`)
+  return choice.value
+}
+
 /** One picked from a menu on a terminal. */
 export async function select<T extends string>(message: string, choices: readonly Choice<T>[]): Promise<T> {
   const prompt = await import('@inquirer/prompts')

@@ -2,7 +2,7 @@ import type { UnsignedCall } from '#apps/sign-call.ts'
 import type { App } from '#apps/store.ts'
 import type { Forwarded } from '#webhooks/follow-events.ts'
 import type { Event } from '#webhooks/store.ts'
-import { requiredChoice, required } from './ask.ts'
+import { required, requiredWord } from './ask.ts'
 import type { Commands, Flags, Texts } from './declaration.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, type Session } from './session.ts'
@@ -37,11 +37,8 @@ export const commands: Commands = {
       const { EVENTS } = await import('#webhooks/events.ts')
       const types = Object.keys(EVENTS) as (keyof typeof EVENTS)[]
       const app = await pick(named)
-      const picked = await requiredChoice(eventType, '<event>', 'Which event?', () =>
-        types.map((type) => ({ value: type, name: type, description: EVENTS[type].when })),
-      )
-      const type = types.find((one) => one === picked)
-      if (!type) throw new UsageError(`event must be one of ${types.join(', ')}`)
+      const choices = types.map((value) => ({ value, name: value, description: EVENTS[value].when }))
+      const type = await requiredWord(eventType, '<event>', 'Which event?', choices)
       const address =
         type === 'subscription.renewal_reminder_sent'
           ? await required(email, '--email', 'Where is the reminder sent?')

@@ -3,7 +3,7 @@ import type { CredentialsSpec } from '#providers/credentials-spec.ts'
 import type { ListedMethod, ListedVersion } from '#providers/list-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { counted } from '#shared/counted.ts'
-import { goAhead, requiredChoice, requiredSecret } from './ask.ts'
+import { goAhead, requiredChoice, requiredSecret, requiredWord } from './ask.ts'
 import type { Consent } from './change.ts'
 import { YES, type Commands, type Texts } from './declaration.ts'
 import { banner, performAs, type Session } from './session.ts'
@@ -60,12 +60,8 @@ export const commands: Commands = {
 /** The method; on a terminal it is picked from a menu if it is missing. */
 async function pickMethod(methodName: string | undefined): Promise<Method> {
   const { METHODS } = await import('#providers/providers.ts')
-  const picked = await requiredChoice(methodName, '<method>', 'Which method?', () =>
-    METHODS.map((method) => ({ value: method, name: method })),
-  )
-  const known = METHODS.find((method) => method === picked)
-  if (!known) throw new UsageError(`<method> must be one of ${METHODS.join(', ')}`)
-  return known
+  const choices = METHODS.map((method) => ({ value: method, name: method }))
+  return requiredWord(methodName, '<method>', 'Which method?', choices)
 }
 
 async function readCredentials({ questions }: CredentialsSpec): Promise<Record<string, string>> {

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { required, requiredChoice } from './ask.ts'
+import { required, requiredChoice, requiredWord } from './ask.ts'
 import { minuteCell } from './cells.ts'
 import { ROLES, type Role } from '#operators/role.ts'
 import type { Commands, Texts } from './declaration.ts'
@@ -22,7 +22,7 @@ export const commands: Commands = {
       const { addOperator } = await import('#operators/add-operator.ts')
       const { authorizedKey, parsePublicKey } = await import('#operators/authorized-key.ts')
       const key = options.sshKey === undefined ? null : parsePublicKey(readTextFile(options.sshKey))
-      const typed = { name: await required(name, '<name>', 'Name of the operator:'), role: await roleOf(options.role) }
+      const typed = { name: await required(name, '<name>', 'Name of the operator:'), role: await roleOf(options.role, '--role') }
       const added = await performAs(session, addOperator, typed, null)
       const line = authorizedKey(await programPath(), added.name, key)
       session.out.result({ ...added, authorized_keys: line }, () => {
@@ -53,7 +53,7 @@ export const commands: Commands = {
     async change(session, [name, role]) {
       const { setOperatorRole } = await import('#operators/change-operator.ts')
       const operator = await pickOperator(session, name)
-      const changed = await performAs(session, setOperatorRole, { role: await roleOf(role) }, { name: operator })
+      const changed = await performAs(session, setOperatorRole, { role: await roleOf(role, '<role>') }, { name: operator })
       const answer = { name: changed.name, role: changed.role }
       session.out.result(answer, () => session.out.line(`${answer.name} has the role ${answer.role}.`))
     },
@@ -78,8 +78,8 @@ export const commands: Commands = {
   },
 }
 
-async function roleOf(given: string | undefined): Promise<string> {
-  return requiredChoice(given, '--role', 'What may the operator do?', () => [
+async function roleOf(given: string | undefined, name: string): Promise<Role> {
+  return requiredWord(given, name, 'What may the operator do?', [
     { value: 'view', name: 'view: read everything' },
     { value: 'support', name: 'support: match mails, dismiss, complete, retry webhooks and mails' },
     { value: 'money', name: 'money: refund, move payments, end subscriptions, too' },

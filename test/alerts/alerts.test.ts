@@ -197,7 +197,7 @@ describe('alerts', () => {
       'alert.opened ledger_fault subscription 7',
       'alert.opened mail_unreadable VCB',
       `alert.opened method_failing app ${app.app.id} payos`,
-      `alert.opened webhooks_failed app ${shop.app.id}`,
+      `alert.opened webhooks_failed [TEST] app ${shop.app.id}`,
     ])
     expect(new Set(told().map((line) => line.split(' ')[1]))).to.deep.equal(new Set(ALERT_KINDS))
     expect(new Set(told()).size, 'each once').to.equal(told().length)
@@ -220,6 +220,30 @@ describe('alerts', () => {
     expect(told()).to.have.length(12)
     expect(new Set(told()).size).to.equal(12)
     expect(await ctx.db.count(alerts, 'WHERE closed_at IS NULL')).to.equal(0)
+  })
+
+  it('of sandbox apps are about webhooks and accounts alone, and say [TEST]; bank mails raise none where sandboxes alone use the account', async () => {
+    const shop = await anApp(ctx, { name: 'Shop', webhookUrl: 'http://127.0.0.1:9/hooks' })
+    await aSubscription(ctx, shop, await aPlan(ctx, shop))
+    await ctx.db.run(`UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL LIMIT 1`)
+    await aPausedAccount(ctx, shop)
+    const { account_paused, webhooks_failed, money_waiting, mail_unreadable } = READERS
+    const ofReview = { account_paused, webhooks_failed, money_waiting, mail_unreadable }
+    const { id: bankAccountId } = await addBankAccount(ctx, 'linh', { bank: 'ACB', number: '987654321', holder: 'AN' })
+    await assignBankAccount(ctx, 'linh', shop.app, bankAccountId)
+    await aBankMail(ctx, { bank: 'ACB', bankReference: 's-1', bankAccountId, review: 'not_understood' })
+    await aBankMail(ctx, { bank: 'ACB', bankReference: 's-2', bankAccountId, amount: 50_000, review: 'credit' })
+    await ctx.db.run('UPDATE bank_mails SET received_at = ?', [addMs(ctx.clock.now(), -2 * DAY_MS)])
+    await lookAround(ctx, newMemory(ctx.clock.now()), { ...quiet(), ...ofReview })
+    expect((await listAlerts(ctx)).map(({ subject }) => subject)).to.deep.equal([
+      `[TEST] app ${shop.app.id} payos`,
+      `[TEST] app ${shop.app.id}`,
+    ])
+    // A live app begins to use the account.
+    const live = await anApp(ctx, { name: 'Live', sandbox: false })
+    await assignBankAccount(ctx, 'linh', live.app, bankAccountId)
+    await lookAround(ctx, newMemory(ctx.clock.now()), { ...quiet(), ...ofReview })
+    expect((await listAlerts(ctx)).map(({ kind }) => kind)).to.include.members(['money_waiting', 'mail_unreadable'])
   })
 
   it('thirty quiet days report none, though a sandbox app has money that waits and a bank that is silent', async () => {
@@ -312,6 +336,36 @@ describe('alerts', () => {
     ctx.clock.advance('31m')
     await alertOnce(ctx, memory, both)
     expect(told()).to.deep.equal(['alert.opened disk_low /data'])
+  })
+
+  it('of a muted kind wait for its end, that something is over too, and what is over is never said before it began', async () => {
+    const memory = newMemory(ctx.clock.now())
+    const only = { ...quiet(), disk_low: readers.disk_low }
+    const mute = (for_ms: number) => perform(ctx, operator('linh'), muteAlert, { kind: 'disk_low', for_ms }, {})
+    machine.room = { free: 0, size: 1 }
+    await alertOnce(ctx, memory, only)
+    await mute(HOUR_MS)
+    machine.room = ROOM
+    ctx.clock.advance('1m')
+    await alertOnce(ctx, memory, only)
+    expect(told()).to.deep.equal(['alert.opened disk_low /data'])
+    await mute(0)
+    await alertOnce(ctx, memory, only)
+    expect(told()).to.deep.equal(['alert.opened disk_low /data', 'alert.closed disk_low /data'])
+    // The receiver comes back before the first message is tried again.
+    receiver.received.length = 0
+    receiver.answer = 500
+    machine.room = { free: 0, size: 1 }
+    await alertOnce(ctx, memory, only)
+    receiver.received.length = 0
+    receiver.answer = 200
+    machine.room = ROOM
+    ctx.clock.advance('10s')
+    await alertOnce(ctx, memory, only)
+    expect(told()).to.deep.equal([])
+    ctx.clock.advance('1m')
+    await alertOnce(ctx, memory, only)
+    expect(told()).to.deep.equal(['alert.opened disk_low /data', 'alert.closed disk_low /data'])
   })
 
   it('open once however many daemons look, and a kind that cannot be read changes nothing', async () => {

@@ -57,6 +57,44 @@ function optional(key: string, schema: Schema): Schema {
   return schema.type === 'string' && !ALWAYS.test(key) ? { ...schema, type: ['null', 'string'] } : schema
 }
 
+/** The schemas of several things: a field that may be null in one of them may be null in all. */
+export function shareNulls(schemas: Readonly<Record<string, Schema>>): Record<string, Schema> {
+  const names = new Set(Object.values(schemas).flatMap((schema) => [...nullableIn(schema)]))
+  return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, withNulls(schema, names)]))
+}
+
+function nullableIn(schema: Schema): string[] {
+  const fields = Object.entries(schema.properties ?? {})
+  const own = fields.filter(([, { type }]) => type?.includes('null')).map(([name]) => name)
+  return [...own, ...innerOf(schema).flatMap(nullableIn)]
+}
+
+function innerOf({ items, properties = {}, additionalProperties }: Schema): Schema[] {
+  return [items, additionalProperties, ...Object.values(properties)].filter((inner) => inner !== undefined)
+}
+
+function withNulls(schema: Schema, names: ReadonlySet<string>): Schema {
+  const { items, properties, additionalProperties } = schema
+  return {
+    ...schema,
+    ...(items && { items: withNulls(items, names) }),
+    ...(properties && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([name, inner]) => {
+          const field = withNulls(inner, names)
+          return [name, names.has(name) ? orNull(field) : field]
+        }),
+      ),
+    }),
+    ...(additionalProperties && { additionalProperties: withNulls(additionalProperties, names) }),
+  }
+}
+
+function orNull(schema: Schema): Schema {
+  if (schema.type === undefined) return schema
+  return { ...schema, type: [...new Set([schema.type, 'null'].flat())].sort() }
+}
+
 function typeOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'

@@ -1,7 +1,8 @@
 import { listApps } from '#apps/store.ts'
 import type { Condition } from '#alerts/kinds.ts'
-import { listFailedWebhooks } from '#alerts/store.ts'
+import { listFailedWebhooks, listMailsOfSandboxes } from '#alerts/store.ts'
 import type { Context } from '#context.ts'
+import type { Queries } from '#db/queries.ts'
 import { reviewTimes } from '#review/read-review.ts'
 import { listWaiting, type ReviewKind, type WaitingRow } from '#review/store.ts'
 import { counted } from '#shared/counted.ts'
@@ -46,9 +47,10 @@ export async function mailUnreadable(ctx: Context, look: Look): Promise<Conditio
 /** Providers' accounts that do not answer, or refuse their credentials. */
 export async function accountPaused({ db }: Context, { now }: Look): Promise<Condition[]> {
   const rows = await listWaiting(db, reviewTimes(now), { kinds: ['paused_account'], appId: null, limit: MAX_ROWS })
+  const sandboxes = await listSandboxes(db)
   return rows.map(({ appId, subject, reason, since }) => ({
     kind: 'account_paused',
-    subject: `app ${appId} ${subject}`,
+    subject: `${markOf(sandboxes.has(appId))}app ${appId} ${subject}`,
     text: `${subject} of app ${appId} is paused (${reason}): its payments are not looked up. Check its credentials; billing-cli reconcile --app ${appId} polls at once`,
     since,
   }))
@@ -59,17 +61,29 @@ export async function webhooksFailed({ db }: Context): Promise<Condition[]> {
   const apps = await listFailedWebhooks(db)
   return apps.map(({ appId, isSandbox, failed, since }) => ({
     kind: 'webhooks_failed',
-    subject: `app ${appId}`,
-    text: `${isSandbox ? '[TEST] ' : ''}app ${appId} did not take ${counted(failed, 'event')}: billing-cli webhook test ${appId}, then webhook retry --failed ${appId}`,
+    subject: `${markOf(isSandbox)}app ${appId}`,
+    text: `app ${appId} did not take ${counted(failed, 'event')}: billing-cli webhook test ${appId}, then webhook retry --failed ${appId}`,
     since,
   }))
 }
 
-/** Those that are not of a sandbox app. */
+/** For a person who decides in the night whether to get up. */
+function markOf(isSandbox: boolean): string {
+  return isSandbox ? '[TEST] ' : ''
+}
+
+async function listSandboxes(db: Queries): Promise<ReadonlySet<number | null>> {
+  return new Set((await listApps(db)).filter(({ isSandbox }) => isSandbox).map(({ id }) => id))
+}
+
+/** Those that are neither of a sandbox app, nor mails about a bank account that sandbox apps alone use. */
 async function listReal({ db }: Context, { now }: Look, kinds: readonly ReviewKind[]): Promise<WaitingRow[]> {
-  const sandboxes = new Set((await listApps(db)).filter(({ isSandbox }) => isSandbox).map(({ id }) => id))
+  const sandboxes = await listSandboxes(db)
+  const mails = new Set((await listMailsOfSandboxes(db)).map(({ id }) => id))
   const rows = await listWaiting(db, reviewTimes(now), { kinds, appId: null, limit: MAX_ROWS })
-  return rows.filter(({ appId }) => appId === null || !sandboxes.has(appId))
+  return rows.filter(
+    ({ appId, kind, id }) => !sandboxes.has(appId) && !(kind.endsWith('_bank_mail') && appId === null && mails.has(id)),
+  )
 }
 
 function moneyOf({ amount, currency }: WaitingRow): string {
