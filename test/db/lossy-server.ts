@@ -4,12 +4,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
+import { errorPacket, MYSQL } from '../support/line.ts'
 
 /**
  * What happens to a statement on its way: it passes; it is lost; its answer is lost; the connection hangs; it is refused, as by a cluster
- * node that is cut off from the majority; it is killed (`KILL QUERY`) before it runs; or it runs, and is answered as killed.
+ * node that is cut off from the majority, or with another error; it is killed (`KILL QUERY`) before it runs; or it runs, and is answered
+ * as killed.
  */
-export type Fate = 'pass' | 'lost' | 'answer lost' | 'hang' | 'refused' | 'killed' | 'run, answered as killed'
+export type Fate = 'pass' | 'lost' | 'answer lost' | 'hang' | 'refused' | 'killed' | 'run, answered as killed' | Errno
+/** A server's error. A deadlock (1213) rolls the transaction back; after the others it goes on without the statement. */
+export type Errno = keyof typeof ERRORS
 
 /** A proxy of a database server whose connections break on demand. */
 export interface LossyServer {
@@ -20,6 +24,8 @@ export interface LossyServer {
   target: string
   /** Decides what happens to each statement, by its text. */
   fateOf: (statement: string) => Fate
+  /** Decides whether a statement can be prepared. */
+  fateOfPreparing: (statement: string) => 'pass' | Errno
   /** As a server whose machine is suspended: it accepts connections, and nothing comes back. */
   isFrozen: boolean
   /** The most commands that a client sent before it had the answer to the first. */
@@ -29,19 +35,20 @@ export interface LossyServer {
   close(): Promise<void>
 }
 
+const ERRORS = {
+  1047: ['08S01', 'WSREP has not yet prepared node for application use'],
+  1205: ['HY000', 'Lock wait timeout exceeded; try restarting transaction'],
+  1213: ['40001', 'Deadlock found when trying to get lock; try restarting transaction'],
+  1290: ['HY000', 'The MariaDB server is running with the --read-only option so it cannot execute this statement'],
+  1317: ['70100', 'Query execution was interrupted'],
+  1461: ['42000', "Can't create more than max_prepared_stmt_count statements (current value: 16382)"],
+} as const
+
 const QUERY = 0x03
 const PREPARE = 0x16
 const EXECUTE = 0x17
 /** Ends a prepared statement, without an answer. */
 const CLOSE = 0x19
-/** As MariaDB 10.11 answers without a majority. */
-const REFUSAL = errorPacket(1047, '08S01', 'WSREP has not yet prepared node for application use')
-const KILLED = errorPacket(1317, '70100', 'Query execution was interrupted')
-
-function errorPacket(errno: number, state: string, message: string): Buffer {
-  const body = Buffer.concat([Buffer.from([0xff, errno & 0xff, errno >> 8]), Buffer.from(`#${state}${message}`)])
-  return Buffer.concat([Buffer.from([body.length, 0, 0, 1]), body])
-}
 
 /** The proxy listens on a UNIX socket, or with `byTcp` on a port. */
 export async function lossyServer(target: string, byTcp = false): Promise<LossyServer> {
@@ -64,6 +71,7 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     upstream.once('data', (greeting) => threadIds.add((threadId = threadIdOf(greeting))))
     upstream.on('close', () => threadId !== null && threadIds.delete(threadId))
     let fate: Fate = 'pass'
+    let hasPrefix = false
     /** The text last sent to be prepared, and the prepared statements by the server's number. */
     let preparing: string | null = null
     const prepared = new Map<number, string>()
@@ -82,11 +90,19 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
       }
       lossy.mostPacketsAtOnce = Math.max(lossy.mostPacketsAtOnce, 1)
       waiting = waiting.subarray(packet.length)
-      if (packet[4] === PREPARE) preparing = packet.subarray(5).toString('utf8')
+      if (packet[4] === PREPARE) {
+        preparing = packet.subarray(5).toString('utf8')
+        if (fate === 'pass') fate = lossy.fateOfPreparing(preparing)
+      }
+      if (packet[4] === QUERY) hasPrefix = hasNoAttributes(packet)
       const statement = textOf(packet)
       if (fate === 'pass' && statement !== null) fate = lossy.fateOf(statement)
-      if (fate === 'refused' || fate === 'killed') {
-        client.write(fate === 'killed' ? KILLED : REFUSAL)
+      if (fate === 1213) {
+        isAnswered = false
+        upstream.write(rollback(hasPrefix))
+      } else if (isError(fate)) {
+        preparing = null
+        client.write(errorOf(fate))
         fate = 'pass'
       } else if (fate === 'lost') cut()
       else if (fate !== 'hang') {
@@ -107,9 +123,10 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
       preparing = null
       isAnswered = true
       if (fate === 'answer lost') cut()
-      else if (fate === 'run, answered as killed') {
+      else if (fate === 'run, answered as killed' || fate === 1213) {
+        const error = errorOf(fate === 1213 ? fate : 1317)
         fate = 'pass'
-        client.write(KILLED)
+        client.write(error)
       } else if (fate === 'pass') client.write(answer)
       passNext()
     })
@@ -123,6 +140,7 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     port: typeof address === 'object' && address !== null ? address.port : 0,
     target,
     fateOf: () => 'pass',
+    fateOfPreparing: () => 'pass',
     threadIds,
     isFrozen: false,
     mostPacketsAtOnce: 0,
@@ -147,9 +165,23 @@ function hasNoAttributes(query: Buffer): boolean {
 
 /** The first packet, if it has arrived completely. */
 function firstPacket(bytes: Buffer): Buffer | null {
-  if (bytes.length < 4) return null
-  const length = 4 + bytes.readUIntLE(0, 3)
-  return bytes.length < length ? null : bytes.subarray(0, length)
+  const length = MYSQL.packetLength(bytes)
+  return length === null ? null : bytes.subarray(0, length)
+}
+
+function isError(fate: Fate): fate is 'refused' | 'killed' | Errno {
+  return typeof fate === 'number' || fate === 'refused' || fate === 'killed'
+}
+
+function errorOf(fate: 'refused' | 'killed' | Errno): Buffer {
+  const errno = fate === 'refused' ? 1047 : fate === 'killed' ? 1317 : fate
+  const [state, message] = ERRORS[errno]
+  return errorPacket(errno, state, message)
+}
+
+function rollback(hasPrefix: boolean): Buffer {
+  const body = Buffer.concat([Buffer.from(hasPrefix ? [QUERY, 0, 1] : [QUERY]), Buffer.from('ROLLBACK')])
+  return Buffer.concat([Buffer.from([body.length, 0, 0, 0]), body])
 }
 
 /** A database over a connection that breaks on demand. */

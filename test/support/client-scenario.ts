@@ -17,7 +17,7 @@ import type { PayableCheckout } from './scenario.ts'
 /** An end user's client: calls with its identity token. */
 export interface Client {
   get(path: string): Promise<Response>
-  post(path: string, body: unknown): Promise<Response>
+  post(path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>
   put(path: string, body: unknown): Promise<Response>
 }
 
@@ -43,6 +43,7 @@ export interface ClientScenario {
 export interface ClientScenarioOptions extends AppOptions {
   readonly databaseUrl?: string
   readonly settings?: Readonly<Record<string, string>>
+  readonly clock?: TestClock
 }
 
 /** A timestamp of the API in milliseconds, as nodes have it. */
@@ -57,8 +58,12 @@ export async function startClientScenario(
   issuer: OidcIssuer,
   options: ClientScenarioOptions = {},
 ): Promise<ClientScenario> {
-  const { databaseUrl = 'https://demo-proj.firebaseio.com', settings, ...appOptions } = options
-  const clock = new TestClock()
+  const {
+    databaseUrl = 'https://demo-proj.firebaseio.com',
+    settings,
+    clock = new TestClock(),
+    ...appOptions
+  } = options
   const emulator = { FIREBASE_DATABASE_EMULATOR_HOST: peer.host }
   const service = await startService(settings ?? emulator, clock)
   const { ctx } = service
@@ -106,20 +111,21 @@ export async function startClientScenario(
 }
 
 function clientOf(service: TestService, issuer: OidcIssuer, apiKey: string, clock: TestClock, sub: string): Client {
-  const call = async (method: string, path: string, body?: unknown): Promise<Response> => {
+  const call = async (method: string, path: string, body?: unknown, headers = {}): Promise<Response> => {
     const token = await issuer.token(clock.now(), sub)
     return service.call(method, path, {
       headers: {
         'X-App-Key': apiKey,
         Authorization: `Bearer ${token}`,
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...headers,
       },
       ...(body === undefined ? {} : { raw: JSON.stringify(body) }),
     })
   }
   return {
     get: (path) => call('GET', path),
-    post: (path, body) => call('POST', path, body),
+    post: (path, body, headers) => call('POST', path, body, headers),
     put: (path, body) => call('PUT', path, body),
   }
 }

@@ -59,7 +59,7 @@ export async function realtimeOutage(outage: Outage, endUsers: number, seed: num
     const { written, failed } = await resyncNodes(scenario.service.ctx, { app, caller: operator('linh'), failed: true })
     if (failed > 0) throw new Error(`${failed} nodes could not be re-synced`)
     if (written < hadFailed) throw new Error(`${hadFailed} writes had failed, but ${written} were repeated`)
-    for (const ref of refs) await compare(scenario, peer, ref)
+    for (const ref of refs) await compareNode(scenario, peer, ref)
     const { faults } = await verifyLedger(scenario.service.ctx, null)
     if (faults.length > 0) throw new Error(`the ledger has discrepancies: ${JSON.stringify(faults)}`)
     return { seed, payments: durations.length, slowestMs, failedWrites: hadFailed, resynced: written }
@@ -117,7 +117,11 @@ async function buy(scenario: ClientScenario, ref: string, priceId: string): Prom
 }
 
 /** The node must agree with the subscription; one that has expired since was not failed, or is free now. */
-async function compare(scenario: ClientScenario, peer: RealtimePeer, ref: string): Promise<void> {
+export async function compareNode(
+  scenario: Pick<ClientScenario, 'as'>,
+  peer: Pick<RealtimePeer, 'read'>,
+  ref: string,
+): Promise<void> {
   const { body } = await scenario.as(ref).get(`/api/v1/subscriptions/${ref}`)
   const end = body.data.current_period_end as string | null
   const endMs = end === null ? null : Date.parse(`${end.replace(' ', 'T')}Z`)

@@ -19,20 +19,25 @@ interface Asked extends TrialOptions {
   readonly isUsual: boolean
 }
 
-/** `run.ts [<trial>…] [--list] [--seed N] [--depth N]`. Throws for what is not understood. */
+/** `run.ts [<trial>…] [--list] [--seed N] [--depth N] [--steps N]`. Throws for what is not understood. */
 function readArguments(args: readonly string[]): Asked {
   const number = { type: 'string' } as const
   const { values, positionals: names } = parseArgs({
     args: [...args],
     allowPositionals: true,
-    options: { list: { type: 'boolean' }, seed: number, depth: number },
+    options: { list: { type: 'boolean' }, seed: number, depth: number, steps: number },
   })
   const unknown = names.filter((name) => !(name in TRIALS))
   if (unknown.length > 0)
     throw new Error(`no such trial: ${unknown.join(', ')}; there are ${Object.keys(TRIALS).join(', ')}`)
   const { list: isList = false, ...numbers } = values
   const isUsual = Object.keys(numbers).length === 0
-  return { names, isList, isUsual, seed: countOf('seed', values.seed), depth: countOf('depth', values.depth), print }
+  const counts = {
+    seed: countOf('seed', values.seed),
+    depth: countOf('depth', values.depth),
+    steps: countOf('steps', values.steps),
+  }
+  return { names, isList, isUsual, ...counts, print }
 }
 
 function countOf(name: string, text: string | undefined): number | null {

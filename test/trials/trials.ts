@@ -22,12 +22,14 @@ import { steadyMemory } from './steady-memory.ts'
 import { steadyRequests } from './steady-requests.ts'
 import { twoDaemons } from './two-daemons.ts'
 import { allHistories } from './histories.ts'
+import { lineFaults } from './line.ts'
 import { mutants } from './mutants.ts'
 
 /** What the command line may set. */
 export interface TrialOptions {
   readonly seed: number | null
   readonly depth: number | null
+  readonly steps: number | null
   readonly print: (line: string) => void
 }
 
@@ -82,6 +84,14 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
     holds: 'each is found',
     needsDatabase: false,
     run: ({ depth, print }) => mutants({ mostDepth: depth ?? 7, onFound: print }),
+  },
+  line: {
+    seed: 27,
+    load: 'purchases by test method, card, PayOS and transfer, renewals, refunds, reminders, webhooks and nodes of a month',
+    faults: 'a program of the seed: each line delays, is cut, split, frozen or refuses, the database with its own errors',
+    holds: `each answer is true, nothing is lost, nothing comes twice, nodes are right, ${LEDGER}`,
+    needsDatabase: true,
+    run: ({ seed, steps, print }) => lineFaults({ seed: seed ?? 27, steps: steps ?? 240, print }),
   },
   'crash-payments': fixed(
     {

@@ -1,0 +1,58 @@
+import { seededRandom } from '../support/seeded-random.ts'
+import { checkBooks, comeToRest, type LineBooks } from './line-books.ts'
+import { newJournal, runJobs, workOnce, type Work } from './line-load.ts'
+import { programOf, wordsOf } from './line-program.ts'
+import { openLineRig } from './line-rig.ts'
+
+export interface LineOptions {
+  readonly seed: number
+  /** The length of the program: one fault for each three hours. */
+  readonly steps: number
+  readonly print?: (line: string) => void
+  /** Called with everything at rest, before the books are checked. */
+  readonly beforeCheck?: (work: Work) => Promise<void> | void
+}
+
+export interface LineFigures extends LineBooks {
+  readonly seed: number
+  readonly steps: number
+  /** Packets, connections and statements that met a fault. */
+  readonly struck: number
+  readonly refusals: Readonly<Record<string, number>>
+  readonly slowestMs: number
+}
+
+const STEP = '3h'
+const STEPS_OF_A_DAY = 8
+const DAYS = 30
+
+/**
+ * Buys, renews and refunds for a month while the lines to the database, the mail server, Stripe, PayOS, Firebase and the receivers fail by
+ * the program of the seed. A caller who is refused calls again with the same `Idempotency-Key`. Throws at the first answer that is not
+ * true, and if anything is lost, or done twice, in the end.
+ */
+export async function lineFaults(options: LineOptions): Promise<LineFigures> {
+  const { seed, steps, print = () => undefined, beforeCheck = () => undefined } = options
+  const rig = await openLineRig()
+  const work: Work = { rig, journal: newJournal(), random: seededRandom(seed + 1_000_000_000) }
+  try {
+    for (const [index, fault] of programOf(seed, steps).entries()) {
+      print(`${index + 1}. ${wordsOf(fault)}`)
+      rig.begin(fault)
+      await workOnce(work, index, fault.line)
+      rig.clock.advance(STEP)
+    }
+    rig.begin(null)
+    for (let day = Math.ceil(steps / STEPS_OF_A_DAY); day < DAYS; day += 1) {
+      rig.clock.advance('1d')
+      await runJobs(work)
+    }
+    await comeToRest(work)
+    await beforeCheck(work)
+    const books = await checkBooks(work)
+    const { refusals, slowestMs } = work.journal
+    return { seed, steps, struck: rig.struck(), ...books, refusals, slowestMs }
+  } finally {
+    await rig.stop()
+  }
+}
