@@ -1,5 +1,6 @@
 import Router from '@koa/router'
 import type { Context } from '#context.ts'
+import { isWithoutMajority } from '#db/inspect-servers.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import type { RequestState } from '#http/errors.ts'
 import { skewWarning } from '#doctor/check-database.ts'
@@ -50,9 +51,10 @@ interface DatabaseState {
 
 async function readDatabaseState(ctx: Context): Promise<DatabaseState> {
   try {
-    const both = Promise.all([pendingMigrations(ctx.db), skewWarning(ctx)])
+    const all = Promise.all([pendingMigrations(ctx.db), skewWarning(ctx), isWithoutMajority(ctx.db)])
     const late = new Error(`no answer in ${DATABASE_DEADLINE_MS} ms`)
-    const [pending, warning] = await within(both, DATABASE_DEADLINE_MS, late)
+    const [pending, warning, isAlone] = await within(all, DATABASE_DEADLINE_MS, late)
+    if (isAlone) return { failure: 'the database is cut off from the majority of its group', warning }
     return { failure: pending.length === 0 ? null : 'the schema is behind: run billing-cli migrate', warning }
   } catch (error) {
     ctx.log.warn({ error: messageOf(error) }, 'the database cannot be reached')

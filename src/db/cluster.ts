@@ -28,9 +28,16 @@ export async function readClusterNode(ask: Ask): Promise<ClusterNode | null> {
   }
 }
 
-/** Whether the server is a node of a cluster. */
-export async function isClusterNode(ask: Ask): Promise<boolean> {
-  return (await show(ask, "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")).get('wsrep_on') === 'ON'
+/** Which kind of cluster the server belongs to: MariaDB's, MySQL's, or none. */
+export type ClusterKind = 'galera' | 'group' | null
+
+export async function readClusterKind(ask: Ask): Promise<ClusterKind> {
+  const variables = await show(
+    ask,
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'group_replication_group_name')",
+  )
+  if (variables.get('wsrep_on') === 'ON') return 'galera'
+  return (variables.get('group_replication_group_name') ?? '') === '' ? null : 'group'
 }
 
 /** Whether the node accepts statements now. */
@@ -38,7 +45,8 @@ export async function isReady(ask: Ask): Promise<boolean> {
   return (await show(ask, "SHOW GLOBAL STATUS LIKE 'wsrep_ready'")).get('wsrep_ready') === 'ON'
 }
 
-async function show(ask: Ask, sql: string): Promise<ReadonlyMap<string, string>> {
+/** Runs a SHOW of variables or of status; returns the values by name, in lower case. */
+export async function show(ask: Ask, sql: string): Promise<ReadonlyMap<string, string>> {
   const rows = (await ask(sql)) as readonly { readonly Variable_name: string; readonly Value: string }[]
   // Servers differ in the case of the names.
   return new Map(rows.map(({ Variable_name: name, Value: value }) => [name.toLowerCase(), value]))

@@ -1,4 +1,5 @@
 import mysql, { type PoolConnection, type TypedParameterValue } from 'mysql2'
+import type { ClusterKind } from './cluster.ts'
 import { isNotPrepared, isServerUnusable, unresponsive } from './database-error.ts'
 import type { Param, Send } from './queries.ts'
 
@@ -16,6 +17,8 @@ export interface Silence {
  * read the protocol, such as MySQL Router, break when a second command arrives before the answer to the first.
  */
 export class Connection {
+  /** The kind of its server's cluster, known since its session began. */
+  cluster: ClusterKind = null
   readonly #driver: PoolConnection
   readonly #silence: Silence
   #refusal: 'unusable' | 'silent' | null = null

@@ -1,14 +1,19 @@
 import type { ConnectionOptions } from 'mysql2'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { messageOf } from '#shared/errors.ts'
-import { readClusterNode, type ClusterNode } from './cluster.ts'
-import { CONNECT_TIMEOUT_MS, parseDatabaseUrl, type Target } from './connect.ts'
+import { readClusterNode, type Ask, type ClusterNode } from './cluster.ts'
+import { readGroupMember, type GroupMember } from './group-member.ts'
+import { CONNECT_TIMEOUT_MS, parseDatabaseUrl, type Database, type Target } from './connect.ts'
 import { nameOf } from './servers.ts'
+import { isGroupCutOff } from './session.ts'
 
-/** The state of a server of `BILLING_DATABASE_URL`. `node` is null outside a cluster, `failure` is null if it answered. */
+/** The state of a server of `BILLING_DATABASE_URL`. `node` and `member` are null outside such a cluster, `failure` is null if it answered. */
 export interface ServerReport {
   readonly place: string
+  /** Of MariaDB Galera. */
   readonly node: ClusterNode | null
+  /** Of MySQL Group Replication. */
+  readonly member: GroupMember | null
   readonly failure: string | null
 }
 
@@ -16,23 +21,35 @@ export interface ServerReport {
 export async function inspectServers(databaseUrl: string): Promise<ServerReport[]> {
   return Promise.all(
     parseDatabaseUrl(databaseUrl).map(async (target) => {
+      const place = nameOf(target)
       try {
-        return { place: nameOf(target), node: await askNode(target), failure: null }
+        return { place, ...(await askServer(target)), failure: null }
       } catch (error) {
-        return { place: nameOf(target), node: null, failure: messageOf(error) }
+        return { place, node: null, member: null, failure: messageOf(error) }
       }
     }),
   )
 }
 
-async function askNode(target: Target): Promise<ClusterNode | null> {
+async function askServer(target: Target): Promise<Pick<ServerReport, 'node' | 'member'>> {
   const connection = await createConnection({
     ...target,
     connectTimeout: CONNECT_TIMEOUT_MS,
   } satisfies ConnectionOptions)
   try {
-    return await readClusterNode(async (sql) => (await connection.query<RowDataPacket[]>(sql))[0])
+    const ask: Ask = async (sql) => (await connection.query<RowDataPacket[]>(sql))[0]
+    return { node: await readClusterNode(ask), member: await readGroupMember(ask) }
   } finally {
     connection.destroy()
+  }
+}
+
+/** Whether the server in use is known to be a member of a group without a majority. Asks nothing of a server without a group. */
+export async function isWithoutMajority({ pool }: Pick<Database, 'pool'>): Promise<boolean> {
+  const connection = await pool.take()
+  try {
+    return connection.cluster === 'group' && (await isGroupCutOff(connection))
+  } finally {
+    pool.release(connection)
   }
 }

@@ -1,4 +1,5 @@
 import { createPool, type Pool, type PoolConnection, type PoolOptions } from 'mysql2'
+import type { ClusterKind } from './cluster.ts'
 import { Connection, type Silence } from './connection.ts'
 
 /** Where a server listens. */
@@ -9,8 +10,8 @@ export function nameOf({ host, port, socketPath }: ServerAddress): string {
   return socketPath ?? `${host}:${port}`
 }
 
-/** Prepares the session of a new connection. Rejects if the server cannot be used. */
-export type BeginSession = (connection: Connection) => Promise<void>
+/** Prepares the session of a new connection; returns the kind of the server's cluster. Rejects if the server cannot be used. */
+export type BeginSession = (connection: Connection) => Promise<ClusterKind>
 
 export interface ServerOptions {
   readonly driver: PoolOptions
@@ -79,7 +80,7 @@ export class Server {
   async #prepare(driver: PoolConnection): Promise<Connection> {
     const connection = new Connection(driver, this.#options.silence)
     try {
-      await this.#options.beginSession(connection)
+      connection.cluster = await this.#options.beginSession(connection)
     } catch (error) {
       driver.destroy()
       throw error

@@ -1,6 +1,7 @@
-import { isClusterNode, isReady, type Ask } from './cluster.ts'
+import { isReady, readClusterKind, type Ask, type ClusterKind } from './cluster.ts'
 import type { Connection } from './connection.ts'
 import { retryable } from './database-error.ts'
+import { isCutOff, readGroupState } from './group-member.ts'
 
 const LOCK_WAIT_SECONDS = 5
 const SQL_MODE = 'STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
@@ -14,19 +15,32 @@ export const IS_READ_ONLY = "CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF'
  * Makes every session the same, whatever the server's defaults are: READ COMMITTED, in UTC, strict about values, with a deadline for locks
  * and, unless `statementSeconds` is 0, for statements. On a cluster, reads and transactions see every commit of any node before them.
  * Rejects if the server cannot be used, with a retryable error if it may be usable later. A read-only server is refused only if there are
- * others (`hasOthers`).
+ * others (`hasOthers`), and so is a member of a group without a majority, which goes on to answer reads. Returns the kind of its cluster.
  */
-export function sessionOf(statementSeconds: number, hasOthers: boolean): (connection: Commanded) => Promise<void> {
+export function sessionOf(
+  statementSeconds: number,
+  hasOthers: boolean,
+): (connection: Commanded) => Promise<ClusterKind> {
   return async (connection) => {
     const ask = askOver(connection)
-    const isNode = await isClusterNode(ask)
+    const kind = await readClusterKind(ask)
     for (const statement of sessionStatements(statementSeconds)) await ask(statement)
     const [session] = (await ask(SESSION)) as readonly SessionState[]
     if (session) refuseSession(session, hasOthers)
-    if (!isNode) return
-    if (!(await isReady(ask))) throw retryable('WSREP: the node is cut off from the majority of its cluster', 1047)
-    await ask('SET SESSION wsrep_sync_wait = 7')
+    if (kind === 'galera') {
+      if (!(await isReady(ask))) throw retryable('WSREP: the node is cut off from the majority of its cluster', 1047)
+      await ask('SET SESSION wsrep_sync_wait = 7')
+    }
+    if (kind === 'group' && hasOthers && (await isGroupCutOff(connection)))
+      throw retryable('the member is cut off from the majority of its group', 3100)
+    return kind
   }
+}
+
+/** Whether the server at the other end is known to be a member without a majority. */
+export async function isGroupCutOff(connection: Commanded): Promise<boolean> {
+  const group = await readGroupState(askOver(connection))
+  return group !== null && isCutOff(group)
 }
 
 interface SessionState {

@@ -1,10 +1,9 @@
 import type { Context } from '#context.ts'
-import type { ClusterNode } from '#db/cluster.ts'
-import { inspectServers } from '#db/inspect-servers.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { counted } from '#shared/counted.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
+import { checkCluster } from './check-cluster.ts'
 import { readDurability, readServerFacts, type ServerFacts } from './store.ts'
 
 export const MAX_SKEW_MS = 2 * SECOND_MS
@@ -16,47 +15,6 @@ export async function checkDatabase(ctx: Context): Promise<CheckResult[]> {
     ? failed('database', `${version} is read-only`, 'point BILLING_DATABASE_URL at the primary, or make it writable')
     : passed('database', `${version}${ctx.config.databaseUrl === null ? ', embedded' : ''}`)
   return [database, clockResult(skewMs), ...(await checkCluster(ctx))]
-}
-
-/** Each server of `BILLING_DATABASE_URL`, if there are several or it is a cluster's node. */
-async function checkCluster({ config: { databaseUrl } }: Context): Promise<CheckResult[]> {
-  if (databaseUrl === null) return []
-  const servers = await inspectServers(databaseUrl)
-  const results = servers.flatMap(({ place, node, failure }) => {
-    if (failure !== null)
-      return [failed('cluster', `${place}: ${failure}`, 'start it, or take it out of BILLING_DATABASE_URL')]
-    return node === null ? [] : wrongWith(place, node)
-  })
-  if (results.length > 0) return results
-  const sizes = servers.flatMap(({ node }) => (node === null ? [] : [node.size]))
-  return sizes.length === 0
-    ? []
-    : [passed('cluster', `${Math.min(...sizes)} nodes, synced: ${servers.map(({ place }) => place).join(', ')}`)]
-}
-
-function wrongWith(place: string, { isPrimary, state, schemaMethod }: ClusterNode): CheckResult[] {
-  if (!isPrimary)
-    return [
-      failed(
-        'cluster',
-        `${place} is cut off from the majority and serves nobody`,
-        "repair its network; if the others are gone for good: SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES' at this one",
-      ),
-    ]
-  return [
-    ...(state === 'Synced'
-      ? []
-      : [warning('cluster', `${place} is ${state}`, 'it lags behind the others until it is Synced')]),
-    ...(schemaMethod === 'TOI'
-      ? []
-      : [
-          warning(
-            'cluster',
-            `${place} has wsrep_osu_method ${schemaMethod}`,
-            "migrate needs TOI: SET GLOBAL wsrep_osu_method = 'TOI'",
-          ),
-        ]),
-  ]
 }
 
 /** Whether a payment that was acknowledged survives a loss of power of the database's machine. */

@@ -49,6 +49,31 @@ describe('health and metrics', () => {
     expect(body).to.deep.equal({ status: 'not_ready', reason: 'the database cannot be reached' })
   })
 
+  it('GET /readyz answers 503 on a member of a group without a majority, and asks nothing of a server without a group', async () => {
+    service = await startService()
+    const { db } = service.ctx
+    const asked: string[] = []
+    const member = (cluster: 'group' | null) => ({
+      cluster,
+      command: (sql: string) => {
+        asked.push(sql)
+        return Promise.resolve(['ONLINE', 'UNREACHABLE', 'UNREACHABLE'].map((state) => ({ state, isSelf: 0 })))
+      },
+    })
+    const serveBy = (cluster: 'group' | null) =>
+      Object.assign(service.ctx, {
+        db: { ...db, pool: { take: () => Promise.resolve(member(cluster)), release: () => undefined } },
+      })
+    serveBy(null)
+    expect((await service.call('GET', '/readyz')).status).to.equal(200)
+    expect(asked).to.deep.equal([])
+    serveBy('group')
+    await until(async () => (await service.call('GET', '/readyz')).status === 503)
+    const { body } = await service.call('GET', '/readyz')
+    expect(body.reason).to.equal('the database is cut off from the majority of its group')
+    Object.assign(service.ctx, { db })
+  })
+
   it('GET /readyz warns of a clock that differs from the database’s, and stays ready', async () => {
     service = await startService()
     const { status, body } = await service.call('GET', '/readyz')
