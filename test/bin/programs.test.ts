@@ -191,13 +191,56 @@ describe('the last line of a test run', () => {
     })
   }
 
-  it('counts one failure in continuous integration if the runner itself is killed', async () => {
-    const project = join(directory, 'project')
-    cpSync(join(ROOT, '.ci'), join(project, '.ci'), { recursive: true })
-    writeFileSync(join(project, 'npm'), '#!/bin/sh\necho "  ✔ a rule"\nkill -9 $$\n', { mode: 0o755 })
-    const outcome = await run(join(project, '.ci', 'run'), [], { PATH: `${project}:${PATH_OF_TOOLS}` })
-    expect(outcome.stdout.trimEnd().split('\n').at(-1)).to.equal('0 passed, 1 failed')
-    expect(outcome.code).to.equal(1)
+  describe('of continuous integration', () => {
+    let project: string
+
+    beforeEach(() => {
+      project = mkdtempSync(join(directory, 'project-'))
+      cpSync(join(ROOT, '.ci'), join(project, '.ci'), { recursive: true })
+    })
+
+    /** Stands for a program: `body` is its script. */
+    const stub = (name: string, body: string): void => {
+      mkdirSync(join(project, name, '..'), { recursive: true })
+      writeFileSync(join(project, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 })
+    }
+    const lines = async (...words: string[]): Promise<[code: unknown, lines: string[]]> => {
+      const { code, stdout } = await run(join(project, '.ci', 'run'), words, { PATH: `${project}:${PATH_OF_TOOLS}` })
+      return [code, stdout.trimEnd().split('\n')]
+    }
+    const BOTH = `case "$*" in *mysql*) echo '2 passed, 1 failed'; exit 1 ;; *) echo '5 passed, 0 failed' ;; esac`
+
+    it('counts one failure if the runner itself is killed', async () => {
+      stub('npm', 'echo "  ✔ a rule"; kill -9 $$')
+      const [code, printed] = await lines()
+      expect(printed.at(-1)).to.equal('0 passed, 1 failed')
+      expect(code).to.equal(1)
+    })
+
+    it('is the sum of the run on MariaDB and that on MySQL, of the parts that depend most on the database', async () => {
+      stub('npm', `echo "$*"; ${BOTH}`)
+      stub('bin/mysql-packages', 'exit 0')
+      const [code, printed] = await lines()
+      expect(printed.at(-1)).to.equal('7 passed, 1 failed')
+      expect(code).to.equal(1)
+      const [onMysql] = printed.filter((line) => line.includes('--database mysql'))
+      expect(onMysql).to.include('--parallel').and.to.include('test/db').and.to.include('test/renewals')
+    })
+
+    it('is that of the run on MariaDB where MySQL cannot be had, which one line says', async () => {
+      stub('npm', BOTH)
+      stub('bin/mysql-packages', `echo 'Fetching' >&2; echo 'MySQL cannot be fetched: no network' >&2; exit 1`)
+      expect(await lines()).to.deep.equal([
+        0,
+        ['5 passed, 0 failed', 'Not run on MySQL: MySQL cannot be fetched: no network', '5 passed, 0 failed'],
+      ])
+    })
+
+    it('is that of the tests that were asked for, on MariaDB alone', async () => {
+      stub('npm', BOTH)
+      stub('bin/mysql-packages', 'exit 0')
+      expect(await lines('test/plans')).to.deep.equal([0, ['5 passed, 0 failed', '5 passed, 0 failed']])
+    })
   })
 })
 
