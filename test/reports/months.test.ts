@@ -265,6 +265,7 @@ describe('stats of a month', () => {
   it('a test clock moves the months of a sandbox app, of its money too', async () => {
     const { ctx, app, buy, months } = await aShop()
     await buy('a')
+    ctx.clock.advance('1s')
     const load = (): Promise<App> => getApp(ctx.db, app.app.id)
     await advanceTestClock(ctx, SERVER, await load(), { advance_seconds: 30 * 86_400 + 86_400 * 20 })
     const moved: TestApp = { ...app, app: await load() }
@@ -274,20 +275,32 @@ describe('stats of a month', () => {
     expect(previous_month).to.deep.include({ new: 1, gross: { VND: 99_000n } })
   })
 
-  it('each refund of a payment stays in the month in which the test clock made it', async () => {
-    const { ctx, app, buy, months } = await aShop()
-    const { transaction_id } = await buy('a')
+  it('each payment and each refund stays in the month in which the test clock made it', async () => {
+    const { ctx, app, plan, months } = await aShop()
+    const { transaction_id } = await aCheckout(ctx, app, { external_ref: 'a', price_id: priceId(plan) })
+    const transfer = async (amount: number): Promise<void> => {
+      const report = {
+        provider: 'bank_transfer',
+        eventId: null,
+        transactionId: transaction_id!,
+        currency: 'VND',
+      } as const
+      await confirmPayment(ctx, { ...report, reference: `FT-IN-${amount}`, amount, paidAt: ctx.clock.now() })
+      ctx.clock.advance('1s')
+    }
     const refund = async (amount: number): Promise<void> => {
       const decision = { action: 'refund', note: 'asked', reference: `FT-${amount}`, amount } as const
       await resolveTransaction(ctx, MAI, { transactionId: transaction_id!, ...decision })
       ctx.clock.advance('1s')
     }
+    await transfer(40_000)
     await refund(10_000)
     await advanceTestClock(ctx, SERVER, await getApp(ctx.db, app.app.id), { now: '2026-04-20 10:00:00' })
+    await transfer(69_000)
     await refund(20_000)
     const { month, previous_month } = await months()
-    expect(previous_month).to.deep.include({ month: '2026-03', refunds: { VND: 10_000n }, net: { VND: 89_000n } })
-    expect(month).to.deep.include({ month: '2026-04', refunds: { VND: 20_000n }, net: { VND: -20_000n } })
+    expect(previous_month).to.deep.include({ month: '2026-03', gross: { VND: 40_000n }, refunds: { VND: 10_000n } })
+    expect(month).to.deep.include({ month: '2026-04', gross: { VND: 69_000n }, refunds: { VND: 20_000n } })
   })
 
   const aPlanOf = async (ctx: TestContext, app: TestApp) => ({ price: priceId(await aPlan(ctx, app)) })

@@ -41,22 +41,21 @@ export const DISCOUNTS = `(SELECT COALESCE(SUM(d.discount_amount), 0) FROM trans
 export const FREE_PURCHASE = `t.amount = 0 AND t.discount_amount > 0 AND t.completed_at IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM allocations a WHERE a.transaction_id = t.id)`
 
-/** When the payment `p` for the transaction `t` was made: real, and of a sandbox app by its own clock (R420). */
-export const PAID_AT = {
-  live: 'p.paid_at',
-  test: 'COALESCE(t.completed_at, t.flagged_at, t.created_at, p.paid_at)',
-} as const
+/**
+ * A real time of the payment `p` by the clock of its app, which had the offset then that its next move found: a payment or a refund is
+ * dated once, and the clock that moves on leaves it in its month.
+ */
+const byAppClock = (time: string): string =>
+  `DATE_ADD(${time}, INTERVAL COALESCE(
+     (SELECT CAST(JSON_EXTRACT(move.before_state, '$.clock_offset_ms') AS SIGNED) FROM audit_log move
+      WHERE move.subject = CONCAT('app ', p.app_id) AND move.action = 'app.clock' AND move.at > ${time} ORDER BY move.id LIMIT 1),
+     (SELECT owner.clock_offset_ms FROM apps owner WHERE owner.id = p.app_id)) * 1000 MICROSECOND)`
 
-/** The offset of the clock of the payment `p`'s app when the refund `r` was made: what the next move found, or the present one. */
-const OFFSET_MS = `COALESCE((SELECT CAST(JSON_EXTRACT(move.before_state, '$.clock_offset_ms') AS SIGNED) FROM audit_log move
-  WHERE move.subject = CONCAT('app ', p.app_id) AND move.action = 'app.clock' AND move.at > r.ended_at
-  ORDER BY move.id LIMIT 1), (SELECT owner.clock_offset_ms FROM apps owner WHERE owner.id = p.app_id))`
+/** When the payment `p` was made: real, and of a sandbox app by its own clock (R420). */
+export const PAID_AT = { live: 'p.paid_at', test: byAppClock('p.received_at') } as const
 
-/** When the refund `r` was made: real, and of a sandbox app by its own clock. Its transaction has only the time of the last one. */
-export const REFUNDED_AT = {
-  live: 'r.ended_at',
-  test: `DATE_ADD(r.ended_at, INTERVAL ${OFFSET_MS} * 1000 MICROSECOND)`,
-} as const
+/** When the refund `r` of the payment `p` was made, in the same way. */
+export const REFUNDED_AT = { live: 'r.ended_at', test: byAppClock('r.ended_at') } as const
 
 /** A table of months in SQL, named `m`, with its parameters. */
 export function monthTable(months: readonly MonthRange[]): { sql: string; params: Param[] } {
