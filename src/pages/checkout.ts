@@ -114,7 +114,7 @@ async function sendCheckout(
       terms: termsOf(view, locale),
       discount: discountWords(transaction, transaction.currency, locale),
       code: codeForm(ctx, http, view, refusedCode),
-      after_trial: afterTrial(view, locale),
+      afterwards: afterwards(view, locale),
       effect: effectOf(view.preview, price && intervalOf(price, transaction.isTrial), readerOf(app, locale)),
       refusal: refusalOf(view, locale),
       received: receivedOf(transaction, locale),
@@ -144,12 +144,13 @@ function termsOf({ price, transaction }: CheckoutView, locale: PageLocale): stri
     : words.forInterval(intervalWords(interval, locale))
 }
 
-/** A discount on every period goes on after the trial. */
-function afterTrial({ price, promotion, transaction }: CheckoutView, locale: PageLocale): string | null {
-  if (!price || !transaction.isTrial) return null
+/** What the next period costs, after a trial or a discounted period. A discount on every period goes on. */
+function afterwards({ price, promotion, transaction }: CheckoutView, locale: PageLocale): string | null {
+  const isCheaper = transaction.isTrial || transaction.promotionCode !== null
+  if (!price || price.intervalUnit === 'lifetime' || !isCheaper) return null
   const due = discounted(promotion?.everyPeriod ? promotion : null, price)
   const regular = formatMoney(due.amount, price.currency, locale)
-  return pageTexts(locale).checkout.afterTrial(regular, intervalWords(intervalOf(price, false), locale))
+  return pageTexts(locale).checkout.afterwards(regular, intervalWords(intervalOf(price, false), locale))
 }
 
 function refusalOf({ app, preview }: CheckoutView, locale: PageLocale): string | null {

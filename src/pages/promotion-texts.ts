@@ -13,7 +13,7 @@ export interface PromotionTexts {
 
 const TEXTS: Readonly<Record<PageLocale, PromotionTexts>> = {
   en: {
-    discount: (code, off, regular) => `${off} off ${regular} with the code ${code}.`,
+    discount: (code, off, regular) => `You save ${off} with the code ${code}. Regular price: ${regular}.`,
     haveCode: 'I have a promotion code',
     code: 'Promotion code',
     apply: 'Apply',
@@ -22,7 +22,7 @@ const TEXTS: Readonly<Record<PageLocale, PromotionTexts>> = {
     nothingDue: 'No payment is due.',
   },
   vi: {
-    discount: (code, off, regular) => `Giảm ${off} so với giá ${regular} nhờ mã ${code}.`,
+    discount: (code, off, regular) => `Giảm ${off} nhờ mã ${code}. Giá gốc: ${regular}.`,
     haveCode: 'Tôi có mã khuyến mãi',
     code: 'Mã khuyến mãi',
     apply: 'Áp dụng',

@@ -32,7 +32,7 @@ export interface PageTexts {
     readonly forInterval: (interval: string) => string
     readonly lifetime: string
     readonly trial: (interval: string) => string
-    readonly afterTrial: (price: string, interval: string) => string
+    readonly afterwards: (price: string, interval: string) => string
     /** Instead of `pay`, after a part of it has arrived. */
     readonly leftToPay: string
     /** What a payment will do: `After payment: valid until 1 May 2026 (adds 1 month)`. */
@@ -175,7 +175,7 @@ const en: PageTexts = {
     forInterval: (interval) => `for ${interval}`,
     lifetime: 'Lifetime access, one payment',
     trial: (interval) => `trial for ${interval}`,
-    afterTrial: (price, interval) => `Then ${price} for ${interval}, only if you choose to renew.`,
+    afterwards: (price, interval) => `Then ${price} for ${interval}, only if you choose to renew.`,
     validUntil: 'After payment: valid until',
     neverExpires: 'After payment: never expires',
     adds: (interval) => `adds ${interval}`,
@@ -320,7 +320,7 @@ const vi: PageTexts = {
     forInterval: (interval) => `cho ${interval}`,
     lifetime: 'Dùng trọn đời, thanh toán một lần',
     trial: (interval) => `dùng thử ${interval}`,
-    afterTrial: (price, interval) => `Sau đó ${price} cho ${interval}, chỉ khi bạn chọn gia hạn.`,
+    afterwards: (price, interval) => `Sau đó ${price} cho ${interval}, chỉ khi bạn chọn gia hạn.`,
     validUntil: 'Sau khi thanh toán: dùng đến',
     neverExpires: 'Sau khi thanh toán: dùng trọn đời',
     adds: (interval) => `thêm ${interval}`,

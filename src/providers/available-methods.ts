@@ -30,7 +30,8 @@ export async function methodsNotReady(db: Queries, app: PayableApp): Promise<Met
   const names = await enabledMethods(db, app.id)
   const enabled = listProviders().filter(({ method }) => names.has(method))
   const lacking: Method[] = []
-  for (const { method, isReady } of enabled) if (isReady && !(await isReady(db, app, enabled))) lacking.push(method)
+  for (const provider of enabled)
+    if (provider.isReady && !(await provider.isReady(db, app, enabled))) lacking.push(provider.method)
   return lacking
 }
 

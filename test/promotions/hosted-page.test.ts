@@ -59,6 +59,7 @@ describe('a promotion code on the hosted page', () => {
     const answer = await type(checkout, 'tet')
     expect([answer.status, answer.headers['location']]).to.deep.equal([303, new URL(checkout.checkout_url).pathname])
     const [english, vietnamese] = [await page(checkout), await page(checkout, 'vi')]
+    expect(english.text).to.contain('Then ₫99,000 for 1 month')
     expect(english.text).to.contain('79,200').and.to.contain('19,800').and.to.contain('TET').and.not.to.contain(FIELD)
     expect(vietnamese.text).to.contain('Giảm 19.800').and.to.contain('99.000')
     expect(await scenario.transaction(checkout.transaction_id)).to.deep.include({
