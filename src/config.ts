@@ -46,6 +46,8 @@ export interface Config {
     readonly retryMinutes: readonly number[]
   }
   readonly sweepSeconds: number
+  /** How long a daemon that stops says that it is not ready, and still takes calls. */
+  readonly drainSeconds: number
   readonly alerts: {
     /** Addresses that get alerts. */
     readonly mail: readonly string[]
@@ -189,6 +191,7 @@ const Settings = z.object({
       `must be at most ${LONGEST_RETRY_MINUTES} each`,
     ),
   BILLING_SWEEP_SECONDS: seconds(60),
+  BILLING_DRAIN_SECONDS: whole(0, 0, 10),
   BILLING_ALERT_MAIL: list.refine((mails) => mails.every((mail) => MAIL_ADDRESS.test(mail)), 'must be mail addresses'),
   BILLING_ALERT_WEBHOOK_URL: address(/^https?:\/\//, 'must be an http(s) address'),
   BILLING_ALERT_WEBHOOK_SECRET: z
@@ -417,6 +420,7 @@ function toConfig(settings: Settings): Config {
       retryMinutes: settings.BILLING_WEBHOOK_RETRY_MINUTES,
     },
     sweepSeconds: settings.BILLING_SWEEP_SECONDS,
+    drainSeconds: settings.BILLING_DRAIN_SECONDS,
     alerts: {
       mail: settings.BILLING_ALERT_MAIL,
       webhook: webhookOf(settings.BILLING_ALERT_WEBHOOK_URL, settings.BILLING_ALERT_WEBHOOK_SECRET),

@@ -1,6 +1,8 @@
 import type { Server } from 'node:http'
 import { Server as NetServer } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
+import { SECOND_MS } from '#shared/time.ts'
 
 /** What must be stopped, and the flag that says so. */
 export interface Running {
@@ -10,7 +12,7 @@ export interface Running {
   readonly close: () => Promise<void>
 }
 
-/** For everything together (R283). */
+/** For everything after the drain (R283); `TimeoutStopSec` of the unit is longer than both. */
 const STOP_DEADLINE_MS = 30_000
 const JOBS_DEADLINE_MS = 20_000
 /** Requests that are still under way, mostly those of slow senders, are then cut off. */
@@ -18,20 +20,28 @@ const REQUESTS_DEADLINE_MS = 25_000
 /** Time for requests that were on their way over a kept connection when the signal came. */
 const IDLE_GRACE_MS = 500
 
-/** On SIGTERM or SIGINT: takes no new connections, finishes what is in flight, has jobs release their leases, exits 0. A second signal exits at once. */
+/**
+ * On SIGTERM or SIGINT: is not ready for `BILLING_DRAIN_SECONDS`, so that a load balancer sends no more calls, then takes no new connections,
+ * finishes what is in flight, has jobs release their leases, exits 0. A second signal exits at once.
+ */
 export function stopOnSignal(ctx: Context, running: Running): void {
   const onSignal = (signal: NodeJS.Signals) => {
     if (running.health.isStopping) process.exit(1)
     running.health.isStopping = true
     ctx.log.info({ signal }, 'stopping')
-    setTimeout(() => {
-      ctx.log.error('not stopped in time')
-      process.exit(1)
-    }, STOP_DEADLINE_MS).unref()
-    void stop(ctx, running)
+    void drainAndStop(ctx, running)
   }
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
+}
+
+async function drainAndStop(ctx: Context, running: Running): Promise<void> {
+  await delay(ctx.config.drainSeconds * SECOND_MS)
+  setTimeout(() => {
+    ctx.log.error('not stopped in time')
+    process.exit(1)
+  }, STOP_DEADLINE_MS).unref()
+  await stop(ctx, running)
 }
 
 async function stop(ctx: Context, { server, scheduler, close }: Running): Promise<void> {

@@ -67,15 +67,21 @@ export function findProxyFile(prefix: string, answers: Answers, config: Config):
 }
 
 /** nginx gets none by itself. */
-export function findCertificate({ baseUrl, mailFrom }: Answers): Finding {
-  const file = join(certificateFolder(baseUrl.hostname), 'fullchain.pem')
+export function findCertificate(answers: Answers): Finding {
+  const { hostname } = answers.baseUrl
+  const file = join(certificateFolder(hostname), 'fullchain.pem')
   if (readInstalled('', file) !== null) return unchanged(file)
-  return pending(`get a certificate for ${baseUrl.hostname} by certbot`, async () => {
-    const contact = /<([^<>]*)>/.exec(mailFrom)?.[1] ?? mailFrom
-    const words = ['certonly', '--nginx', '--non-interactive', '--agree-tos', '-m', contact, '-d', baseUrl.hostname]
-    await runProgram('certbot', words)
+  return pending(`get a certificate for ${hostname} by certbot`, async () => {
+    await runProgram('certbot', certbotWords(answers))
     return file
   })
+}
+
+/** nginx reads a certificate that was renewed only when it is told to. */
+export function certbotWords({ baseUrl, mailFrom }: Answers): string[] {
+  const contact = /<([^<>]*)>/.exec(mailFrom)?.[1] ?? mailFrom
+  const how = ['--nginx', '--non-interactive', '--agree-tos', '--deploy-hook', 'systemctl reload nginx']
+  return ['certonly', ...how, '-m', contact, '--cert-name', baseUrl.hostname, '-d', baseUrl.hostname]
 }
 
 /** The proxy takes the file and runs with it. `isNew`: the file was written by this run. */

@@ -182,7 +182,8 @@ class Installation {
     const missing = missingPackages(this.#answers)
     if (missing.length === 0) return unchanged('every program that is needed is there')
     const words = ['install', '--yes', '--no-install-recommends', ...missing]
-    if (!this.#hasSystemd || !hasProgram('apt-get')) return skipped(`missing: apt-get install ${missing.join(' ')}`)
+    if (!this.#hasSystemd || !hasProgram('apt-get'))
+      return skipped(`would install ${missing.join(', ')}: apt-get install ${missing.join(' ')}`)
     return pending(`install ${missing.join(', ')}`, async () => {
       await runProgram('apt-get', ['update', '--quiet'])
       await runProgram('apt-get', words)

@@ -16,12 +16,15 @@ export interface DaemonProcess {
   kill(): Promise<void>
 }
 
-const DAEMON = join(import.meta.dirname, '..', '..', 'bin', 'billing-daemon')
+const ROOT = join(import.meta.dirname, '..', '..')
 
-/** Starts `bin/billing-daemon` with the test environment changed by `overrides` and waits until it listens. */
-export async function startDaemonProcess(overrides: Readonly<Record<string, string>> = {}): Promise<DaemonProcess> {
+/** Starts `bin/billing-daemon` of this version, or of the one in `folder`, with the test environment changed by `overrides` and waits until it listens. */
+export async function startDaemonProcess(
+  overrides: Readonly<Record<string, string>> = {},
+  folder = ROOT,
+): Promise<DaemonProcess> {
   const environment = { PATH: process.env['PATH'] ?? '', BILLING_PORT: '0', ...testEnvironment(overrides) }
-  const child = spawn(DAEMON, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(join(folder, 'bin', 'billing-daemon'), { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
   const logged: string[] = []
   const exited = once(child, 'exit') as Promise<[number | null]>
   child.stderr.on('data', (chunk: Buffer) => logged.push(chunk.toString('utf8')))

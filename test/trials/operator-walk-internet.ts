@@ -139,10 +139,12 @@ export class Internet {
 
   #openAgent(): Agent {
     const address = this.#payAddress
-    const lookup: LookupFunction = (_host, options, done) => {
-      if (options.all) done(null, [{ address, family: 4 }])
-      else done(null, address, 4)
-    }
+    // Later, as a real one answers: a socket that fails at once would have nobody who hears of it.
+    const lookup: LookupFunction = (_host, options, done) =>
+      process.nextTick(() => {
+        if (options.all) done(null, [{ address, family: 4 }])
+        else done(null, address, 4)
+      })
     return new Agent({ connect: { ca: readFileSync(this.authority.caPath, 'utf8'), lookup }, allowH2: false })
   }
 }
@@ -154,6 +156,9 @@ function parsed(text: string): unknown {
     return text
   }
 }
+
+/** Where payers and their seller call. */
+export type Till = Pick<Internet, 'call' | 'signed'> & { readonly thanksUrl: string }
 
 export interface Payment {
   readonly externalRef: string
@@ -171,14 +176,14 @@ export class Payers {
   readonly refusals: string[] = []
   /** The longest time without a completed payment. */
   longestGapMs = 0
-  readonly #internet: Internet
+  readonly #till: Till
   readonly #keys: SellerKeys
   #isStopping = false
   #count = 0
   readonly #running: Promise<unknown>
 
-  constructor(internet: Internet, keys: SellerKeys, name: string, payers: number) {
-    this.#internet = internet
+  constructor(till: Till, keys: SellerKeys, name: string, payers: number) {
+    this.#till = till
     this.#keys = keys
     this.#running = Promise.all(Array.from({ length: payers }, () => this.#pay(name)))
     this.#running.catch(() => undefined)
@@ -212,10 +217,10 @@ export class Payers {
 
   async #payOnce(externalRef: string): Promise<boolean> {
     try {
-      const checkout = await openCheckout(this.#internet, this.#keys, externalRef)
+      const checkout = await openCheckout(this.#till, this.#keys, externalRef)
       const body = JSON.stringify({ payment_method: 'test' })
       const headers = { 'Content-Type': 'application/json' }
-      const answer = await this.#internet.call('POST', `${new URL(checkout).pathname}/resolve`, { headers, body })
+      const answer = await this.#till.call('POST', `${new URL(checkout).pathname}/resolve`, { headers, body })
       if (answer.status === 200) return true
       this.refusals.push(`${answer.status} ${answer.text.slice(0, 200)}`)
     } catch (error) {
@@ -226,10 +231,10 @@ export class Payers {
 }
 
 /** Opens a checkout of the first price; returns its link. */
-export async function openCheckout(internet: Internet, keys: SellerKeys, externalRef: string): Promise<string> {
-  const answer = await internet.signed(keys, 'POST', '/api/v1/checkout-sessions', {
+export async function openCheckout(till: Till, keys: SellerKeys, externalRef: string): Promise<string> {
+  const answer = await till.signed(keys, 'POST', '/api/v1/checkout-sessions', {
     ...{ external_ref: externalRef, mode: 'subscription', price_id: 'price_1' },
-    ...{ success_url: internet.thanksUrl, cancel_url: `https://${SHOP}/plans` },
+    ...{ success_url: till.thanksUrl, cancel_url: `https://${SHOP}/plans` },
   })
   if (answer.status !== 201 && answer.status !== 200) throw new Error(`${answer.status} ${answer.text.slice(0, 200)}`)
   return answer.body.data.checkout_url as string

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -8,36 +8,51 @@ import { sha256Hex } from '#shared/crypto.ts'
 import type { SellerKeys } from '../support/api.ts'
 import { INTERNET, Internet, openCheckout, PAY, SHOP, SMTP } from './operator-walk-internet.ts'
 import { Machine, prepareDebian, removeMachines, type DebianVersion } from './operator-walk-machine.ts'
+import { liveOn, setUp, writeAnswers, type LifeFigures } from './package-life.ts'
+
+interface PackageOptions {
+  readonly versions: readonly DebianVersion[]
+  /** Paid on the first of them, before and after what goes wrong there. */
+  readonly payments: number
+}
 
 interface PackageFigures {
   readonly megabytes: number
-  /** From `apt install` of the package to a paid checkout over TLS, by the version of Debian. */
-  readonly secondsToPayment: Readonly<Record<string, number>>
+  readonly machines: readonly MachineFigures[]
+}
+
+interface MachineFigures {
+  readonly debian: DebianVersion
+  /** From `apt install` of the package to a paid checkout over TLS. */
+  readonly secondsToPayment: number
+  readonly life: LifeFigures | null
 }
 
 const ROOT = join(import.meta.dirname, '../..')
 const ADDRESS = '5.0.0.13'
+const SECOND = '5.0.0.14'
 const MOST_MEGABYTES = 60
 const MOST_SECONDS = 300
 const DEADLINE_MS = 120_000
 
 /**
  * Builds the package twice, which gives the same bytes, checks it by lintian, and installs it on the smallest Debian with systemd: the service
- * waits for `setup`, which makes it answer over TLS, with Paygate's own database. Removing keeps everything, and so does purging where nobody can be asked.
+ * waits for `setup`, which makes it answer over TLS, with Paygate's own database. On the first version of Debian payers then pay through a backup,
+ * an upgrade and a power cut, and everything is restored elsewhere. Removing keeps everything, and so does purging where nobody can be asked.
  */
-export async function debianPackage({ versions }: { versions: readonly DebianVersion[] }): Promise<PackageFigures> {
+export async function debianPackage({ versions, payments }: PackageOptions): Promise<PackageFigures> {
   const file = build(join(ROOT, 'dist'))
   const again = build(mkdtempSync(join(tmpdir(), 'paygate-package-')))
   expectEqual(sha256Hex(readFileSync(again)), sha256Hex(readFileSync(file)))
   const megabytes = Math.round(statSync(file).size / 1e5) / 10
   if (megabytes > MOST_MEGABYTES) throw new Error(`${file} has ${megabytes} MB`)
   execFileSync('lintian', ['--allow-root', '--fail-on', 'error', file], { stdio: 'pipe' })
-  const secondsToPayment: Record<string, number> = {}
-  for (const version of versions) {
+  const machines: MachineFigures[] = []
+  for (const [index, version] of versions.entries()) {
     prepareDebian(version)
-    secondsToPayment[`debian ${version}`] = await inOwnNetwork(version, file)
+    machines.push(await inOwnNetwork(version, file, index === 0 ? payments : 0))
   }
-  return { megabytes, secondsToPayment }
+  return { megabytes, machines }
 }
 
 function build(folder: string): string {
@@ -46,40 +61,53 @@ function build(folder: string): string {
 }
 
 /** In a separate network, where all addresses and ports are free. */
-async function inOwnNetwork(version: DebianVersion, file: string): Promise<number> {
-  const run = spawn('unshare', ['--net', process.execPath, import.meta.filename, String(version), file], {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  })
-  const message = once(run, 'message') as Promise<[number]>
+async function inOwnNetwork(version: DebianVersion, file: string, payments: number): Promise<MachineFigures> {
+  const words = ['--net', process.execPath, import.meta.filename, String(version), file, String(payments)]
+  const run = spawn('unshare', words, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const message = once(run, 'message') as Promise<[MachineFigures]>
   const ended = (once(run, 'exit') as Promise<[number | null]>).then(([code]) => {
     throw new Error(`the installation on Debian ${version} ended with ${code ?? 'a signal'}`)
   })
-  const [seconds] = await Promise.race([message, ended])
+  const [figures] = await Promise.race([message, ended])
   await ended.catch(() => undefined)
-  return seconds
+  return figures
 }
 
-async function installOn(version: DebianVersion, file: string): Promise<number> {
+async function installOn(version: DebianVersion, file: string, payments: number): Promise<MachineFigures> {
   const folder = mkdtempSync(join(tmpdir(), 'paygate-install-'))
   execFileSync('ip', ['link', 'set', 'lo', 'up'])
   execFileSync('ip', ['addr', 'add', INTERNET, 'dev', 'lo'])
   const internet = await Internet.open()
-  const machine = Machine.install({
-    ...{ folder: join(folder, 'machine'), address: ADDRESS, gateway: INTERNET, version },
-    ...{ hosts: [`${ADDRESS} ${PAY}`, `${INTERNET} ${SHOP} ${SMTP}`], origin: ROOT, outsidePid: process.ppid },
-  })
+  const machineAt = (address: string): Machine =>
+    Machine.install({
+      ...{ folder: join(folder, address), address, gateway: INTERNET, version },
+      ...{ hosts: [`${address} ${PAY}`, `${INTERNET} ${SHOP} ${SMTP}`], origin: ROOT, outsidePid: process.ppid },
+    })
+  const machine = machineAt(ADDRESS)
+  const machines = [machine]
   try {
     await machine.boot()
     copyFileSync(file, machine.path(`/root/${basename(file)}`))
-    return await walk(machine, internet, `/root/${basename(file)}`)
+    const { seconds, seller } = await walk(machine, internet, `/root/${basename(file)}`)
+    let life: LifeFigures | null = null
+    if (payments > 0) {
+      const second = machineAt(SECOND)
+      machines.push(second)
+      life = await liveOn({ machine, second, internet, seller, file, payments })
+    } else await checkRemoval(machine, internet, seller, `/root/${basename(file)}`)
+    return { debian: version, secondsToPayment: seconds, life }
   } finally {
-    await machine.cutPower()
+    for (const each of machines) await each.cutPower()
     await internet.stop()
     removeMachines(folder)
   }
 }
 
-async function walk(machine: Machine, internet: Internet, file: string): Promise<number> {
+async function walk(
+  machine: Machine,
+  internet: Internet,
+  file: string,
+): Promise<{ readonly seconds: number; readonly seller: SellerKeys }> {
   await machine.run('apt-get update')
   const startedMs = performance.now()
   await machine.run(`apt-get install -y ${file}`)
@@ -95,35 +123,7 @@ async function walk(machine: Machine, internet: Internet, file: string): Promise
   if (seconds > MOST_SECONDS) throw new Error(`the first payment took ${seconds} s`)
   await setUp(machine, ['failed', 'skipped', 'done'])
   await checkDaemonAway(machine)
-  await checkRemoval(machine, internet, seller, file)
-  return seconds
-}
-
-function writeAnswers(machine: Machine, internet: Internet): void {
-  const { cert, key } = internet.authority.issue(PAY)
-  mkdirSync(machine.path('/etc/tls'))
-  writeFileSync(machine.path('/etc/tls/cert.pem'), cert)
-  writeFileSync(machine.path('/etc/tls/key.pem'), key, { mode: 0o644 })
-  copyFileSync(internet.authority.caPath, machine.path('/etc/paygate/ca.pem'))
-  writeFileSync(machine.path('/etc/paygate/billing.env'), 'NODE_EXTRA_CA_CERTS=/etc/paygate/ca.pem\n')
-  const answers = {
-    ...{ base_url: `https://${PAY}`, database: 'embedded-service', first_app: 'Reader', proxy: 'caddy' },
-    ...{ smtp_url: `smtps://user:password@${SMTP}`, mail_from: 'Billing <billing@example.com>' },
-    ...{ cert_file: '/etc/tls/cert.pem', key_file: '/etc/tls/key.pem' },
-  }
-  const lines = Object.entries(answers).map(([name, value]) => `${name}=${value}\n`)
-  writeFileSync(machine.path('/root/answers'), lines.join(''), { mode: 0o600 })
-}
-
-/** Runs it, and throws where a step has a state that it must not have. */
-async function setUp(machine: Machine, unwanted: readonly string[]): Promise<void> {
-  const { stdout, stderr } = await machine.try('billing-cli setup --answers answers --json')
-  if (stdout === '') throw new Error(stderr)
-  const { steps } = JSON.parse(stdout) as { steps: { name: string; status: string; detail: string }[] }
-  const wrong = steps.filter(({ status }) => unwanted.includes(status))
-  if (wrong.length === 0) return
-  const log = await machine.try('journalctl -u billing-daemon -o cat --no-pager | tail -n 30')
-  throw new Error(`${JSON.stringify(wrong, null, 2)}\n${log.stdout}`)
+  return { seconds, seller }
 }
 
 async function openShop(machine: Machine): Promise<SellerKeys> {
@@ -163,6 +163,7 @@ function expectEqual(actual: unknown, expected: unknown): void {
 }
 
 if (import.meta.main) {
-  const [version = '', file = ''] = process.argv.slice(2)
-  process.send!(await installOn(Number(version) as DebianVersion, file), () => process.disconnect())
+  const [version = '', file = '', payments = ''] = process.argv.slice(2)
+  const figures = await installOn(Number(version) as DebianVersion, file, Number(payments))
+  process.send!(figures, () => process.disconnect())
 }

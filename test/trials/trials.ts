@@ -21,6 +21,7 @@ import { stopOnHungReceiver, stopUnderLoad } from './stop-under-load.ts'
 import { steadyMemory } from './steady-memory.ts'
 import { steadyRequests } from './steady-requests.ts'
 import { twoDaemons } from './two-daemons.ts'
+import { upgradeUnderLoad } from './upgrade-under-load.ts'
 import { allHistories } from './histories.ts'
 import { lineFaults } from './line.ts'
 import { mutants } from './mutants.ts'
@@ -274,11 +275,21 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
   ),
   package: fixed(
     {
-      load: 'the Debian package on bare machines of Debian 12 and 13',
-      faults: 'removed, installed again, purged',
-      holds: 'it installs, waits for its setup, serves after it, and keeps the data',
+      load: 'the Debian package on bare machines of Debian 12 and 13, and 10,000 payments',
+      faults:
+        'a backup, an upgrade and a power cut while payers pay, a restore elsewhere; removed, installed again, purged',
+      holds: `a payment over TLS after one setup in under 5 minutes, the same sums everywhere, ${LEDGER}`,
     },
-    () => debianPackage({ versions: [12, 13] }),
+    () => debianPackage({ versions: [12, 13], payments: 10_000 }),
+  ),
+  upgrade: fixed(
+    {
+      load: 'payments through a proxy in front of two daemons, then of one',
+      faults:
+        'a version that does not start, then an upgrade from the version before migrations in two steps, and back',
+      holds: `two daemons refuse no call, one is away for less than 5 s, sums agree, ${LEDGER}`,
+    },
+    () => upgradeUnderLoad({ payers: 3, payments: 100 }),
   ),
   'quote-histories': seeded(
     7,
