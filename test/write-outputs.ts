@@ -41,5 +41,7 @@ const schemas = shareNulls(
     }),
   ),
 )
-const lines = Object.entries(schemas).map(([command, schema]) => `${JSON.stringify(command)}: ${JSON.stringify(schema)}`)
+const lines = Object.entries(schemas).map(
+  ([command, schema]) => `${JSON.stringify(command)}: ${JSON.stringify(schema)}`,
+)
 writeFileSync(OUTPUTS_FILE, `{\n${lines.join(',\n')}\n}\n`)

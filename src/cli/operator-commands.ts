@@ -22,7 +22,10 @@ export const commands: Commands = {
       const { addOperator } = await import('#operators/add-operator.ts')
       const { authorizedKey, parsePublicKey } = await import('#operators/authorized-key.ts')
       const key = options.sshKey === undefined ? null : parsePublicKey(readTextFile(options.sshKey))
-      const typed = { name: await required(name, '<name>', 'Name of the operator:'), role: await roleOf(options.role, '--role') }
+      const typed = {
+        name: await required(name, '<name>', 'Name of the operator:'),
+        role: await roleOf(options.role, '--role'),
+      }
       const added = await performAs(session, addOperator, typed, null)
       const line = authorizedKey(await programPath(), added.name, key)
       session.out.result({ ...added, authorized_keys: line }, () => {
@@ -53,7 +56,12 @@ export const commands: Commands = {
     async change(session, [name, role]) {
       const { setOperatorRole } = await import('#operators/change-operator.ts')
       const operator = await pickOperator(session, name)
-      const changed = await performAs(session, setOperatorRole, { role: await roleOf(role, '<role>') }, { name: operator })
+      const changed = await performAs(
+        session,
+        setOperatorRole,
+        { role: await roleOf(role, '<role>') },
+        { name: operator },
+      )
       const answer = { name: changed.name, role: changed.role }
       session.out.result(answer, () => session.out.line(`${answer.name} has the role ${answer.role}.`))
     },

@@ -79,6 +79,9 @@ function escape(text: string): string {
 /** What `--json` of each command prints, as JSON schemas; the tests of the commands check and record them. */
 export const OUTPUTS_FILE = join(import.meta.dirname, 'outputs.json')
 
+/** Of `as`. */
+const OF_ANOTHER = { description: 'what the command prints that the line of ssh names' }
+
 /** A command for programs that choose one. */
 export interface MappedCommand {
   readonly command: string
@@ -102,7 +105,7 @@ export function mapCommands(program: Command): MappedCommand[] {
   return leavesOf(program).map((command) => {
     const path = pathOf(command)
     const { effect, role } = permissionOf(path)
-    return { command: path, ...formOf(command), effect, role, output: outputs[path] ?? {} }
+    return { command: path, ...formOf(command), effect, role, output: outputs[path] ?? OF_ANOTHER }
   })
 }
 

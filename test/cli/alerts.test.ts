@@ -44,7 +44,7 @@ describe('alert', () => {
     await cli.expectErrors(
       [2, ['alert', 'mute', 'disk_low', '--for', 'long'], '--for'],
       [2, ['alert', 'mute', 'disk_low'], '--for'],
-      [1, ['alert', 'mute', 'nothing', '--for', '1h'], 'money_waiting'],
+      [2, ['alert', 'mute', 'nothing', '--for', '1h'], 'money_waiting'],
     )
   })
 

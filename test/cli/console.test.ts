@@ -6,7 +6,7 @@ import { keysIn } from '#cli/console/keys.ts'
 import type { Screen } from '#cli/console/pages.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import type { Context } from '#context.ts'
-import { readReview } from '#review/read-review.ts'
+import { readReview, type ReviewItem } from '#review/read-review.ts'
 import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
@@ -15,7 +15,6 @@ import { oneOfEachKind } from '../support/review.ts'
 import { shownOn } from '../support/screen.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
-import { aBankMail, unmatchedMoney } from './states.ts'
 import { CTRL_C, DOWN, ENTER, onTerminal, type Step } from './terminal.ts'
 
 const ESCAPE = '\u001b'
@@ -40,35 +39,83 @@ describe('console', () => {
   const lastFrame = async (raw: string): Promise<string[]> =>
     (await shownOn(80, raw.slice(0, raw.lastIndexOf(SCREEN_LEFT)), 24)).map(({ text }) => text)
 
-  it('a person decides mixed cases without typing an id: each is the command of the command line, with its note', async () => {
-    const app = await anApp(ctx, { name: 'Live', sandbox: false })
-    const plan = await aPlan(ctx, app)
-    await partlyPaid(ctx, app, { external_ref: 'user-1', price_id: priceId(plan) })
-    await aBankMail(ctx, { bank: 'VCB', bankReference: 'x-1', review: 'not_understood' })
-    const { transaction, mail } = await unmatchedMoney(ctx, await anApp(ctx, { name: 'Sandbox' }), 99_000)
-    const steps: Step[] = [
-      // The underpaid payment is the oldest.
-      ['3 to review', ENTER],
-      ['c complete', 'c'],
+  /** How a person at the keys decides a matter of each kind. */
+  const KEYS: Partial<Record<ReviewItem['kind'], readonly Step[]>> = {
+    unapplied_payment: [
+      ['r refund', 'r'],
+      ['reference of your transfer: ', `FT-OUT-1${ENTER}`],
+    ],
+    unmatched_bank_mail: [['may be meant for', 'm']],
+    unreadable_bank_mail: [['d dismiss', 'd']],
+    unconfirmed_mail: [['s sent', 's']],
+    failed_webhook: [['t try again', 't']],
+    refused_address: [['t try all again', 't']],
+  }
+  /** Those of the flagged payments, the oldest first. */
+  const FLAGGED: readonly (readonly Step[])[] = [
+    [['c complete', 'c']],
+    [['d dismiss', 'd']],
+    [
+      ['r refund', 'r'],
+      ['reference of your transfer: ', `FT-OUT-2${ENTER}`],
+    ],
+  ]
+
+  it('a person decides ten mixed cases without typing an id: each is the command of the command line, with its note', async () => {
+    const sandbox = await oneOfEachKind(ctx)
+    await ctx.db.run('DELETE FROM provider_pauses')
+    const live = await anApp(ctx, { name: 'Live', sandbox: false })
+    const plan = await aPlan(ctx, live)
+    for (const external_ref of ['user-1', 'user-2'])
+      await partlyPaid(ctx, live, { external_ref, price_id: priceId(plan) }, `of ${external_ref}`)
+    const items = await readReview(ctx, null)
+    expect(items).to.have.length(10)
+    expect(new Set(items.map(({ kind }) => kind)).size).to.equal(7)
+    const flagged = [...FLAGGED]
+    const notes = items.map((_, index) => `why ${index}: "payer" called for $5`)
+    const steps = items.flatMap(({ kind }, index): Step[] => [
+      [index === 0 ? '10 to review' : 'done: ', ENTER],
+      ...(KEYS[kind] ?? flagged.shift() ?? []),
       ['y confirm', 'y'],
-      ['note: ', `short by the fee${ENTER}`],
-      ['done: transaction', ENTER],
-      // The mail that nobody understands.
-      ['unreadable bank mail', 'd'],
-      ['y confirm', 'y'],
-      ['note: ', `news of the bank${ENTER}`],
-      ['done: bank mail', ENTER],
-      ['may be meant for', 'm'],
-      ['y confirm', 'y'],
-      ['note: ', `code mistyped, "payer" called for $5${ENTER}`],
-      ['nothing needs review', 'q'],
-    ]
-    const session = await onTerminal(cli.env, ['console', '--write'], steps)
+      ['note: ', `${notes[index]}${ENTER}`],
+    ])
+    const typed = steps.map(([, keys]) => keys).filter((keys) => !keys.startsWith('why ') && !keys.startsWith('FT-OUT'))
+    expect(typed.join('')).not.to.match(/\d/)
+    const session = await onTerminal(cli.env, ['console', '--write'], [...steps, ['nothing needs review', 'q']])
     expect([session.code, session.left], session.text).to.deep.equal([0, []])
     expect(await readReview(ctx, null)).to.deep.equal([])
-    expect((await ctx.db.one(bankMails, 'WHERE id = ?', [mail]))!.transactionId).to.equal(transaction)
-    const notes = (await audited()).map(({ reason }) => reason)
-    expect(notes).to.include.members(['short by the fee', 'news of the bank', 'code mistyped, "payer" called for $5'])
+    expect(await ctx.db.count(bankMails, 'WHERE app_id = ? AND transaction_id IS NOT NULL', [sandbox.app.id])).to.equal(
+      1,
+    )
+    const kept = (await audited()).flatMap(({ reason }) => reason ?? [])
+    expect(kept.filter((reason) => reason.startsWith('why ')).sort()).to.deep.equal(notes.toSorted())
+  }).timeout(600_000)
+
+  it('a connection that is lost before the note changes nothing, and after it the whole command and its note are done', async () => {
+    await oneOfEachKind(ctx)
+    await ctx.db.run("UPDATE events SET written_at = '2026-01-01' WHERE delivery_status = 'failed'")
+    const before = await audited()
+    const opened: Step[] = [
+      ['9 to review', ENTER],
+      ['t try again', 't'],
+    ]
+    const confirmed: Step[] = [...opened, ['y confirm', 'y']]
+    const written: Step = ['note: ', 'their server is back']
+    for (const steps of [opened.slice(0, 1), opened, confirmed, [...confirmed, written]]) {
+      const last = ['t try again', 'y confirm', 'note: ', 'server is back'][[1, 2, 3, 4].indexOf(steps.length)]!
+      const lost = await onTerminal(cli.env, ['console', '--write'], [...steps, [last, null]])
+      expect(lost.left, lost.text).to.deep.equal([])
+      expect(await audited()).to.deep.equal(before)
+      expect(await readReview(ctx, null)).to.have.length(9)
+    }
+    const enter: Step = ['server is back', ENTER]
+    const late = await onTerminal(cli.env, ['console', '--write'], [...confirmed, written, enter, ['working', null]])
+    expect(late.left, late.text).to.deep.equal([])
+    expect((await audited()).slice(0, 2).map(({ action, reason }) => [action, reason])).to.deep.equal([
+      ['review.note', 'their server is back'],
+      ['webhook.retry', null],
+    ])
+    expect(await readReview(ctx, null)).to.have.length(8)
   })
 
   it('confirms nothing without a note, and nothing at all unless it writes', async () => {

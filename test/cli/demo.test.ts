@@ -30,7 +30,8 @@ describe('the command line: the demo', () => {
 
   beforeEach(async () => {
     inbox = await SmtpInbox.open()
-    cli = openCli({ BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'pay@shop.example' })
+    const mail = { BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'pay@shop.example' }
+    cli = openCli({ ...mail, BILLING_REFUND_LIMIT: '1:VND,1:USD' })
   })
 
   afterEach(() => inbox.stop())

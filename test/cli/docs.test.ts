@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { createProgram } from '#cli/program.ts'
 import { describeCommands, formatReference, type MappedCommand } from '#cli/reference.ts'
+import { shareNulls, type Schema } from '../support/infer-schema.ts'
 import { itRunsEveryForm, leavesOf } from './forms.ts'
 import { openCli } from './run-cli.ts'
 
@@ -43,6 +44,12 @@ describe('the reference of the command line', () => {
     expect(resolve).to.deep.include({ effect: 'moves_money', role: 'support' })
     expect(resolve!.arguments).to.deep.equal([{ name: 'id', required: true }])
     expect(resolve!.options.map(({ name }) => name)).to.include.members(['--action', '--note', '--dry-run'])
+  })
+
+  it('as JSON lets a field that may be null in one output be null in all', async () => {
+    const printed = (await openCli().json(['docs'])) as MappedCommand[]
+    const schemas = Object.fromEntries(printed.map(({ command, output }) => [command, output as Schema]))
+    expect(shareNulls(schemas)).to.deep.equal(schemas)
   })
 
   itRunsEveryForm('docs.test.ts')

@@ -93,6 +93,7 @@ describe('the command line: operators, their roles, and approvals', () => {
       [1, ['operator', 'set-role', 'nobody', 'view'], 'not found'],
       [1, ['operator', 'remove', 'nobody'], 'not found'],
       [2, ['operator', 'add', 'a', '--role', 'root'], '--role'],
+      [2, ['operator', 'set-role', 'linh', 'root'], '<role> must be one of view, support, money, owner'],
     )
     expect(await cli.json(['operator', 'list'])).to.have.length(1)
   })
@@ -206,6 +207,8 @@ describe('the command line: operators, their roles, and approvals', () => {
     expect(await failing('transaction', 'show', '1', '--bogus')).to.deep.equal([2, 'invalid_request'])
     expect(await failing('bogus')).to.deep.equal([2, 'invalid_request'])
     expect(await failing('operator', 'add', 'X', '--role', 'view')).to.deep.equal([1, 'invalid_request'])
+    const nobody = await openCli({ SSH_ORIGINAL_COMMAND: 'app list --json' }).run(['as', 'nobody'])
+    expect([nobody.code, JSON.parse(nobody.stderr).error.code]).to.deep.equal([1, 'forbidden'])
     const away = openCli({ BILLING_DATABASE_URL: 'mysql://root@127.0.0.1:1/paygate' })
     const ran = await away.run(['app', 'list', '--json'])
     expect(JSON.parse(ran.stderr).error.code).to.equal('service_unavailable')

@@ -1,6 +1,7 @@
 """Runs a program on a pseudo-terminal of 24 lines and types into it.
 
 argv: a JSON object {"command": [...], "columns": its width, "steps": [[what to wait for, what to type], ...], "stdout": file or null}.
+Where there is null to type, the terminal is closed, as it is when a connection is lost.
 Prints a JSON object {"code": exit code, "seen": all that the terminal showed}.
 """
 
@@ -43,9 +44,16 @@ while True:
     if not read:
         break
     seen += read
-    while steps and steps[0][0].encode() in seen[step_from:]:
+    is_lost = False
+    while steps and not is_lost and steps[0][0].encode() in seen[step_from:]:
         step_from = len(seen)
-        os.write(parent, steps.pop(0)[1].encode())
+        typed = steps.pop(0)[1]
+        is_lost = typed is None
+        if not is_lost:
+            os.write(parent, typed.encode())
+    if is_lost:
+        os.close(parent)
+        break
 
 _, status = os.waitpid(pid, 0)
 code = os.waitstatus_to_exitcode(status)

@@ -11,6 +11,8 @@ export const CTRL_C = '\u0003'
 
 /** What to wait for on the screen, and what to type then. */
 export type Step = readonly [seen: string, typed: string]
+/** What to wait for before the terminal is closed, as it is when a connection is lost. */
+export type HangUp = readonly [seen: string, typed: null]
 
 export interface Screen {
   readonly code: number
@@ -21,7 +23,7 @@ export interface Screen {
   /** Standard output, when it went into a file. */
   readonly stdout: string
   /** The steps that were not reached. */
-  readonly left: readonly Step[]
+  readonly left: readonly (Step | HangUp)[]
 }
 
 interface TerminalOptions {
@@ -37,7 +39,7 @@ interface TerminalOptions {
 export async function onTerminal(
   env: Readonly<Record<string, string>>,
   words: readonly string[],
-  steps: readonly Step[],
+  steps: readonly (Step | HangUp)[],
   { toFile = false, columns = 80, program = [PROGRAM] }: TerminalOptions = {},
 ): Promise<Screen> {
   const file = toFile ? join(scratchFolder('cli'), 'out') : null
@@ -47,7 +49,7 @@ export async function onTerminal(
     [join(import.meta.dirname, 'terminal.py'), JSON.stringify(request)],
     { env: { TERM: 'xterm-256color', ...env } },
   )
-  const { code, seen, left } = JSON.parse(stdout) as { code: number; seen: string; left: Step[] }
+  const { code, seen, left } = JSON.parse(stdout) as { code: number; seen: string; left: (Step | HangUp)[] }
   const written = file === null ? '' : readFileSync(file, 'utf8')
   return { code, raw: seen, text: stripVTControlCharacters(seen), stdout: written, left }
 }

@@ -134,12 +134,12 @@ export async function paid(ctx: Context, app: TestApp, body: object): Promise<Cr
 }
 
 /** Opens a checkout, of which 90 000 VND are received by bank transfer. */
-export async function partlyPaid(ctx: Context, app: TestApp, body: object): Promise<void> {
+export async function partlyPaid(ctx: Context, app: TestApp, body: object, reference = 'FT1'): Promise<void> {
   const session = await aCheckout(ctx, app, body)
   await confirmPayment(ctx, {
     provider: 'bank_transfer',
     eventId: null,
-    reference: 'FT1',
+    reference,
     transactionId: session.transaction_id!,
     amount: 90_000,
     currency: 'VND',

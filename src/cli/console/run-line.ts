@@ -16,6 +16,12 @@ export interface Ran {
   readonly lines: string[]
 }
 
+export interface LineOptions {
+  readonly readOnly: boolean
+  /** Whether it goes on to its end where the terminal is closed, or somebody stops it. */
+  readonly survives?: boolean
+}
+
 export interface RunningLine {
   readonly ended: Promise<Ran>
   readonly stop: () => void
@@ -25,23 +31,29 @@ export interface RunningLine {
  * Runs a command line as the program itself does: an operator's goes through `as`, which asks for the role anew and is the actor in the
  * audit log. `readOnly` allows what the role view may do. Without a terminal of its own the command asks nothing.
  */
-export function runLine(words: readonly string[], who: Who, { readOnly }: { readonly readOnly: boolean }): RunningLine {
-  const child = readOnly
+export function runLine(words: readonly string[], who: Who, options: LineOptions): RunningLine {
+  const child = options.readOnly
     ? spawn(process.execPath, [...process.execArgv, READ_ONLY, who.name ?? '', ...words], {
         env: childEnvironment({}),
         stdio,
       })
-    : spawnProgram(words, who)
-  return { ended: outcomeOf(child), stop: () => void child.kill() }
+    : spawnProgram(words, who, options)
+  const stop = (): void => {
+    if (!options.survives) child.kill()
+  }
+  return { ended: outcomeOf(child), stop }
 }
 
 const stdio = ['ignore', 'pipe', 'pipe'] satisfies StdioOptions
 
-function spawnProgram(words: readonly string[], who: Who): ChildProcess {
-  if (!isRemote(who)) return spawn(PROGRAM, [...words], { env: childEnvironment({}), stdio })
+function spawnProgram(words: readonly string[], who: Who, { survives = false }: LineOptions): ChildProcess {
+  // A session of its own is not told that the terminal is gone.
+  const detached = survives
+  if (!isRemote(who)) return spawn(PROGRAM, [...words], { env: childEnvironment({}), stdio, detached })
   return spawn(PROGRAM, ['as', who.name ?? ''], {
     env: childEnvironment({ SSH_ORIGINAL_COMMAND: quote([...words]) }),
     stdio,
+    detached,
   })
 }
 

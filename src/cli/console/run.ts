@@ -12,7 +12,7 @@ import { bodyOf, bodyRows, drawConsole, helpLines } from './draw.ts'
 import { keysIn, type Key, type NamedKey } from './keys.ts'
 import { openCase, type Case } from './open-case.ts'
 import { pageOn, type Page, type Screen } from './pages.ts'
-import { candidatesFor, runLine, type Ran, type RunningLine } from './run-line.ts'
+import { candidatesFor, runLine, type LineOptions, type Ran, type RunningLine } from './run-line.ts'
 
 const REFRESH_MS = 10_000
 const USUAL_ROWS = 24
@@ -46,17 +46,18 @@ export async function runConsole(session: Session, options: ConsoleOptions): Pro
     for (const key of keysIn(sent.toString('utf8'))) desk.press(key)
   }
   stdout.write(ENTER)
+  // A terminal that is gone answers with errors, to standard error too, and there is nobody left to tell.
+  for (const stream of [stdin, stdout, process.stderr]) stream.on('error', leave)
   stdin.setRawMode(true).on('data', onKeys).once('end', leave)
   stdout.on('resize', draw)
-  process.once('SIGTERM', leave)
-  process.once('SIGHUP', leave)
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, leave)
   const refresh = setInterval(() => void desk.refresh(), REFRESH_MS)
   try {
     await desk.refresh()
     if (!quit.signal.aborted) await once(quit.signal, 'abort')
   } finally {
     clearInterval(refresh)
-    desk.stop()
+    await desk.stop()
     stdout.off('resize', draw)
     stdin.off('data', onKeys).setRawMode(false).pause()
     stdout.write(LEAVE)
@@ -85,6 +86,8 @@ class Desk {
   readonly #draw: () => void
   readonly #leave: () => void
   #running: RunningLine | null = null
+  /** What was confirmed and is being done. */
+  #decision: Promise<void> = Promise.resolve()
 
   constructor(session: Session, options: ConsoleOptions, screen: Screen, draw: () => void, leave: () => void) {
     this.#session = session
@@ -103,8 +106,10 @@ class Desk {
     this.#draw()
   }
 
-  stop(): void {
+  /** Stops what runs; what was confirmed is done first, with its note. */
+  async stop(): Promise<void> {
     this.#running?.stop()
+    await this.#decision
   }
 
   /** Reads the queue again; what was chosen stays chosen. */
@@ -184,7 +189,7 @@ class Desk {
   #open(): void {
     const item = this.#screen.items[this.#screen.selected]
     if (!item) return
-    this.#work('reading…', async () => {
+    void this.#work('reading…', async () => {
       const opened = await openCase(this.#session, item, sizeOf().columns)
       this.#screen.pages.push({ kind: 'case', opened, chosen: 0, scroll: 0 })
     })
@@ -198,9 +203,9 @@ class Desk {
       return
     }
     const line = [...words, ...more]
-    this.#work('a dry run…', async () => {
+    void this.#work('a dry run…', async () => {
       const ran = await this.#rehearse(action, line)
-      if (ran.code !== 0 && action.takesReference && more.length === 0 && ran.lines.join(' ').includes('--reference')) {
+      if (ran.code !== 0 && action.takesReference && more.length === 0 && ran.lines.join(' ').includes('reference')) {
         this.#ask('reference of your transfer: ', (text) => {
           if (text !== '') this.#preview(opened, action, chosen, ['--reference', text])
         })
@@ -213,7 +218,7 @@ class Desk {
 
   async #rehearse({ rehearses, takesNote }: Action, line: readonly string[]): Promise<Ran> {
     if (!rehearses) return { code: 0, lines: ['This command has no dry run: it asks the provider now.'] }
-    return this.#line([...line, ...(takesNote ? ['--note', 'a dry run'] : []), '--dry-run'], false)
+    return this.#line([...line, ...(takesNote ? ['--note', 'a dry run'] : []), '--dry-run'], { readOnly: false })
   }
 
   #confirm(page: Extract<Page, { kind: 'preview' }>): void {
@@ -229,8 +234,9 @@ class Desk {
   }
 
   #do({ opened: { item }, action, words }: Extract<Page, { kind: 'preview' }>, note: string): void {
-    this.#work('working…', async () => {
-      const { code, lines } = await this.#line([...words, ...(action.takesNote ? ['--note', note] : [])], false)
+    this.#decision = this.#work('working…', async () => {
+      const line = [...words, ...(action.takesNote ? ['--note', note] : [])]
+      const { code, lines } = await this.#line(line, { readOnly: false, survives: true })
       if (code !== 0) {
         this.#screen.status = lines.find((line) => line !== '') ?? 'failed'
         return
@@ -264,8 +270,8 @@ class Desk {
 
   /** Runs a line and shows what it prints. Without `--write` it may do what the role view may. */
   #output(title: string, words: readonly string[]): void {
-    this.#work(`${title}…  esc stops it`, async () => {
-      const { code, lines } = await this.#line(words, !this.#screen.writes)
+    void this.#work(`${title}…  esc stops it`, async () => {
+      const { code, lines } = await this.#line(words, { readOnly: !this.#screen.writes })
       const isRefused = code !== 0 && !this.#screen.writes && lines.join(' ').includes('forbidden')
       const hint = isRefused ? ['', 'This console only reads: start it with --write.'] : []
       this.#show(`${title}${code === 0 ? '' : `  exit ${code}`}`, [...lines, ...hint])
@@ -273,8 +279,8 @@ class Desk {
     })
   }
 
-  async #line(words: readonly string[], readOnly: boolean): Promise<Ran> {
-    this.#running = runLine(words, this.#session.who, { readOnly })
+  async #line(words: readonly string[], options: LineOptions): Promise<Ran> {
+    this.#running = runLine(words, this.#session.who, options)
     try {
       return await this.#running.ended
     } finally {
@@ -283,11 +289,11 @@ class Desk {
   }
 
   /** Does something that takes its time; meanwhile no other key does anything. */
-  #work(status: string, work: () => Promise<void>): void {
+  async #work(status: string, work: () => Promise<void>): Promise<void> {
     const screen = this.#screen
     screen.isBusy = true
     screen.status = status
-    void work()
+    await work()
       .catch((error: unknown) => {
         screen.status = explainError(error)
       })
