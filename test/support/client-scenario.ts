@@ -58,12 +58,7 @@ export async function startClientScenario(
   issuer: OidcIssuer,
   options: ClientScenarioOptions = {},
 ): Promise<ClientScenario> {
-  const {
-    databaseUrl = 'https://demo-proj.firebaseio.com',
-    settings,
-    clock = new TestClock(),
-    ...appOptions
-  } = options
+  const { databaseUrl = 'https://demo-proj.firebaseio.com', settings, clock = new TestClock(), ...appOptions } = options
   const emulator = { FIREBASE_DATABASE_EMULATOR_HOST: peer.host }
   const service = await startService(settings ?? emulator, clock)
   const { ctx } = service

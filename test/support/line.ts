@@ -14,7 +14,7 @@ export interface Protocol {
 }
 
 /**
- * What happens to bytes, in either direction: each packet is late; a connection is cut before or inside a packet, counted from now; packets go
+ * What happens to bytes, in either direction: they are late; a connection is cut before or inside a packet, counted from now; they come
  * in pieces; nothing passes for a time; open connections are cut and the next ones refused; or the server's next answer is lost, and
  * the client gets the refusal instead.
  */
@@ -70,7 +70,10 @@ export async function openLine(target: number | string, protocol: Protocol): Pro
   const state: LineState = { fault: null, left: 0, thaw: Promise.resolve(), struck: 0, protocol }
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
-    if (isRefused(state)) return void refuse(client, protocol)
+    if (isRefused(state)) {
+      refuse(client, protocol)
+      return
+    }
     const upstream = typeof target === 'number' ? createConnection(target, '127.0.0.1') : createConnection(target)
     const ends = [client, upstream]
     const cut = (): void => ends.forEach((socket) => void socket.destroy())
@@ -136,55 +139,68 @@ type Direction = 'to server' | 'to client'
 async function pump(state: LineState, from: Socket, to: Socket, direction: Direction): Promise<void> {
   let waiting: Buffer = Buffer.alloc(0)
   for await (const chunk of from as AsyncIterable<Buffer>) {
+    await hold(state)
     waiting = Buffer.concat([waiting, chunk])
-    for (let length = lengthOf(state, waiting); length !== null; length = lengthOf(state, waiting)) {
-      if ((await pass(state, waiting.subarray(0, length), to, direction)) === 'cut') return
-      waiting = waiting.subarray(length)
-    }
+    const { whole, isCut } = await wholePackets(state, waiting, to, direction)
+    if (isCut) return
+    await write(state, to, waiting.subarray(0, whole))
+    waiting = waiting.subarray(whole)
   }
 }
 
-function lengthOf({ protocol }: LineState, bytes: Buffer): number | null {
-  return bytes.length === 0 ? null : protocol.packetLength(bytes)
-}
-
-async function pass(state: LineState, packet: Buffer, to: Socket, direction: Direction): Promise<'passed' | 'cut'> {
+/** What arrives together is late together, as on a line that is long, not narrow. */
+async function hold(state: LineState): Promise<void> {
   const { fault } = state
-  switch (fault?.kind) {
-    case 'delay':
-      state.struck += 1
-      await delay(fault.ms)
-      break
-    case 'freeze':
-      state.struck += 1
-      await state.thaw
-      break
-    case 'split':
-      return passInPieces(state, packet, to, Math.ceil(packet.length / fault.pieces))
-    case 'cut':
-    case 'cut inside':
-      if ((state.left -= 1) !== 0) break
-      state.struck += 1
-      if (fault.kind === 'cut inside') await sent(to, packet.subarray(0, Math.floor(packet.length / 2)))
-      return 'cut'
-    case 'replace answer':
-      if (direction === 'to server') break
-      state.fault = null
-      state.struck += 1
-      await sent(to, state.protocol.refusal)
-      return 'cut'
-  }
-  to.write(packet)
-  return 'passed'
+  if (fault?.kind !== 'delay' && fault?.kind !== 'freeze') return
+  state.struck += 1
+  await (fault.kind === 'delay' ? delay(fault.ms) : state.thaw)
 }
 
-async function passInPieces(state: LineState, packet: Buffer, to: Socket, bytes: number): Promise<'passed'> {
-  state.struck += 1
-  for (let start = 0; start < packet.length; start += bytes) {
-    to.write(packet.subarray(start, start + bytes))
-    await turn()
+/** The length of the packets that arrived whole; before the one at which the connection is cut, they are passed on here. */
+async function wholePackets(
+  state: LineState,
+  bytes: Buffer,
+  to: Socket,
+  direction: Direction,
+): Promise<{ whole: number; isCut: boolean }> {
+  let whole = 0
+  for (;;) {
+    const rest = bytes.subarray(whole)
+    const length = rest.length === 0 ? null : state.protocol.packetLength(rest)
+    if (length === null) return { whole, isCut: false }
+    const last = lastWords(state, rest.subarray(0, length), direction)
+    if (last !== null) {
+      state.struck += 1
+      await sent(to, Buffer.concat([bytes.subarray(0, whole), last]))
+      return { whole, isCut: true }
+    }
+    whole += length
   }
-  return 'passed'
+}
+
+/** What the other end still gets instead of this packet, if the connection is cut here; null if it is not. */
+function lastWords(state: LineState, packet: Buffer, direction: Direction): Buffer | null {
+  const { fault, protocol } = state
+  if (fault?.kind === 'replace answer') {
+    if (direction === 'to server') return null
+    state.fault = null
+    return protocol.refusal
+  }
+  if (fault?.kind !== 'cut' && fault?.kind !== 'cut inside') return null
+  state.left -= 1
+  if (state.left !== 0) return null
+  return fault.kind === 'cut' ? Buffer.alloc(0) : packet.subarray(0, Math.floor(packet.length / 2))
+}
+
+async function write(state: LineState, to: Socket, bytes: Buffer): Promise<void> {
+  if (bytes.length === 0) return
+  const pieces = state.fault?.kind === 'split' ? state.fault.pieces : 1
+  if (pieces > 1) state.struck += 1
+  const size = Math.ceil(bytes.length / pieces)
+  for (let start = 0; start < bytes.length; start += size) {
+    to.write(bytes.subarray(start, start + size))
+    if (pieces > 1) await turn()
+  }
 }
 
 /** Resolves when the system has the bytes, so that a cut does not take them back. */

@@ -45,6 +45,8 @@ export interface RealtimePeer {
   reopen(): Promise<void>
   /** Reads by the SDK over its own protocol: a second client, independent of the REST API. Absent is null. */
   read(path: string): Promise<unknown>
+  /** Writes by the SDK. */
+  write(path: string, value: unknown): Promise<void>
   stop(): Promise<void>
 }
 
@@ -89,6 +91,7 @@ export async function startRealtimePeer(options: PeerOptions = {}): Promise<Real
       const snapshot = await getDatabase(sdk).ref(path).once('value')
       return snapshot.val()
     },
+    write: (path, value) => getDatabase(sdk).ref(path).set(value),
     async stop() {
       getDatabase(sdk).goOffline()
       await deleteApp(sdk)

@@ -59,13 +59,17 @@ async function checkMoney({ journal }: Work): Promise<number> {
     ['flagged transactions', 0, 'transactions WHERE flag_reason IS NOT NULL'],
     ['payments', paid, 'payments'],
     ['effects', paid, 'payment_applications WHERE transaction_id IS NOT NULL'],
-    ['paid events', paid, `events WHERE event_type IN ('subscription.updated', 'subscription.renewed')`],
+    ['events of payments', paid, `events WHERE event_type = 'subscription.updated'`],
+    ['payments with two events of one kind', 0, `(${SAME_EVENTS}) AS same`],
   ]
   for (const [what, expected, from] of counts) await expectCount(what, expected, from)
   for (const { transactionId, ref } of journal.paid)
     await expectCount(`payments of ${ref}`, 1, `allocations WHERE transaction_id = ${transactionId} AND amount > 0`)
   return paid
 }
+
+const SAME_EVENTS =
+  'SELECT transaction_id FROM events WHERE transaction_id IS NOT NULL GROUP BY transaction_id, event_type HAVING COUNT(*) > 1'
 
 async function expectCount(what: string, expected: number, from: string): Promise<void> {
   const [row] = await rows<{ count: string }>(`SELECT COUNT(*) AS count FROM ${from}`)
@@ -126,7 +130,9 @@ async function checkMails({ inbox, clock }: LineRig): Promise<{ mails: number; u
     ...(await rows<{ part: string }>(
       `SELECT CONCAT('<reminder.', subscription_id, '.', UNIX_TIMESTAMP(period_end) DIV 1, '.', stage, '@') AS part FROM reminders WHERE status = 'sent'`,
     )),
-    ...(await rows<{ part: string }>(`SELECT CONCAT('<receipt.', id, '@') AS part FROM receipts WHERE status = 'sent'`)),
+    ...(await rows<{ part: string }>(
+      `SELECT CONCAT('<receipt.', id, '@') AS part FROM receipts WHERE status = 'sent'`,
+    )),
   ]
   const lost = recorded.find(({ part }) => !arrived.some((id) => id.startsWith(part)))
   if (lost) throw new Error(`the mail ${lost.part} is recorded as sent, and did not arrive`)

@@ -80,13 +80,13 @@ export function wordsOf({ line, fault }: ProgramFault): string {
 function wordsOfFault(fault: LineFault | StatementFault): string {
   switch (fault.kind) {
     case 'delay':
-      return `each packet is ${fault.ms} ms late`
+      return `everything is ${fault.ms} ms late`
     case 'cut':
       return `the connection is cut before packet ${fault.packet}`
     case 'cut inside':
       return `the connection is cut inside packet ${fault.packet}`
     case 'split':
-      return `packets are split into ${fault.pieces} pieces`
+      return `everything comes in ${fault.pieces} pieces`
     case 'freeze':
       return `frozen for ${fault.ms} ms`
     case 'refuse':

@@ -8,6 +8,8 @@ export interface LineOptions {
   readonly seed: number
   /** The length of the program: one fault for each three hours. */
   readonly steps: number
+  /** How long the whole takes, in simulated time; those after the program are without faults. */
+  readonly days?: number
   readonly print?: (line: string) => void
   /** Called with everything at rest, before the books are checked. */
   readonly beforeCheck?: (work: Work) => Promise<void> | void
@@ -24,7 +26,7 @@ export interface LineFigures extends LineBooks {
 
 const STEP = '3h'
 const STEPS_OF_A_DAY = 8
-const DAYS = 30
+const A_MONTH = 30
 
 /**
  * Buys, renews and refunds for a month while the lines to the database, the mail server, Stripe, PayOS, Firebase and the receivers fail by
@@ -32,7 +34,7 @@ const DAYS = 30
  * true, and if anything is lost, or done twice, in the end.
  */
 export async function lineFaults(options: LineOptions): Promise<LineFigures> {
-  const { seed, steps, print = () => undefined, beforeCheck = () => undefined } = options
+  const { seed, steps, days = A_MONTH, print = () => undefined, beforeCheck = () => undefined } = options
   const rig = await openLineRig()
   const work: Work = { rig, journal: newJournal(), random: seededRandom(seed + 1_000_000_000) }
   try {
@@ -43,7 +45,7 @@ export async function lineFaults(options: LineOptions): Promise<LineFigures> {
       rig.clock.advance(STEP)
     }
     rig.begin(null)
-    for (let day = Math.ceil(steps / STEPS_OF_A_DAY); day < DAYS; day += 1) {
+    for (let day = Math.ceil(steps / STEPS_OF_A_DAY); day < days; day += 1) {
       rig.clock.advance('1d')
       await runJobs(work)
     }

@@ -89,7 +89,8 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
   line: {
     seed: 27,
     load: 'purchases by test method, card, PayOS and transfer, renewals, refunds, reminders, webhooks and nodes of a month',
-    faults: 'a program of the seed: each line delays, is cut, split, frozen or refuses, the database with its own errors',
+    faults:
+      'a program of the seed: each line delays, is cut, split, frozen or refuses, the database with its own errors',
     holds: `each answer is true, nothing is lost, nothing comes twice, nodes are right, ${LEDGER}`,
     needsDatabase: true,
     run: ({ seed, steps, print }) => lineFaults({ seed: seed ?? 27, steps: steps ?? 240, print }),
