@@ -3,6 +3,7 @@ import type Router from '@koa/router'
 import { authPolicy, type AppRoute } from '#apps/authenticate.ts'
 import { checkoutRoutes } from '#checkout/routes.ts'
 import type { Context } from '#context.ts'
+import { forCaller } from '#db/patience.ts'
 import { customerRoutes } from '#customers/routes.ts'
 import { refuseBodyOfReads } from '#http/body.ts'
 import { errorEnvelope, requestIds, type RequestState } from '#http/errors.ts'
@@ -48,6 +49,7 @@ export function createApp(
   const app = new Koa<RequestState>({ proxy: ctx.config.trustProxy > 0, maxIpsCount: ctx.config.trustProxy })
   app.use(closeWhileStopping(health))
   app.use(requestIds)
+  app.use((_http, next) => forCaller(next))
   app.use(observeRequests(ctx, metrics))
   app.use(errorEnvelope(ctx))
   app.use(safeHeaders)

@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import type { SslOptions } from 'mysql2'
 import type { Config } from '#config.ts'
 import { addressesOf } from '#shared/database-url.ts'
+import { CONNECT_TIMEOUT_MS } from './patience.ts'
 import { ConnectionPool } from './pool.ts'
 import { queriesOver, type Queries, type Send } from './queries.ts'
 import { readingAgain } from './retry.ts'
@@ -39,7 +40,6 @@ export interface Target extends ServerAddress {
 
 const DEFAULT_POOL_SIZE = 10
 const DEFAULT_STATEMENT_SECONDS = 10
-export const CONNECT_TIMEOUT_MS = 3000
 /** Grace period for the answer after the server's own deadline for the statement. */
 const ANSWER_SECONDS = 1
 /** Per connection. By default the server keeps 16 382 for all connections together. */

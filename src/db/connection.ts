@@ -1,6 +1,7 @@
 import mysql, { type PoolConnection, type TypedParameterValue } from 'mysql2'
 import type { ClusterKind } from './cluster.ts'
 import { isNotPrepared, isServerUnusable, unresponsive } from './database-error.ts'
+import { answerWithinMs } from './patience.ts'
 import type { Param, Send } from './queries.ts'
 
 /** Receives the answer to a command, or its error. */
@@ -74,7 +75,7 @@ export class Connection {
         this.#refusal = 'silent'
         this.#driver.destroy()
         reject(unresponsive(this.#silence.hasOthers))
-      }, this.#silence.maxMs)
+      }, answerWithinMs(this.#silence.maxMs))
       ask((error, result) => {
         clearTimeout(deadline)
         if (error && isServerUnusable(error)) this.#refusal = 'unusable'

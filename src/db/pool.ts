@@ -1,6 +1,7 @@
 import type { QueryError } from 'mysql2'
 import type { Connection } from './connection.ts'
 import { timedOut } from './database-error.ts'
+import { answerWithinMs, CONNECT_TIMEOUT_MS, patienceLeftMs } from './patience.ts'
 import type { Send } from './queries.ts'
 import type { Server, Servers } from './servers.ts'
 
@@ -91,7 +92,7 @@ export class ConnectionPool {
       } catch (error) {
         this.#servers.leave(server)
         failures.push(`${server.name}: ${(error as Error).message}`)
-        if (failures.length < this.#servers.count) continue
+        if (failures.length < this.#servers.count && patienceLeftMs() > CONNECT_TIMEOUT_MS) continue
         throw this.#servers.count === 1 ? error : noServer(failures, error as Error)
       }
     }
@@ -118,7 +119,7 @@ export class ConnectionPool {
         deadline: setTimeout(() => {
           this.#waiting.splice(this.#waiting.indexOf(waiter), 1)
           reject(timedOut('no connection to the database became free'))
-        }, WAIT_MS),
+        }, answerWithinMs(WAIT_MS)),
       }
       this.#waiting.push(waiter)
     })

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isRetryable } from './database-error.ts'
+import { CONNECT_TIMEOUT_MS, noteFailure, patienceLeftMs } from './patience.ts'
 
 /** Long enough to find the next node of a cluster. */
 const READ_AGAIN_MS = 2000
@@ -21,10 +22,13 @@ export async function retrying<T>(
 
 /** Retries a read for 2 s after its first failure. The failure itself may take a node that is cut off several seconds. */
 export async function readingAgain<T>(read: () => Promise<T>): Promise<T> {
+  const beganMs = performance.now()
   try {
     return await read()
   } catch (error) {
     if (!isRetryable(error)) throw error
+    noteFailure(beganMs)
+    if (patienceLeftMs() < CONNECT_TIMEOUT_MS) throw error
     return retryUntil(read, performance.now() + READ_AGAIN_MS, () => undefined)
   }
 }
@@ -35,10 +39,13 @@ async function retryUntil<T>(
   onRetry: () => void,
 ): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
+    const beganMs = performance.now()
     try {
       return await work(attempt)
     } catch (error) {
-      if (!isRetryable(error) || performance.now() >= deadlineMs) throw error
+      if (!isRetryable(error)) throw error
+      noteFailure(beganMs)
+      if (performance.now() >= deadlineMs || patienceLeftMs() < CONNECT_TIMEOUT_MS) throw error
       onRetry()
       await delay(Math.random() * Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 4 ** attempt))
     }

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Connection } from '#db/connection.ts'
 import type { ConnectionPool } from '#db/pool.ts'
 import { queriesOver, type Queries } from '#db/queries.ts'
@@ -41,7 +42,9 @@ export async function onEntry<T>(
   let queue = queues.get(pool)
   if (!queue) queues.set(pool, (queue = new EntryQueue(pool)))
   const entered = Promise.withResolvers<Connection>()
-  await queue.enter(request, () => void pool.take().then(entered.resolve, entered.reject))
+  // Whoever releases a connection calls it.
+  const take = AsyncLocalStorage.bind(() => void pool.take().then(entered.resolve, entered.reject))
+  await queue.enter(request, take)
   try {
     let first: Promise<Connection> | null = entered.promise
     return await readingAgain(async () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { lossyServer, type LossyServer } from '../db/lossy-server.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 import { expectError } from '../support/expect-error.ts'
 import { MONTHLY } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
@@ -10,26 +10,39 @@ import { startScenario, type Scenario } from '../support/scenario.ts'
 const LONGEST_MS = 12_000
 
 describe('a database that stops answering', () => {
-  let line: LossyServer
+  let lines: LossyServer[]
   let frozen: OpenDatabase
   let scenario: Scenario
 
   beforeEach(async () => {
     scenario = await startScenario()
-    const { socketPath, name } = testDatabase()
-    line = await lossyServer(socketPath)
-    frozen = await openDatabase({ databaseUrl: urlOf(line.socketPath, name), home: '' })
-    Object.assign(scenario.service.ctx, { db: frozen.db })
+    lines = []
   })
+
+  /** One server, or several hosts that all freeze. */
+  const openBehind = async (hosts: number) => {
+    const { socketPath, name } = testDatabase()
+    for (let host = 0; host < hosts; host += 1) lines.push(await lossyServer(socketPath, true))
+    const addresses = lines.map(({ port }) => `127.0.0.1:${port}`).join(',')
+    frozen = await openDatabase({ databaseUrl: `mysql://root@${addresses}/${name}`, home: '' })
+    Object.assign(scenario.service.ctx, { db: frozen.db })
+  }
+  const freeze = (isFrozen: boolean) => lines.forEach((line) => (line.isFrozen = isFrozen))
 
   afterEach(async () => {
     Object.assign(scenario.service.ctx, { db: testDatabase().db })
-    await line.close()
+    await Promise.all(lines.map((line) => line.close()))
     await frozen.close().catch(() => undefined)
     await scenario.service.stop()
   })
 
-  it('lets every call be answered 503 with Retry-After within 12 s, and serves again once it answers', async () => {
+  it('lets every call be answered 503 with Retry-After within 12 s, and serves again once it answers', () =>
+    answersInTime(1))
+
+  it('does so, too, where it has several hosts and all of them stop', () => answersInTime(3))
+
+  async function answersInTime(hosts: number): Promise<void> {
+    await openBehind(hosts)
     const { seller, service } = scenario
     const price = (await scenario.plan('pro', MONTHLY)).prices[0]!
     const checkout = await scenario.checkout({ price_id: price })
@@ -46,7 +59,7 @@ describe('a database that stops answering', () => {
         }),
       ready: () => service.call('GET', '/readyz'),
     }
-    line.isFrozen = true
+    freeze(true)
     // The second round meets no connection that was open before.
     for (const round of ['with connections that were open', 'with new connections']) {
       const answers = await Promise.all(
@@ -63,8 +76,8 @@ describe('a database that stops answering', () => {
         if (name !== 'ready') expect(answer.headers['retry-after'], `${name} ${round}`).to.equal('1')
       }
     }
-    line.isFrozen = false
+    freeze(false)
     expect((await calls.change()).status).to.equal(201)
     expect((await calls.read()).status).to.equal(200)
-  })
+  }
 })

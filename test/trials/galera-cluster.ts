@@ -1,22 +1,12 @@
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { execFileSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  closeSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { findProgram } from '#embedded/setup.ts'
+import { end, freePorts, launch } from './server-process.ts'
 
 const PROVIDER = '/usr/lib/galera/libgalera_smm.so'
 const USER = 'paygate'
@@ -165,11 +155,11 @@ export class GaleraCluster {
     const { folder } = node
     rmSync(join(folder, 'sock'), { force: true })
     writeFileSync(join(folder, 'my.cnf'), this.#settingsOf(node), { mode: 0o600 })
-    const log = openSync(join(folder, 'log'), 'a')
-    node.server = spawn(program('mariadbd'), [`--defaults-file=${join(folder, 'my.cnf')}`, ...options], {
-      stdio: ['ignore', log, log],
-    })
-    closeSync(log)
+    node.server = launch(
+      program('mariadbd'),
+      [`--defaults-file=${join(folder, 'my.cnf')}`, ...options],
+      join(folder, 'log'),
+    )
     await once(node.server, 'spawn')
   }
 
@@ -252,10 +242,7 @@ wsrep-sst-receive-address=127.0.0.1:${copies}
   async #end(node: Node, signal: NodeJS.Signals): Promise<void> {
     const { server } = node
     node.server = null
-    if (!server || server.exitCode !== null || server.signalCode !== null) return
-    const gone = once(server, 'exit')
-    server.kill(signal)
-    await gone
+    if (server) await end(server, signal)
   }
 
   #node(number: number): Node {
@@ -269,19 +256,4 @@ function program(name: string): string {
   const path = findProgram(name)
   if (path === null) throw new Error(`${name} is missing: run bin/system-packages --trials`)
   return path
-}
-
-/** Free ports, all kept open until the last one is found, so that they differ. */
-async function freePorts(count: number): Promise<number[]> {
-  const probes = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
-  const ports: number[] = []
-  for (const probe of probes) {
-    if (!probe.listening) await once(probe, 'listening')
-    ports.push((probe.address() as AddressInfo).port)
-  }
-  for (const probe of probes) {
-    probe.close()
-    await once(probe, 'close')
-  }
-  return ports
 }

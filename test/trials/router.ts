@@ -1,10 +1,8 @@
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync, type ChildProcess } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
-import { createConnection, type Connection } from 'mysql2/promise'
+import { createConnection } from 'mysql2/promise'
 import { inTransaction } from '#commands/transaction.ts'
 import { bytes } from '#db/columns.ts'
 import { embeddedSetup } from '#embedded/setup.ts'
@@ -15,12 +13,13 @@ import { startService } from '../support/api.ts'
 import { anAuthority, type Certificate } from '../support/certificates.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext } from '../support/context.ts'
-import { MYSQL } from '../support/database-server.ts'
 import { openTestDb, type TestDb } from '../support/database.ts'
 import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
 import { Receiver } from '../support/receiver.ts'
 import { freePort } from '../support/shell.ts'
+import { MYSQL_FOLDER } from './mysql-group-servers.ts'
+import { end, launch, untilConnected } from './server-process.ts'
 
 export interface RouterOptions {
   readonly payments: number
@@ -37,9 +36,7 @@ export interface RouterFigures {
   readonly webhooks: number
 }
 
-const FOLDER = MYSQL ?? join(import.meta.dirname, '../../var/mysql')
 const PASSWORD = 'a,b@c'
-const START_MS = 60_000
 /** The bytes by which commands end a connection, choose a database, and run a statement. */
 const COMMAND_BYTES = [0, 1, 2, 3]
 
@@ -68,7 +65,7 @@ export async function router({ payments, transactions, callers }: RouterOptions)
     }
   } finally {
     await receiver.stop()
-    await Promise.all(processes.map(end))
+    await Promise.all(processes.map((child) => end(child)))
     authority.discard()
     rmSync(root, { recursive: true, force: true })
   }
@@ -76,7 +73,7 @@ export async function router({ payments, transactions, callers }: RouterOptions)
 
 /** A server with keys for TLS, as it has by itself. Returns its port. */
 async function startServer(root: string, processes: ChildProcess[]): Promise<number> {
-  const setup = embeddedSetup(root, [join(FOLDER, 'bin')])
+  const setup = embeddedSetup(root, [join(MYSQL_FOLDER, 'bin')])
   const withKeys = (options: readonly string[]) => options.filter((option) => !option.includes('auto-generate'))
   const [install = '', ...flags] = withKeys(setup.install)
   execFileSync(install, [...flags, `--datadir=${setup.dataDirectory}`], { stdio: 'ignore' })
@@ -110,7 +107,7 @@ async function startRouter(
   writeFileSync(
     settings,
     `[DEFAULT]
-plugin_folder=${FOLDER}/usr/lib/mysqlrouter/plugin
+plugin_folder=${MYSQL_FOLDER}/usr/lib/mysqlrouter/plugin
 runtime_folder=${folder}
 data_folder=${folder}
 [logger]
@@ -128,7 +125,7 @@ server_ssl_mode=PREFERRED
 `,
   )
   const log = join(folder, 'log')
-  processes.push(launch(join(FOLDER, 'bin', 'mysqlrouter'), ['-c', settings], log))
+  processes.push(launch(join(MYSQL_FOLDER, 'bin', 'mysqlrouter'), ['-c', settings], log))
   const connection = {
     host: '127.0.0.1',
     port,
@@ -139,25 +136,6 @@ server_ssl_mode=PREFERRED
   const first = await untilConnected(() => createConnection(connection), log)
   await first.end()
   return port
-}
-
-function launch(program: string, options: readonly string[], log: string): ChildProcess {
-  const output = openSync(log, 'a')
-  const child = spawn(program, options, { stdio: ['ignore', output, output] })
-  closeSync(output)
-  return child
-}
-
-async function untilConnected(connect: () => Promise<Connection>, log: string): Promise<Connection> {
-  const deadlineMs = performance.now() + START_MS
-  for (;;) {
-    try {
-      return await connect()
-    } catch (error) {
-      if (performance.now() > deadlineMs) throw new Error(readFileSync(log, 'utf8').slice(-3000), { cause: error })
-      await delay(100)
-    }
-  }
 }
 
 async function storeCommands(db: TestDb, transactions: number, callers: number): Promise<void> {
@@ -225,11 +203,4 @@ async function checkWebhooks(db: TestDb, receiver: Receiver): Promise<number> {
     throw new Error(`${row?.events} events, ${row?.open} open; ${receiver.received.length} webhooks came`)
   if (receiver.received.some(({ verified }) => verified !== true)) throw new Error('a webhook had a wrong signature')
   return ids.size
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const gone = once(child, 'exit')
-  child.kill('SIGKILL')
-  await gone
 }

@@ -25,6 +25,7 @@ import { upgradeUnderLoad } from './upgrade-under-load.ts'
 import { allHistories } from './histories.ts'
 import { lineFaults } from './line.ts'
 import { mutants } from './mutants.ts'
+import { mysqlGroup } from './mysql-group.ts'
 
 /** What the command line may set. */
 export interface TrialOptions {
@@ -241,6 +242,14 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
       holds: `no payment is lost or doubled, ${LEDGER}`,
     },
     () => galera({ payments: 200, endUsers: 20, reminders: 40, payers: 12 }),
+  ),
+  'mysql-group': fixed(
+    {
+      load: '1,200 payments of twelve payers at three members',
+      faults: 'the primary is killed, frozen, relieved, cut off; two of three are killed',
+      holds: `no payment is lost or doubled, each answer comes within 12 s, ${LEDGER}`,
+    },
+    () => mysqlGroup({ payments: 200, endUsers: 20, reminders: 40, payers: 12 }),
   ),
   router: fixed(
     {
