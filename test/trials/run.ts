@@ -19,25 +19,32 @@ interface Asked extends TrialOptions {
   readonly isUsual: boolean
 }
 
-/** `run.ts [<trial>…] [--list] [--seed N] [--depth N] [--steps N]`. Throws for what is not understood. */
+/** `run.ts [<trial>…] [--list] [--seed N] [--depth N] [--steps N] [--case NAME]`. Throws for what is not understood. */
 function readArguments(args: readonly string[]): Asked {
-  const number = { type: 'string' } as const
+  const text = { type: 'string' } as const
   const { values, positionals: names } = parseArgs({
     args: [...args],
     allowPositionals: true,
-    options: { list: { type: 'boolean' }, seed: number, depth: number, steps: number },
+    options: { list: { type: 'boolean' }, seed: text, depth: text, steps: text, case: text },
   })
   const unknown = names.filter((name) => !(name in TRIALS))
   if (unknown.length > 0)
     throw new Error(`no such trial: ${unknown.join(', ')}; there are ${Object.keys(TRIALS).join(', ')}`)
-  const { list: isList = false, ...numbers } = values
-  const isUsual = Object.keys(numbers).length === 0
+  const { list: isList = false, case: name = null, ...numbers } = values
+  if (name !== null) requireCase(names, name)
+  const isUsual = name === null && Object.keys(numbers).length === 0
   const counts = {
     seed: countOf('seed', values.seed),
     depth: countOf('depth', values.depth),
     steps: countOf('steps', values.steps),
   }
-  return { names, isList, isUsual, ...counts, print }
+  return { names, isList, isUsual, ...counts, case: name, print }
+}
+
+function requireCase(names: readonly string[], name: string): void {
+  const [trial, ...others] = names.map((each) => TRIALS[each])
+  if (!trial?.requireCase || others.length > 0) throw new Error('--case needs one trial that has cases: pairs')
+  trial.requireCase(name)
 }
 
 function countOf(name: string, text: string | undefined): number | null {
@@ -46,8 +53,13 @@ function countOf(name: string, text: string | undefined): number | null {
   return Number(text)
 }
 
-/** A line for each trial: its name, seed, load, faults, and what must hold. */
-function listTrials(): void {
+/** A line for each case of the trials that are named, or for each trial: its name, seed, load, faults, and what must hold. */
+function listTrials(names: readonly string[]): void {
+  const cases = names.flatMap((name) => TRIALS[name]?.cases?.() ?? [])
+  if (cases.length > 0) {
+    for (const line of cases) print(line)
+    return
+  }
   for (const [name, { seed, load, faults, holds }] of Object.entries(TRIALS))
     print(`${name} | seed ${seed ?? 'none'} | load: ${load} | faults: ${faults} | holds: ${holds}`)
 }
@@ -102,6 +114,11 @@ async function serverVersion(): Promise<string> {
   return server?.version ?? ''
 }
 
-const asked = readArguments(process.argv.slice(2))
-if (asked.isList) listTrials()
-else await runTrials(asked)
+try {
+  const asked = readArguments(process.argv.slice(2))
+  if (asked.isList) listTrials(asked.names)
+  else await runTrials(asked)
+} catch (error) {
+  process.stderr.write(`${messageOf(error)}\n`)
+  process.exitCode = 1
+}

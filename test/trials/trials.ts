@@ -26,12 +26,15 @@ import { allHistories } from './histories.ts'
 import { lineFaults } from './line.ts'
 import { mutants } from './mutants.ts'
 import { mysqlGroup } from './mysql-group.ts'
+import { caseNamed, everyPair, pairNames } from './pairs.ts'
 
 /** What the command line may set. */
 export interface TrialOptions {
   readonly seed: number | null
   readonly depth: number | null
   readonly steps: number | null
+  /** One case of a trial that lists its cases. */
+  readonly case: string | null
   readonly print: (line: string) => void
 }
 
@@ -44,6 +47,10 @@ export interface Trial {
   readonly holds: string
   /** False for a trial of pure rules. */
   readonly needsDatabase: boolean
+  /** The names of its cases, each of which can be run alone. */
+  readonly cases?: () => readonly string[]
+  /** Throws for a case that it does not have. */
+  readonly requireCase?: (name: string) => void
   readonly run: (options: TrialOptions) => Promise<unknown>
 }
 
@@ -95,6 +102,20 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
     holds: `each answer is true, nothing is lost, nothing comes twice, nodes are right, ${LEDGER}`,
     needsDatabase: true,
     run: ({ seed, steps, print }) => lineFaults({ seed: seed ?? 27, steps: steps ?? 240, print }),
+  },
+  pairs: {
+    seed: 41,
+    load: 'every two commands that can meet on an end user, a transaction, a payment, an event or a mail, in the orders of their writes; where a pair has many, the seed chooses half of 10',
+    faults:
+      'a kill of either before each write, a lost answer to COMMIT that took place or did not, each in an order that the seed chooses',
+    holds: `the rows and answers are those of a serial order, ${LEDGER}`,
+    needsDatabase: true,
+    cases: pairNames,
+    requireCase: (name) => void caseNamed(name),
+    run: ({ seed, case: wanted, print }) => {
+      const only = wanted === null ? {} : caseNamed(wanted)
+      return everyPair({ seed: seed ?? 41, mostOrders: 10, faults: 1, onFailure: print, ...only })
+    },
   },
   'crash-payments': fixed(
     {
