@@ -303,6 +303,30 @@ describe('stats of a month', () => {
     expect(month).to.deep.include({ month: '2026-04', gross: { VND: 69_000n }, refunds: { VND: 20_000n } })
   })
 
+  it('a discount stays with the payment that completed the purchase, however the test clock moves', async () => {
+    const { ctx, app, plan, months } = await aShop()
+    const { transaction_id } = await aCheckout(ctx, app, { external_ref: 'a', price_id: priceId(plan) })
+    await aPromotion(ctx, app, { code: 'TET' })
+    const sold = { amount: 79_000, discountAmount: 20_000, promotionCode: 'TET' }
+    await ctx.db.update(transactions, { id: transaction_id! }, sold)
+    const transfer = async (reference: string): Promise<void> => {
+      const report = {
+        provider: 'bank_transfer',
+        eventId: null,
+        transactionId: transaction_id!,
+        currency: 'VND',
+      } as const
+      await confirmPayment(ctx, { ...report, reference, amount: 79_000, paidAt: ctx.clock.now() })
+      ctx.clock.advance('1s')
+    }
+    await transfer('FT-PAYS')
+    await advanceTestClock(ctx, SERVER, await getApp(ctx.db, app.app.id), { now: '2026-04-20 10:00:00' })
+    await transfer('FT-AGAIN')
+    const { month, previous_month } = await months()
+    expect(previous_month).to.deep.include({ gross: { VND: 99_000n }, discounts: { VND: 20_000n } })
+    expect(month).to.deep.include({ gross: { VND: 79_000n }, discounts: { VND: 0n } })
+  })
+
   const aPlanOf = async (ctx: TestContext, app: TestApp) => ({ price: priceId(await aPlan(ctx, app)) })
 
   it('a trial is a start, and its first payment a renewal; lifetime purchases are in no renewal rate', async () => {

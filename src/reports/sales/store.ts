@@ -28,20 +28,6 @@ export const REFUNDED_TRANSACTION = `COALESCE((SELECT a.transaction_id FROM allo
   WHERE a.refund_id = r.id AND a.cause = 'refund' ORDER BY a.amount, a.id DESC LIMIT 1), ${MAIN_TRANSACTION})`
 
 /**
- * What promotions took off completed transactions, counted with the payment `p` that completed each, so that a sum over payments has each
- * once. Money of a sandbox app has only real times, which a test clock leaves behind: there the first payment counts.
- */
-export const DISCOUNTS = `(SELECT COALESCE(SUM(d.discount_amount), 0) FROM transactions d
-  WHERE d.id IN (SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id AND a.amount > 0)
-    AND d.discount_amount > 0 AND d.completed_at IS NOT NULL AND d.amount_received > 0
-    AND p.id = (SELECT COALESCE(MAX(CASE WHEN a.at <= d.completed_at THEN a.payment_id END), MIN(a.payment_id))
-                FROM allocations a WHERE a.transaction_id = d.id AND a.amount > 0))`
-
-/** A purchase that a promotion paid in full: a completed transaction without a payment. */
-export const FREE_PURCHASE = `t.amount = 0 AND t.discount_amount > 0 AND t.completed_at IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM allocations a WHERE a.transaction_id = t.id)`
-
-/**
  * A real time of the payment `p` by the clock of its app, which had the offset then that its next move found: a payment or a refund is
  * dated once, and the clock that moves on leaves it in its month.
  */
@@ -50,6 +36,20 @@ const byAppClock = (time: string): string =>
      (SELECT CAST(JSON_EXTRACT(move.before_state, '$.clock_offset_ms') AS SIGNED) FROM audit_log move
       WHERE move.subject = CONCAT('app ', p.app_id) AND move.action = 'app.clock' AND move.at > ${time} ORDER BY move.id LIMIT 1),
      (SELECT owner.clock_offset_ms FROM apps owner WHERE owner.id = p.app_id)) * 1000 MICROSECOND)`
+
+/**
+ * What promotions took off completed transactions, counted with the payment `p` that completed each, so that a sum over payments has each
+ * once.
+ */
+export const DISCOUNTS = `(SELECT COALESCE(SUM(d.discount_amount), 0) FROM transactions d
+  WHERE d.id IN (SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id AND a.amount > 0)
+    AND d.discount_amount > 0 AND d.completed_at IS NOT NULL AND d.amount_received > 0
+    AND p.id = (SELECT COALESCE(MAX(CASE WHEN ${byAppClock('a.at')} <= d.completed_at THEN a.payment_id END), MIN(a.payment_id))
+                FROM allocations a WHERE a.transaction_id = d.id AND a.amount > 0))`
+
+/** A purchase that a promotion paid in full: a completed transaction without a payment. */
+export const FREE_PURCHASE = `t.amount = 0 AND t.discount_amount > 0 AND t.completed_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM allocations a WHERE a.transaction_id = t.id)`
 
 /** When the payment `p` was made: real, and of a sandbox app by its own clock (R420). */
 export const PAID_AT = { live: 'p.paid_at', test: byAppClock('p.received_at') } as const
