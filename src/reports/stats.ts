@@ -8,12 +8,10 @@ import {
   countEndedPeriods,
   countEventsByStatus,
   countSubscriptions,
-  listCashMonths,
   listUnservedPeriods,
   sumFlagged,
   sumSurplus,
   type AppScope,
-  type CashMonth,
   type SubscriptionCounts,
 } from './store.ts'
 import { sumExpected } from './expected.ts'
@@ -21,9 +19,10 @@ import { fraction } from './movements/renewal-rates.ts'
 import { monthOf } from './month.ts'
 import { gatherMonths, type Months } from './months.ts'
 import type { Amounts } from './sales/figures.ts'
+import { listCashMonths, type CashMonth } from './sales/store.ts'
 import { unearnedOf } from './unearned.ts'
 
-export type { CashMonth } from './store.ts'
+export type { CashMonth } from './sales/store.ts'
 
 /** A sum of money in the smallest unit of its currency. */
 export interface Sum {

@@ -3,7 +3,6 @@ import { shape, type Source } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { FlagReason } from '#transactions/store.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
-import { MAIN_TRANSACTION, PAID_AT, REFUNDED_AT, REFUNDED_TRANSACTION } from './sales/store.ts'
 
 /** Flagged transactions of live or of sandbox apps. `unapplied`: received and neither applied nor refunded. */
 export interface FlaggedSum {
@@ -144,39 +143,6 @@ export async function sumReceived(db: Queries): Promise<ReceivedSum[]> {
      FROM payments p JOIN apps a ON a.id = p.app_id WHERE p.end_user_id IS NOT NULL AND p.amount IS NOT NULL
      GROUP BY p.provider, p.currency, a.is_sandbox ORDER BY p.provider, p.currency, a.is_sandbox`,
     [],
-  )
-}
-
-/** Money of one currency and month (`2026-03`, UTC); amounts in the smallest unit. */
-export interface CashMonth {
-  readonly currency: string
-  readonly month: string
-  readonly payments: number
-  readonly received: bigint
-  readonly refunded: bigint
-}
-
-/**
- * Money received, by the month in which it was paid, once its payer is known; and money refunded, by the month of the refund. Months of a
- * sandbox app follow its test clock (R420). Oldest month first.
- */
-export async function listCashMonths(
-  db: Queries,
-  { appIds, mode }: AppScope & { readonly mode: 'live' | 'test' },
-): Promise<CashMonth[]> {
-  const forTransaction = (id: string): string => (mode === 'live' ? '' : `LEFT JOIN transactions t ON t.id = ${id}`)
-  return db.all(
-    shape({ currency: text(), month: text(), payments: bigint(), received: sum(), refunded: sum() }),
-    `SELECT x.currency, x.month, SUM(x.payments) AS payments, SUM(x.received) AS received, SUM(x.refunded) AS refunded
-     FROM (SELECT p.currency, DATE_FORMAT(${PAID_AT[mode]}, '%Y-%m') AS month, 1 AS payments, p.amount AS received, 0 AS refunded
-           FROM payments p ${forTransaction(MAIN_TRANSACTION)}
-           WHERE p.app_id IN (?) AND p.end_user_id IS NOT NULL
-           UNION ALL
-           SELECT p.currency, DATE_FORMAT(${REFUNDED_AT[mode]}, '%Y-%m'), 0, 0, r.amount
-           FROM refunds r JOIN payments p ON p.id = r.payment_id ${forTransaction(REFUNDED_TRANSACTION)}
-           WHERE p.app_id IN (?) AND p.end_user_id IS NOT NULL AND r.status = 'succeeded') x
-     GROUP BY x.currency, x.month ORDER BY x.currency, x.month`,
-    [appIds, appIds],
   )
 }
 

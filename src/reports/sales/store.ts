@@ -57,6 +57,39 @@ export const PAID_AT = { live: 'p.paid_at', test: byAppClock('p.received_at') } 
 /** When the refund `r` of the payment `p` was made, in the same way. */
 export const REFUNDED_AT = { live: 'r.ended_at', test: byAppClock('r.ended_at') } as const
 
+/** Money of one currency and month (`2026-03`, UTC); amounts in the smallest unit. */
+export interface CashMonth {
+  readonly currency: string
+  readonly month: string
+  readonly payments: number
+  readonly received: bigint
+  readonly refunded: bigint
+}
+
+/**
+ * Money received, by the month in which it was paid, once its payer is known; and money refunded, by the month of the refund. Months of a
+ * sandbox app follow its test clock (R420). Oldest month first.
+ */
+export async function listCashMonths(
+  db: Queries,
+  { appIds, mode }: AppScope & { readonly mode: 'live' | 'test' },
+): Promise<CashMonth[]> {
+  const forTransaction = (id: string): string => (mode === 'live' ? '' : `LEFT JOIN transactions t ON t.id = ${id}`)
+  return db.all(
+    shape({ currency: text(), month: text(), payments: bigint(), received: sum(), refunded: sum() }),
+    `SELECT x.currency, x.month, SUM(x.payments) AS payments, SUM(x.received) AS received, SUM(x.refunded) AS refunded
+     FROM (SELECT p.currency, DATE_FORMAT(${PAID_AT[mode]}, '%Y-%m') AS month, 1 AS payments, p.amount AS received, 0 AS refunded
+           FROM payments p ${forTransaction(MAIN_TRANSACTION)}
+           WHERE p.app_id IN (?) AND p.end_user_id IS NOT NULL
+           UNION ALL
+           SELECT p.currency, DATE_FORMAT(${REFUNDED_AT[mode]}, '%Y-%m'), 0, 0, r.amount
+           FROM refunds r JOIN payments p ON p.id = r.payment_id ${forTransaction(REFUNDED_TRANSACTION)}
+           WHERE p.app_id IN (?) AND p.end_user_id IS NOT NULL AND r.status = 'succeeded') x
+     GROUP BY x.currency, x.month ORDER BY x.currency, x.month`,
+    [appIds, appIds],
+  )
+}
+
 /** A table of months in SQL, named `m`, with its parameters. */
 export function monthTable(months: readonly MonthRange[]): { sql: string; params: Param[] } {
   const row = 'SELECT ? AS month, CAST(? AS DATETIME(3)) AS since, CAST(? AS DATETIME(3)) AS until'
