@@ -47,22 +47,23 @@ const MAX_PREPARED = 200
 const DEFAULT_PORT = 3306
 
 /**
- * Opens the configured database: the server at `BILLING_DATABASE_URL`, or else the embedded one, which is migrated here
- * (a server's database is migrated by `billing-cli migrate` alone). Throws if it cannot be reached.
+ * Opens the configured database: the server at `BILLING_DATABASE_URL`, or else the embedded one, which is migrated here in development, and
+ * in production while it is new (all others are migrated by `billing-cli migrate` alone, R380). Throws if it cannot be reached.
  */
 export async function openDatabase(
-  config: Pick<Config, 'databaseUrl' | 'home'>,
+  config: Pick<Config, 'databaseUrl' | 'home'> & Partial<Pick<Config, 'env'>>,
   options: OpenOptions = {},
 ): Promise<OpenDatabase> {
   if (config.databaseUrl !== null) return openPoolOf(parseDatabaseUrl(config.databaseUrl), options)
-  const [{ startEmbedded }, { runMigrations }] = await Promise.all([
+  const [{ startEmbedded }, { EXPANDING, pendingMigrations, runMigrations }] = await Promise.all([
     import('#embedded/start-embedded.ts'),
     import('./migrate.ts'),
   ])
   const embedded = await startEmbedded(config.home)
   try {
     const opened = await openPoolOf([embedded.connection], options)
-    if (!options.keepsSchema) await runMigrations(opened.db)
+    const isNew = async () => (await pendingMigrations(opened.db)).length === EXPANDING.length
+    if (!options.keepsSchema && (config.env !== 'production' || (await isNew()))) await runMigrations(opened.db)
     const close = async (): Promise<void> => {
       await opened.close()
       await embedded.release()

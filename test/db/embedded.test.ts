@@ -20,6 +20,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, afterEach, before, describe, it } from 'mocha'
+import { openDatabase } from '#db/connect.ts'
+import { EXPANDING, pendingMigrations } from '#db/migrate.ts'
 import { embeddedSetup } from '#embedded/setup.ts'
 import { startEmbedded } from '#embedded/start-embedded.ts'
 import { processesWith } from '../support/processes.ts'
@@ -52,6 +54,24 @@ describe('the embedded database', () => {
     await user.using()
     return user
   }
+
+  it('in production is given its tables while it is new, and migrated by operators alone afterwards', async () => {
+    const config = { databaseUrl: null, home: join(directory, 'production') }
+    const newest = EXPANDING.at(-1)?.name ?? ''
+    const { db, close } = await openDatabase({ ...config, env: 'production' })
+    const pendingFor = async (env: 'development' | 'production') => {
+      await (await openDatabase({ ...config, env })).close()
+      return pendingMigrations(db)
+    }
+    try {
+      expect(await pendingMigrations(db)).to.deep.equal([])
+      await db.run('DELETE FROM migrations WHERE name = ?', [newest])
+      expect(await pendingFor('production')).to.deep.equal([newest])
+      expect(await pendingFor('development')).to.deep.equal([])
+    } finally {
+      await close()
+    }
+  })
 
   it('is created and started once, however many processes start it at the same time', async () => {
     await Promise.all([1, 2, 3, 4].map(() => startUser()))
