@@ -26,6 +26,9 @@ export interface Screen {
   readonly left: readonly (Step | HangUp)[]
 }
 
+/** Frames of a console that somebody uses for minutes. */
+const MAX_SHOWN = 2 ** 26
+
 interface TerminalOptions {
   /** Whether standard output goes into a file, as in `billing-cli … --json > file`. */
   readonly toFile?: boolean
@@ -47,7 +50,7 @@ export async function onTerminal(
   const { stdout } = await promisify(execFile)(
     '/usr/bin/python3',
     [join(import.meta.dirname, 'terminal.py'), JSON.stringify(request)],
-    { env: { TERM: 'xterm-256color', ...env } },
+    { env: { TERM: 'xterm-256color', ...env }, maxBuffer: MAX_SHOWN },
   )
   const { code, seen, left } = JSON.parse(stdout) as { code: number; seen: string; left: (Step | HangUp)[] }
   const written = file === null ? '' : readFileSync(file, 'utf8')
