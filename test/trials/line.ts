@@ -52,9 +52,15 @@ export async function lineFaults(options: LineOptions): Promise<LineFigures> {
     await comeToRest(work)
     await beforeCheck(work)
     const books = await checkBooks(work)
+    print(wordsOfBooks(books))
     const { refusals, slowestMs } = work.journal
     return { seed, steps, struck: rig.struck(), ...books, refusals, slowestMs }
   } finally {
     await rig.stop()
   }
+}
+
+function wordsOfBooks({ payments, refunds, webhooks, repeated, mails, unconfirmed, nodes }: LineBooks): string {
+  const counted = `${payments} payments, ${refunds} refunds, ${webhooks} webhooks, ${mails} mails, ${nodes} nodes`
+  return `nothing lost, nothing twice, every answer true: ${counted}; ${repeated} webhooks came again under their id, ${unconfirmed} mails are shown as unconfirmed`
 }
