@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 /** These need separate servers or machines. */
-const LONG_ONLY = ['debianPackage', 'galera', 'mailServer', 'mysqlGroup', 'operatorWalk', 'router']
+const LONG_ONLY = ['databases', 'debianPackage', 'galera', 'mailServer', 'mysqlGroup', 'operatorWalk', 'router']
 
 const read = (file: string): string => readFileSync(join(import.meta.dirname, file), 'utf8')
 
