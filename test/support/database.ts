@@ -68,6 +68,20 @@ async function start(): Promise<Started> {
   }
 }
 
+/** Runs work with the database at another address in place of the test database. */
+export async function onDatabase<T>(url: string, work: () => Promise<T>): Promise<T> {
+  const before = started
+  const { db, close } = await openTestDb(url)
+  started = { database: { db, url, socketPath: '', name: '' }, stop: close }
+  try {
+    await runMigrations(db)
+    return await work()
+  } finally {
+    started = before
+    await close()
+  }
+}
+
 /** A database as tests see it; the caller closes it. */
 export async function openTestDb(url: string): Promise<{ db: TestDb; close: () => Promise<void> }> {
   const { db, close } = await openDatabase({ databaseUrl: url, home: HOME })

@@ -237,6 +237,7 @@ const ALWAYS = [
   '--no-defaults',
   ...(process.getuid?.() === 0 ? ['--user=root'] : []),
   '--mysqlx=OFF',
+  '--skip-name-resolve',
   '--secure-file-priv=',
   '--innodb-buffer-pool-size=48M',
   '--innodb-redo-log-capacity=64M',

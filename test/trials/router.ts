@@ -1,25 +1,25 @@
 import { execFileSync, type ChildProcess } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createConnection } from 'mysql2/promise'
 import { inTransaction } from '#commands/transaction.ts'
 import { bytes } from '#db/columns.ts'
-import { embeddedSetup } from '#embedded/setup.ts'
 import { MIGRATIONS, runMigrations } from '#db/migrate.ts'
 import { shape } from '#db/table.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { startService } from '../support/api.ts'
-import { anAuthority, type Certificate } from '../support/certificates.ts'
+import { anAuthority, type Authority } from '../support/certificates.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { testContext } from '../support/context.ts'
+import { testContext, testEnvironment } from '../support/context.ts'
 import { openTestDb, type TestDb } from '../support/database.ts'
 import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
 import { Receiver } from '../support/receiver.ts'
-import { freePort } from '../support/shell.ts'
-import { MYSQL_FOLDER } from './mysql-group-servers.ts'
-import { end, launch, untilConnected } from './server-process.ts'
+import { onCluster, sell as sellThrough, type PartFigures } from './cluster-trial.ts'
+import { MYSQL_FOLDER, MysqlGroup } from './mysql-group-servers.ts'
+import { startHaproxy, startRouter } from './proxies.ts'
+import { end } from './server-process.ts'
+import { SingleServer } from './single-server.ts'
 
 export interface RouterOptions {
   readonly payments: number
@@ -34,108 +34,137 @@ export interface RouterFigures {
   readonly values: number
   readonly payments: number
   readonly webhooks: number
+  /** Before a group of three: what was sold while its primary died. */
+  readonly router: readonly PartFigures[]
+  readonly haproxy: readonly PartFigures[]
 }
 
-const PASSWORD = 'a,b@c'
+const BILLING_CLI = join(import.meta.dirname, '../../bin/billing-cli')
+/** An election of MySQL takes about 20 s. */
+const LONGEST_RECOVERY_MS = 45_000
 /** The bytes by which commands end a connection, choose a database, and run a statement. */
 const COMMAND_BYTES = [0, 1, 2, 3]
 
 /**
  * MySQL behind MySQL Router, which reads the protocol: migrates, stores values that look like commands, and sells. Throws if a value
- * comes back changed, a payment is not answered 200, a webhook comes twice or never, or the ledger has a discrepancy.
+ * comes back changed, a payment is not answered 200, a webhook comes twice or never, or the ledger has a discrepancy. Then a group of
+ * three behind Router and behind HAProxy, whose primary is killed: throws if payments do not go on within 45 s.
  */
 export async function router({ payments, transactions, callers }: RouterOptions): Promise<RouterFigures> {
   const root = mkdtempSync(join(tmpdir(), 'paygate-router-'))
   const processes: ChildProcess[] = []
+  const server = await SingleServer.start([join(MYSQL_FOLDER, 'bin')])
   const authority = anAuthority()
   const receiver = await Receiver.start()
   try {
-    const serverPort = await startServer(root, processes)
-    const port = await startRouter(root, serverPort, authority.issue('localhost'), processes)
-    const url = `mysql://paygate:${encodeURIComponent(PASSWORD)}@localhost:${port}/paygate?ssl=${authority.caPath}`
+    const port = await startRouter(root, [`127.0.0.1:${server.port}`], authority.issue('localhost'), processes)
+    const url = `${server.url('localhost', port)}?ssl=${authority.caPath}`
     const { db, close } = await openTestDb(url)
     try {
       const migrations = await runMigrations(db)
       if (migrations.length !== MIGRATIONS.length) throw new Error(`migrated: ${migrations.join()}`)
       await storeCommands(db, transactions, callers)
       const webhooks = await sell(db, receiver, payments, callers)
-      return { migrations: migrations.length, values: transactions * COMMAND_BYTES.length, payments, webhooks }
+      const values = transactions * COMMAND_BYTES.length
+      return {
+        migrations: migrations.length,
+        values,
+        payments,
+        webhooks,
+        router: await followPrimary(payments, startGroupBehindRouter),
+        haproxy: await followPrimary(payments, startGroupBehindHaproxy),
+      }
     } finally {
       await close()
     }
   } finally {
     await receiver.stop()
     await Promise.all(processes.map((child) => end(child)))
+    await server.stop()
     authority.discard()
     rmSync(root, { recursive: true, force: true })
   }
 }
 
-/** A server with keys for TLS, as it has by itself. Returns its port. */
-async function startServer(root: string, processes: ChildProcess[]): Promise<number> {
-  const setup = embeddedSetup(root, [join(MYSQL_FOLDER, 'bin')])
-  const withKeys = (options: readonly string[]) => options.filter((option) => !option.includes('auto-generate'))
-  const [install = '', ...flags] = withKeys(setup.install)
-  execFileSync(install, [...flags, `--datadir=${setup.dataDirectory}`], { stdio: 'ignore' })
-  const [program = '', ...options] = withKeys(setup.server).filter((option) => option !== '--skip-networking')
-  const port = await freePort()
-  processes.push(launch(program, [...options, '--bind-address=127.0.0.1', `--port=${port}`], setup.logFile))
-  const admin = await untilConnected(
-    () => createConnection({ socketPath: setup.serverSocket, user: 'root' }),
-    setup.logFile,
-  )
-  await admin.query('CREATE DATABASE paygate')
-  await admin.query(`CREATE USER paygate@'127.0.0.1' IDENTIFIED BY '${PASSWORD}'`)
-  await admin.query("GRANT ALL ON paygate.* TO paygate@'127.0.0.1'")
-  await admin.end()
-  return port
+/** Starts a proxy that knows the members and their order, not their roles. Returns the address for Paygate. */
+type StartProxy = (group: MysqlGroup, kit: ProxyKit) => Promise<string>
+
+interface ProxyKit {
+  readonly root: string
+  readonly authority: Authority
+  readonly processes: ChildProcess[]
 }
 
-/** Router with a fixed destination. It ends TLS itself, so that it reads what passes. Returns its port. */
-async function startRouter(
-  root: string,
-  serverPort: number,
-  { key, cert }: Certificate,
-  processes: ChildProcess[],
-): Promise<number> {
-  const port = await freePort()
-  const folder = join(root, 'router')
-  mkdirSync(folder)
-  writeFileSync(join(folder, 'cert.pem'), cert)
-  writeFileSync(join(folder, 'key.pem'), key)
-  const settings = join(folder, 'router.conf')
-  writeFileSync(
-    settings,
-    `[DEFAULT]
-plugin_folder=${MYSQL_FOLDER}/usr/lib/mysqlrouter/plugin
-runtime_folder=${folder}
-data_folder=${folder}
-[logger]
-level=info
-[routing:paygate]
-bind_address=127.0.0.1
-bind_port=${port}
-destinations=127.0.0.1:${serverPort}
-routing_strategy=first-available
-protocol=classic
-client_ssl_mode=PREFERRED
-client_ssl_cert=${folder}/cert.pem
-client_ssl_key=${folder}/key.pem
-server_ssl_mode=PREFERRED
-`,
-  )
-  const log = join(folder, 'log')
-  processes.push(launch(join(MYSQL_FOLDER, 'bin', 'mysqlrouter'), ['-c', settings], log))
-  const connection = {
-    host: '127.0.0.1',
-    port,
-    user: 'paygate',
-    password: PASSWORD,
-    ssl: { rejectUnauthorized: false },
+/** A group of three behind a proxy. */
+class ProxiedGroup {
+  readonly #group: MysqlGroup
+  readonly #kit: ProxyKit = {
+    root: mkdtempSync(join(tmpdir(), 'paygate-proxy-')),
+    authority: anAuthority(),
+    processes: [],
   }
-  const first = await untilConnected(() => createConnection(connection), log)
-  await first.end()
-  return port
+  #url = ''
+
+  private constructor(group: MysqlGroup) {
+    this.#group = group
+  }
+
+  static async start(startProxy: StartProxy): Promise<ProxiedGroup> {
+    const proxied = new ProxiedGroup(await MysqlGroup.start())
+    // The proxies try the members in this order, so it has to be that of the election.
+    for (const [number, weight] of [90, 70, 10].entries())
+      await proxied.#group.ask(number, `SET GLOBAL group_replication_member_weight = ${weight}`)
+    proxied.#url = await startProxy(proxied.#group, proxied.#kit)
+    return proxied
+  }
+
+  url(): string {
+    return this.#url
+  }
+
+  /** Kills a member with -9; the first one is the primary. */
+  async kill(number: number): Promise<void> {
+    await this.#group.kill(number)
+  }
+
+  async stop(): Promise<void> {
+    const { root, authority, processes } = this.#kit
+    await Promise.all(processes.map((child) => end(child)))
+    await this.#group.stop()
+    authority.discard()
+    rmSync(root, { recursive: true, force: true })
+  }
+}
+
+/** Router ends TLS itself, so that it reads what passes. */
+export const startGroupBehindRouter = () =>
+  ProxiedGroup.start(async (group, { root, authority, processes }) => {
+    const port = await startRouter(root, group.addresses(), authority.issue('localhost'), processes)
+    return `${group.url(0, [`localhost:${port}`])}?ssl=${authority.caPath}`
+  })
+
+const startGroupBehindHaproxy = () =>
+  ProxiedGroup.start(async (group, { root, processes }) => {
+    await group.ask(0, "CREATE USER 'check'@'%'")
+    return group.url(0, [`127.0.0.1:${await startHaproxy(root, group.addresses(), processes)}`])
+  })
+
+/** The command line migrates, three daemons sell, and the primary is killed. */
+async function followPrimary(payments: number, start: () => Promise<ProxiedGroup>): Promise<readonly PartFigures[]> {
+  const group = await start()
+  try {
+    const env = { ...process.env, ...testEnvironment({ BILLING_DATABASE_URL: group.url() }) }
+    execFileSync(BILLING_CLI, ['migrate'], { env })
+    const load = { payments, endUsers: 20, reminders: 10, payers: 12 }
+    const { parts } = await onCluster(group, load, async (trial) => [
+      await sellThrough(trial, 'kill -9 of the primary', () => group.kill(0)),
+    ])
+    const late = parts.find(({ recoveryMs = 0 }) => recoveryMs > LONGEST_RECOVERY_MS)
+    if (late) throw new Error(`payments went on after ${late.recoveryMs} ms`)
+    return parts
+  } finally {
+    await group.stop()
+  }
 }
 
 async function storeCommands(db: TestDb, transactions: number, callers: number): Promise<void> {

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Connection } from 'mysql2/promise'
 
 const START_MS = 60_000
 const POLL_MS = 100
@@ -25,7 +24,7 @@ export async function end(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL
 }
 
 /** The first connection to a server that is starting. Throws the end of its log if it does not start. */
-export async function untilConnected(connect: () => Promise<Connection>, log: string): Promise<Connection> {
+export async function untilConnected<T>(connect: () => Promise<T>, log: string): Promise<T> {
   const deadlineMs = performance.now() + START_MS
   for (;;) {
     try {

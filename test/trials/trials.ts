@@ -2,6 +2,7 @@ import { cardDuplicates } from './card-duplicates.ts'
 import { clockSkew } from './clock-skew.ts'
 import { crashPayments } from './crash-payments.ts'
 import { DATABASE_OUTAGES, databaseOutage } from './database-outage.ts'
+import { databases } from './databases.ts'
 import { deadlockStorm } from './deadlock-storm.ts'
 import { galera } from './galera.ts'
 import { httpAbuse } from './http-abuse.ts'
@@ -264,19 +265,27 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
     },
     () => galera({ payments: 200, endUsers: 20, reminders: 40, payers: 12 }),
   ),
+  databases: fixed(
+    {
+      load: 'checkouts, payments and trials at once, webhooks, reminders, bank mails on one MySQL, a group with and without Router, one MariaDB, Galera',
+      faults: 'kill -9 of the server or the primary, and of the daemon',
+      holds: `each database does the same, doctor finds nothing, ${LEDGER}`,
+    },
+    () => databases({ payments: 60, reminders: 10, trials: 8, rounds: 12 }),
+  ),
   'mysql-group': fixed(
     {
-      load: '1,200 payments of twelve payers at three members',
+      load: '600 payments of six payers at three members',
       faults: 'the primary is killed, frozen, relieved, cut off; two of three are killed',
       holds: `no payment is lost or doubled, each answer comes within 12 s, ${LEDGER}`,
     },
-    () => mysqlGroup({ payments: 200, endUsers: 20, reminders: 40, payers: 12 }),
+    () => mysqlGroup({ payments: 100, endUsers: 10, reminders: 20, payers: 6 }),
   ),
   router: fixed(
     {
-      load: '200 payments through MySQL Router',
-      faults: '500 transactions with crafted values',
-      holds: `each is stored as it is, ${LEDGER}`,
+      load: '200 payments through MySQL Router; 400 in front of a group, through Router and through HAProxy each',
+      faults: '500 transactions with crafted values, kill -9 of the primary',
+      holds: `each is stored as it is, payments go on within 45 s, ${LEDGER}`,
     },
     () => router({ payments: 200, transactions: 500, callers: 20 }),
   ),
