@@ -27,10 +27,15 @@ const RETRY_FOR_MS = 8_000
  * audit log does not name. Commands run through `perform`; steps receive their `tx`.
  *
  * The work may run several times and must be repeatable: no network calls, no counters outside `tx`. It also runs again where the
- * answer to COMMIT was lost, which is safe because unique keys and conditional updates decide what is new.
+ * answer to COMMIT was lost, which is safe because unique keys and conditional updates decide what is new; other work says by
+ * `wasCommitted` whether an earlier attempt was committed.
  */
-export async function inTransaction<T>(ctx: Context, work: (tx: Tx) => Promise<T>): Promise<T> {
-  return runUnit(ctx, { work })
+export async function inTransaction<T>(
+  ctx: Context,
+  work: (tx: Tx) => Promise<T>,
+  wasCommitted?: Unit<T>['wasCommitted'],
+): Promise<T> {
+  return runUnit(ctx, { work, wasCommitted })
 }
 
 /** Runs a queue's work whose statements are a transaction each, which saves the round trips that begin and end one. It must be idempotent. */

@@ -4,7 +4,16 @@ import type { AttemptResult, MadeAttempt, MadeNoAttempt } from './attempt-delive
 import { databaseNow } from '#db/database-now.ts'
 import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { nextAttemptAt } from './schedule.ts'
-import { insertAttempts, markDelivered, markFailed, markNotConfigured, markRetried, postpone } from './store.ts'
+import {
+  hasAttempt,
+  insertAttempts,
+  markDelivered,
+  markFailed,
+  markNotConfigured,
+  markRetried,
+  postpone,
+  type NewAttempt,
+} from './store.ts'
 
 /** Pause of an event whose signing secret cannot be decrypted. An operator must restore the key. */
 export const UNREADABLE_PAUSE_MS = MINUTE_MS
@@ -46,20 +55,27 @@ export function difference(now: Tally, before: Tally): Tally {
 
 /** Records attempts and ends their leases in one transaction. Pass at most a few hundred. */
 export async function finishAttempts(ctx: Context, results: readonly AttemptResult[]): Promise<Tally> {
-  const tally = await inTransaction(ctx, async (tx) => {
-    const written = emptyTally()
-    await recordAttempts(tx, results.filter(isMade))
-    await finishDelivered(tx, results.filter(isDelivered), written)
-    await finishFailed(tx, results.filter(isFailed), written)
-    await finishNotConfigured(tx, unattempted(results, 'not_configured'), written)
-    await finishUnreadable(tx, unattempted(results, 'secret_unreadable'), written)
-    return written
-  })
+  const [first] = results.filter(isMade)
+  const tally = await inTransaction(
+    ctx,
+    (tx) => finishIn(tx, results),
+    async (tx, attempt) => attempt > 1 && first !== undefined && (await hasAttempt(tx, attemptOf(first))),
+  )
   for (const outcome of ['delivered', 'retried', 'failed'] as const) {
     if (tally[outcome] > 0) ctx.count('webhook_deliveries_total', { outcome }, tally[outcome])
   }
   if (tally.lost > 0) ctx.log.warn({ lost: tally.lost }, 'deliveries took longer than their lease and were taken over')
   return tally
+}
+
+async function finishIn(tx: Tx, results: readonly AttemptResult[]): Promise<Tally> {
+  const written = emptyTally()
+  await recordAttempts(tx, results.filter(isMade))
+  await finishDelivered(tx, results.filter(isDelivered), written)
+  await finishFailed(tx, results.filter(isFailed), written)
+  await finishNotConfigured(tx, unattempted(results, 'not_configured'), written)
+  await finishUnreadable(tx, unattempted(results, 'secret_unreadable'), written)
+  return written
 }
 
 function isMade(result: AttemptResult): result is MadeAttempt {
@@ -128,18 +144,12 @@ async function finishUnreadable(tx: Tx, results: readonly AttemptResult[], tally
 /** Records attempts even if their lease was lost, because they were made. */
 async function recordAttempts(tx: Tx, results: readonly MadeAttempt[]): Promise<void> {
   if (results.length === 0) return
-  await insertAttempts(
-    tx,
-    results.map(({ event, startedAt, durationMs, httpStatus, error, responseHead }) => ({
-      eventId: event.id,
-      attempt: event.attempt,
-      startedAt,
-      durationMs,
-      httpStatus,
-      error,
-      responseHead,
-    })),
-  )
+  await insertAttempts(tx, results.map(attemptOf))
+}
+
+function attemptOf({ event, startedAt, durationMs, httpStatus, error, responseHead }: MadeAttempt): NewAttempt {
+  const { id: eventId, attempt } = event
+  return { eventId, attempt, startedAt, durationMs, httpStatus, error, responseHead }
 }
 
 /** Groups by lease. Each claim has a new lease, so that an old attempt cannot end a lease that this process lost and claimed again. */

@@ -7,7 +7,7 @@ import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { formatId, requireId } from '#shared/ids.ts'
-import { countFailedEvents, findEvent, listFailedIds, requeue } from './store.ts'
+import { countFailedEvents, findEvent, listFailedIds, requeue, requeueFailed } from './store.ts'
 
 /** Maximum number of events per transaction. */
 const BATCH_SIZE = 50
@@ -46,8 +46,8 @@ export async function retryFailed(ctx: Context, caller: Caller, app: App): Promi
   let retried = 0
   for (;;) {
     const batch = await perform(ctx, caller, retryBatch, undefined, { app })
-    retried += batch
-    if (batch < BATCH_SIZE) return { retried }
+    retried += batch.retried
+    if (batch.found < BATCH_SIZE) return { retried }
   }
 }
 
@@ -56,12 +56,14 @@ const retryBatch = command({
   input: nothing,
   async run(tx, _input, { app }: { readonly app: App }) {
     const eventIds = await listFailedIds(tx, app.id, BATCH_SIZE)
-    if (eventIds.length === 0) return 0
+    const found = eventIds.length
+    if (found === 0) return { found, retried: 0 }
     const retries = tx.ctx.config.webhook.retryMinutes.length
-    const retried = await requeue(tx, eventIds, retries, await databaseNow(tx.ctx, tx))
+    const retried = await requeueFailed(tx, eventIds, retries, await databaseNow(tx.ctx, tx))
+    if (retried === 0) return { found, retried }
     await tx.audit({ appId: app.id, subject: `app ${app.id}`, after: { retried } })
     tx.afterCommit(tx.ctx.wakeSender)
-    return retried
+    return { found, retried }
   },
 })
 

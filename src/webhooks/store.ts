@@ -427,6 +427,20 @@ export async function countFailedEvents(db: Queries, appId: number): Promise<num
   return db.count(events, `WHERE app_id = ? AND delivery_status = 'failed'`, [appId])
 }
 
+/** `requeue` for events that are failed still; another operator may have been faster, and the app's server has answered since. */
+export async function requeueFailed(
+  tx: Tx,
+  eventIds: readonly number[],
+  retries: number,
+  now: RealTime,
+): Promise<number> {
+  return tx.run(
+    `UPDATE events SET delivery_status = 'pending', retries_left = ?, next_attempt_at = ?, ${NO_LEASE}
+     WHERE id IN (?) AND delivery_status = 'failed'`,
+    [retries, now, eventIds],
+  )
+}
+
 /** The ids of an app's failed events, oldest first. `next_attempt_at` is NULL for all, so the index returns them by id. */
 export async function listFailedIds(db: Queries, appId: number, limit: number): Promise<number[]> {
   const rows = await db.all(
@@ -469,8 +483,16 @@ export async function markNotConfigured(tx: Tx, lease: number, eventIds: readonl
   return setHeld(tx, lease, eventIds, assignments)
 }
 
-export async function insertAttempts(tx: Tx, attempts: readonly Omit<DeliveryAttempt, 'id'>[]): Promise<void> {
+export type NewAttempt = Omit<DeliveryAttempt, 'id'>
+
+export async function insertAttempts(tx: Tx, attempts: readonly NewAttempt[]): Promise<void> {
   await tx.insertAll(deliveryAttempts, attempts)
+}
+
+/** Whether an attempt is recorded; waits for a transaction that is recording it. */
+export async function hasAttempt(tx: Tx, { eventId, attempt, startedAt }: NewAttempt): Promise<boolean> {
+  const condition = 'WHERE event_id = ? AND attempt = ? AND started_at = ? FOR UPDATE'
+  return (await tx.all(deliveryAttempts, condition, [eventId, attempt, startedAt])).length > 0
 }
 
 /** Removes attempts that began before `before`, among the `limit` oldest; returns how many. */

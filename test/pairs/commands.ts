@@ -56,7 +56,7 @@ const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop
 const NOTE = { note: 'a pair' }
 
 const USER = ['end user', 'transaction'] as const
-const MONEY = ['end user', 'transaction', 'payment', 'mail'] as const
+const MONEY = ['end user', 'transaction', 'payment'] as const
 
 export const COMMANDS: Readonly<Record<string, PairCommand>> = {
   'open a checkout': { scenes: ALL, about: USER, run: opening({}) },
@@ -146,18 +146,18 @@ export const COMMANDS: Readonly<Record<string, PairCommand>> = {
   },
   'grant a refund': {
     scenes: ['running'],
-    about: ['payment', 'mail'],
+    about: ['payment'],
     run: async (ctx, { approval }) =>
       (await grantApproval(ctx, operator('minh'), { approval_id: approval, ...NOTE })).status,
   },
   'deny a refund': {
     scenes: ['running'],
-    about: ['payment', 'mail'],
+    about: ['payment'],
     run: (ctx, { approval }) => silent(perform(ctx, LINH, denyApproval, { approval_id: approval, ...NOTE }, null)),
   },
   'match a bank mail': {
     scenes: ['running', 'first'],
-    about: MONEY,
+    about: [...MONEY, 'mail'],
     run: async (ctx, { waitingMail, open }) =>
       (await matchBankMail(ctx, LINH, { id: waitingMail, transactionId: open.transactionId, ...NOTE })).status,
   },
@@ -201,7 +201,7 @@ export const COMMANDS: Readonly<Record<string, PairCommand>> = {
   },
   'renew by the link': {
     scenes: SOLD,
-    about: [...MONEY],
+    about: MONEY,
     run: async (ctx, { renewalToken }) => (await openRenewal(ctx, renewalToken, { payment_method: 'test' })).kind,
   },
   'stop the reminders by the link': {
@@ -236,16 +236,16 @@ export const COMMANDS: Readonly<Record<string, PairCommand>> = {
     about: ['mail'],
     run: (ctx, { receipt }) => perform(ctx, LINH, settleReceipt, { outcome: 'not_sent' }, { mailId: receipt }),
   },
-  'deliver an event': { scenes: ['running'], about: ['event', 'transaction'], isSweep: true, run: delivering(200) },
+  'deliver an event': { scenes: ['running'], about: ['event'], isSweep: true, run: delivering(200) },
   'fail to deliver an event': {
     scenes: ['running'],
-    about: ['event', 'transaction'],
+    about: ['event'],
     isSweep: true,
     run: delivering(500),
   },
   'deliver an event again': {
     scenes: ['running'],
-    about: ['event', 'transaction'],
+    about: ['event'],
     run: async (ctx, { event }) => (await perform(ctx, LINH, retryEvent, { event_id: event }, {})).deliveryStatus,
   },
   'deliver failed events again': {

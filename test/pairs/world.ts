@@ -15,7 +15,10 @@ const RANDOM_COLUMNS = new Set(['transfer_code', 'lease'])
 
 type Row = Readonly<Record<string, unknown>>
 
-/** The rows of tables, as text. */
+/** The counters of rows that serve as locks; work that runs again takes the lock again. */
+const LOCK_COUNTER = 'version'
+
+/** The rows of tables, as text: all of them, or those that were added (`+`) and taken away (`-`). */
 export type State = ReadonlyMap<string, readonly string[]>
 
 /** The rows of a prepared database, which are put back before each run. */
@@ -73,10 +76,11 @@ export class World {
     for (const table of tables) this.#changed.add(table)
   }
 
-  /** The tables that are no more as they were kept, without what may differ between two correct runs: ids and tokens of new rows, and their order. */
+  /** What has changed since the rows were kept, without what may differ between two correct runs: ids and tokens of new rows, and their order. */
   async state(): Promise<State> {
     const read = await this.#read([...this.#changed].sort())
-    return new Map([...read].filter(([table, rows]) => rows.join() !== this.#kept.get(table)?.join()))
+    const changes = [...read].map(([table, rows]) => [table, changesOf(this.#kept.get(table) ?? [], rows)] as const)
+    return new Map(changes.filter(([, rows]) => rows.length > 0))
   }
 
   async #read(tables: readonly string[]): Promise<State> {
@@ -118,6 +122,21 @@ export class World {
   }
 }
 
+function changesOf(kept: readonly string[], rows: readonly string[]): string[] {
+  return [...lacking(kept, rows).map((row) => `- ${row}`), ...lacking(rows, kept).map((row) => `+ ${row}`)]
+}
+
+/** Rows that the others lack, however many there are alike. */
+function lacking(rows: readonly string[], others: readonly string[]): string[] {
+  const counts = new Map<string, number>()
+  for (const row of others) counts.set(row, (counts.get(row) ?? 0) + 1)
+  return rows.filter((row) => {
+    const left = counts.get(row) ?? 0
+    counts.set(row, left - 1)
+    return left <= 0
+  })
+}
+
 /** Gives new rows names by what they hold, so that two runs that made the same rows show the same text. */
 class Labels {
   readonly #tables: readonly string[]
@@ -131,7 +150,8 @@ class Labels {
 
   textOf(row: Row): string {
     const own = String(row['id'])
-    const shown = Object.entries(row).map(([column, value]) => {
+    const columns = Object.entries(row).filter(([column]) => column !== LOCK_COUNTER)
+    const shown = columns.map(([column, value]) => {
       if (RANDOM_COLUMNS.has(column)) return [column, value === null || value === 0 ? value : 'random']
       return [column, Buffer.isBuffer(value) ? value.toString('utf8') : value]
     })

@@ -20,6 +20,10 @@ const SHORT = [
   'ended: sweep the ended periods + send the due reminders',
 ]
 
+async function replay(name: string): Promise<void> {
+  await everyPair({ seed: 41, mostOrders: 1, faults: 0, ...caseNamed(name) })
+}
+
 /** Looks whether the customer is there and inserts it, without a lock. */
 const CARELESS: PairCommand = {
   scenes: ['first'],
@@ -55,6 +59,12 @@ describe('trial: two commands in every order of their writes', () => {
       /^Error: 1 of 1 pairs: careless \+ careless: no serial order comes to this; replay: --case/,
     )
   })
+
+  it('failed events that another operator has replayed meanwhile are not replayed once more', () =>
+    replay('running: deliver failed events again + deliver failed events again / B A A A A B B B'))
+
+  it('an attempt is recorded once, also where the answer to COMMIT is lost', () =>
+    replay('running: deliver an event + deliver an event again / A A A A A?'))
 
   it('names at least 250 pairs, each once, and every command', () => {
     const pairs = listPairs()
