@@ -31,6 +31,7 @@ export async function comeToRest(work: Work): Promise<void> {
     rig.clock.advance(`${QUIET_HOURS}h`)
     await runJobs(work)
   }
+  rig.bypass()
   const { ctx } = rig.scenario.service
   const app = await getApp(ctx.db, rig.apps.client.app.id)
   const { failed } = await resyncNodes(ctx, { app, caller: operator('linh'), failed: true })

@@ -37,6 +37,8 @@ export interface LineRig {
   begin(fault: ProgramFault | null): void
   /** How many packets, connections and statements met a fault. */
   struck(): number
+  /** From now on the service uses the database without a line, and without the line's short deadlines. */
+  bypass(): void
   stop(): Promise<void>
 }
 
@@ -90,6 +92,7 @@ export async function openLineRig(): Promise<LineRig> {
   )
   Object.assign(ctx, { db })
   const statements = statementFaults(lossy)
+  const bypass = () => void Object.assign(ctx, { db: testDatabase().db })
   return {
     ...{ scenario, clock, lines, inbox, stripe, payos, realtime, receiver, apps, forwardCode },
     begin(fault) {
@@ -100,8 +103,9 @@ export async function openLineRig(): Promise<LineRig> {
       else lines[fault.line].begin(fault.fault)
     },
     struck: () => Object.values(lines).reduce((sum, each) => sum + each.struck, statements.struck()),
+    bypass,
     async stop() {
-      Object.assign(ctx, { db: testDatabase().db })
+      bypass()
       for (const close of closing) await close()
     },
   }
