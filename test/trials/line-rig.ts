@@ -121,7 +121,7 @@ function settingsOf(lines: LineRig['lines']): Record<string, string> {
     BILLING_MAIL_FROM: 'billing@pay.example',
     BILLING_STRIPE_API_BASE: near(lines.Stripe),
     BILLING_PAYOS_API_BASE: near(lines.PayOS),
-    BILLING_WEBHOOK_TIMEOUT_MS: '500',
+    BILLING_WEBHOOK_TIMEOUT_MS: '2000',
     FIREBASE_DATABASE_EMULATOR_HOST: `127.0.0.1:${lines.Firebase.port}`,
   }
 }
