@@ -6,7 +6,7 @@ import { openLineRig } from './line-rig.ts'
 
 export interface LineOptions {
   readonly seed: number
-  /** The length of the program: one fault for each three hours. */
+  /** The length of the program: one fault for each six hours. */
   readonly steps: number
   /** How long the whole takes, in simulated time; those after the program are without faults. */
   readonly days?: number
@@ -24,8 +24,8 @@ export interface LineFigures extends LineBooks {
   readonly slowestMs: number
 }
 
-const STEP = '3h'
-const STEPS_OF_A_DAY = 8
+const STEP = '6h'
+const STEPS_OF_A_DAY = 4
 const A_MONTH = 30
 
 /**

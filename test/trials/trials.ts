@@ -102,7 +102,7 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
       'a program of the seed: each line delays, is cut, split, frozen or refuses, the database with its own errors',
     holds: `each answer is true, nothing is lost, nothing comes twice, nodes are right, ${LEDGER}`,
     needsDatabase: true,
-    run: ({ seed, steps, print }) => lineFaults({ seed: seed ?? 27, steps: steps ?? 240, print }),
+    run: ({ seed, steps, print }) => lineFaults({ seed: seed ?? 27, steps: steps ?? 120, print }),
   },
   pairs: {
     seed: 41,
