@@ -6,12 +6,12 @@ const UNKNOWN_COMMAND = 1047
 const CONFLICTS = [1213, 1205, 1020, 1180, 1412, 8002, 8005, 9007, 8022, 8028]
 /** The statement (1317) or the connection was killed. */
 const KILLED = [1317, 1053, 1927, 2006, 2013, 3169, 4031]
-/** The server has no connection left. */
-const NO_CONNECTION_LEFT = 1040
+/** The server has no connection left; a proxy, such as MySQL Router, reaches no server. */
+const NO_CONNECTION = [1040, 2003]
 /** Group Replication could not certify the transaction. */
 const GROUP_REFUSALS = [3100, 3101, 3797, 3798, 3799]
 /** Errors after which the whole work runs again, whether or not it took place (DECISIONS 4). */
-const RETRYABLE_ERRNO = new Set([...UNUSABLE_ERRNO, ...CONFLICTS, ...KILLED, NO_CONNECTION_LEFT, ...GROUP_REFUSALS])
+const RETRYABLE_ERRNO = new Set([...UNUSABLE_ERRNO, ...CONFLICTS, ...KILLED, ...NO_CONNECTION, ...GROUP_REFUSALS])
 /** The statement exceeded the server's deadline, and would again: MySQL's number, and MariaDB's. */
 const TOO_SLOW_ERRNO = new Set([3024, 1969])
 const RETRYABLE_CODE = new Set([

@@ -16,7 +16,7 @@ describe('an error while a request is answered', () => {
   })
 
   const BUSY = [
-    ...[1213, 1205, 1180, 1290, 3032, 1040, 3169, 1317, 3024, 1969, 3797, 3798, 3799].map((errno) =>
+    ...[1213, 1205, 1180, 1290, 3032, 1040, 2003, 3169, 1317, 3024, 1969, 3797, 3798, 3799].map((errno) =>
       Object.assign(new Error('busy'), { errno }),
     ),
     Object.assign(new Error('WSREP has not yet prepared node for application use'), { errno: 1047 }),

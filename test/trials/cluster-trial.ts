@@ -371,7 +371,9 @@ async function checkBooks({ ctx, acknowledged, options }: Trial): Promise<void> 
   for (const { ref, payments } of rows)
     if (Number(payments) !== acknowledged.get(ref))
       throw new Error(`${ref} was answered ${acknowledged.get(ref)} payments and has ${payments}`)
-  const wrong = (await checkDatabase(ctx)).find(({ ok, fix }) => !ok || fix !== null)
+  // The clock of this context stands still.
+  const findings = (await checkDatabase(ctx)).filter(({ check }) => check !== 'clock')
+  const wrong = findings.find(({ ok, fix }) => !ok || fix !== null)
   if (wrong) throw new Error(`doctor says: ${wrong.detail}`)
 }
 

@@ -67,6 +67,7 @@ export async function startHaproxy(
   timeout connect 3s
   timeout client 1h
   timeout server 1h
+  timeout check 5s
 listen mysql
   bind 127.0.0.1:${port}
   option mysql-check user check
