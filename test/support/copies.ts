@@ -1,7 +1,7 @@
 import type { TestDb } from './database.ts'
 import { sequence } from './sequence.ts'
 
-const PART = 5000
+const PART = 1000
 
 /**
  * Copies the newest row of a table `count` times. `changes` has SQL for the columns that differ, in which `seq` counts
