@@ -85,6 +85,10 @@ const pagePrices = prices.only(
 const pagePlans = plans.only('id', 'code', 'name', 'description')
 const shownCustomers = customers.only('id', 'email', 'locale')
 
+/** The order below is as in `FIRST_DUE` of the webhooks. */
+const CODES_TO_TYPE = `promotions code FORCE INDEX (promotions_app_page)
+        WHERE code.app_id = app.id AND code.on_page = 1 AND code.status = 'active'`
+
 const CHECKOUT = joinedRows(
   `checkout_sessions session
    JOIN transactions transaction ON transaction.id = session.transaction_id
@@ -114,8 +118,9 @@ const CHECKOUT = joinedRows(
       0,
     ).nullable(),
     codesUntil: appTime(
-      `(SELECT MAX(COALESCE(code.valid_until, CAST('9999-12-31' AS DATETIME(3)))) FROM promotions code
-        WHERE code.app_id = app.id AND code.on_page = 1 AND code.status = 'active')`,
+      `COALESCE((SELECT CAST('9999-12-31' AS DATETIME(3)) FROM ${CODES_TO_TYPE} AND code.valid_until IS NULL LIMIT 1),
+        (SELECT code.valid_until FROM ${CODES_TO_TYPE}
+         ORDER BY /*!50708 code.app_id DESC, code.on_page DESC, code.status DESC, */ code.valid_until DESC LIMIT 1))`,
     ).nullable(),
   },
 )

@@ -96,7 +96,16 @@ export async function listCustomerRows(db: Queries, filter: CustomerFilter): Pro
     email === null ? null : ['email = ?', email],
     below(filter.below),
   )
-  return db.all(customers, `${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [...listed.params, filter.limit])
+  return db.all(customers, `${indexOf(filter)} ${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [
+    ...listed.params,
+    filter.limit,
+  ])
+}
+
+/** Where there are few customers, servers would rather read them all and sort. */
+function indexOf({ merchantCustomerId, email }: CustomerFilter): string {
+  if (merchantCustomerId !== null) return 'FORCE INDEX (customers_app_merchant)'
+  return `FORCE INDEX (${email === null ? 'customers_app_created' : 'customers_app_email'})`
 }
 
 export async function updateCustomerRow(

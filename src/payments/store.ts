@@ -231,24 +231,34 @@ export async function updateRefundIn(
   return (await tx.update(refunds, { id: refundId, status: from }, changes)) === 1
 }
 
-/** Pending refunds whose look-up is due, by id; `dueAt` null takes all pending ones. */
+/** Pending refunds whose look-up is due, those first that wait longest, behind `after`; `dueAt` null takes all pending ones, by id. */
 export async function listDueRefunds(
   db: Queries,
   filter: {
     readonly dueAt: RealTime | null
     readonly appId: number | null
-    readonly afterId: number
+    readonly after: Pick<Refund, 'id' | 'nextLookupAt'> | null
     readonly limit: number
   },
 ): Promise<Refund[]> {
-  const { dueAt, appId, afterId, limit } = filter
+  const { dueAt, appId, after, limit } = filter
+  const behind = after && (['id > ?', after.id] as const)
+  const behindDue =
+    after &&
+    ([
+      '(next_lookup_at > ? OR (next_lookup_at = ? AND id > ?))',
+      after.nextLookupAt,
+      after.nextLookupAt,
+      after.id,
+    ] as const)
   const due = where(
     [`status = 'pending'`],
-    ['id > ?', afterId],
     appId === null ? null : ['app_id = ?', appId],
     dueAt && ['next_lookup_at <= ?', dueAt],
+    dueAt ? behindDue : behind,
   )
-  return db.all(refunds, `${due.sql} ORDER BY id LIMIT ?`, [...due.params, limit])
+  const order = dueAt ? 'next_lookup_at, id' : 'id'
+  return db.all(refunds, `FORCE INDEX (refunds_lookup) ${due.sql} ORDER BY ${order} LIMIT ?`, [...due.params, limit])
 }
 
 /** Claims a refund's next look-up; returns false if another worker did. */

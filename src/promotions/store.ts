@@ -126,10 +126,11 @@ export async function listPromotionRows(
   filter: { readonly appId: number; readonly below: Position | null; readonly limit: number },
 ): Promise<ShownPromotion[]> {
   const listed = where(['app_id = ?', filter.appId], below(filter.below))
-  return db.all(shownPromotions, `${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [
-    ...listed.params,
-    filter.limit,
-  ])
+  return db.all(
+    shownPromotions,
+    `FORCE INDEX (promotions_app_created) ${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`,
+    [...listed.params, filter.limit],
+  )
 }
 
 /** Locks the promotion until the transaction ends, so that its uses can be counted. */

@@ -153,21 +153,29 @@ const ABANDONED = `state = 'pending' AND wanted_at < ? AND (lease_until IS NULL 
 
 /**
  * Pending writes without a writer that were requested before `before`, by the database's clock: their writer died or ran out of time.
- * Ordered by their rank within their app, so that many writes of one app do not hold up those of others.
+ * Each app has the same share, so that many writes of one do not hold up those of others. Apps take turns, the oldest of each first.
  */
 export async function listAbandoned(
   db: Queries,
   before: RealTime,
   limit: number,
 ): Promise<Pick<RealtimeWrite, 'subscriptionId' | 'appId'>[]> {
-  return db.all(
-    shape({ subscriptionId: bigint(), appId: bigint() }),
-    `SELECT subscription_id AS subscriptionId, app_id AS appId FROM (
-       SELECT subscription_id, app_id, wanted_at, ROW_NUMBER() OVER (PARTITION BY app_id ORDER BY wanted_at) AS rank_in_app
-       FROM realtime_writes WHERE ${ABANDONED}
-     ) abandoned ORDER BY rank_in_app, wanted_at LIMIT ?`,
-    [before, limit],
+  const appIds = await listAppsWith(db, `(${WRITE_OF_APP} ${ABANDONED} LIMIT 1) = 1`, before)
+  if (appIds.length === 0) return []
+  const share = Math.ceil(limit / appIds.length)
+  const parts = appIds.map(
+    () => `(SELECT subscription_id AS subscriptionId, app_id AS appId FROM realtime_writes FORCE INDEX (realtime_writes_due)
+       WHERE app_id = ? AND ${ABANDONED} ORDER BY wanted_at LIMIT ?)`,
   )
+  const rows = await db.all(
+    shape({ subscriptionId: bigint(), appId: bigint() }),
+    parts.join(' UNION ALL '),
+    appIds.flatMap((appId) => [appId, before, share]),
+  )
+  const byApp = [...Map.groupBy(rows, ({ appId }) => appId).values()]
+  return Array.from({ length: share }, (_, rank) => byApp.flatMap((ofApp) => ofApp[rank] ?? []))
+    .flat()
+    .slice(0, limit)
 }
 
 /** How many writes of all apps have failed, counted up to `limit`. */
@@ -186,15 +194,19 @@ async function countWrites(db: Queries, condition: string, params: readonly Para
   return found?.total ?? 0
 }
 
+const WRITE_OF_APP = 'SELECT 1 FROM realtime_writes w FORCE INDEX (realtime_writes_due) WHERE w.app_id = a.id AND'
+
 /** Apps with a node whose last write failed, or was abandoned before `before`: one lookup of each for every app. */
 export async function listAppsWithUnwritten(db: Queries, before: RealTime): Promise<number[]> {
-  const write = 'SELECT 1 FROM realtime_writes w FORCE INDEX (realtime_writes_app) WHERE w.app_id = a.id AND'
-  const rows = await db.all(
-    shape({ id: id() }),
-    `SELECT a.id FROM apps a
-     WHERE (${write} state = 'failed' LIMIT 1) = 1 OR (${write} ${ABANDONED} LIMIT 1) = 1 ORDER BY a.id`,
-    [before],
+  return listAppsWith(
+    db,
+    `(${WRITE_OF_APP} state = 'failed' LIMIT 1) = 1 OR (${WRITE_OF_APP} ${ABANDONED} LIMIT 1) = 1`,
+    before,
   )
+}
+
+async function listAppsWith(db: Queries, condition: string, before: RealTime): Promise<number[]> {
+  const rows = await db.all(shape({ id: id() }), `SELECT a.id FROM apps a WHERE ${condition} ORDER BY a.id`, [before])
   return rows.map((row) => row.id)
 }
 

@@ -1,7 +1,7 @@
 import { appTime, bigint, exact, flag, id, int, realTime } from '#db/columns.ts'
-import { table, joinedRows, type Row } from '#db/table.ts'
+import { joinedRows, shape, table, type Row } from '#db/table.ts'
 import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
-import { where } from '#db/conditions.ts'
+import { where, type Condition } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { anyOf, rowsBy, SharedRead } from '#db/shared-read.ts'
 import { namedCustomers, type NamedCustomer } from '#customers/store.ts'
@@ -176,39 +176,94 @@ export async function getSubscriptionWithPlanCode(
   return found
 }
 
+/** Which of an app's subscriptions a list shows. Times are the app's own. */
+export interface RefFilter {
+  readonly status: 'active' | 'expired' | null
+  readonly now: AppTime
+  readonly planCode: string | null
+  readonly endsFrom: AppTime | null
+  readonly endsBefore: AppTime | null
+}
+
+/** As many subscriptions are read at once, whatever is listed of them. */
+const PART = 101
+
 /**
- * At most `limit` of an app's subscriptions, ordered by `external_ref`, from the one behind the subscription `afterId` on. Times are the
- * app's own.
+ * At most `limit` of an app's subscriptions, ordered by `external_ref`, from the one behind the subscription `afterId` on. No index has
+ * the ends in this order: few that match by their end are found by it, and many by reading in order, part by part.
  */
 export async function listSubscriptionsByRef(
   db: Queries,
   appId: number,
-  filter: {
-    readonly status: 'active' | 'expired' | null
-    readonly now: AppTime
-    readonly planCode: string | null
-    readonly endsFrom: AppTime | null
-    readonly endsBefore: AppTime | null
-    readonly afterId: number | null
-    readonly limit: number
-  },
+  { afterId, limit, ...filter }: RefFilter & { readonly afterId: number | null; readonly limit: number },
 ): Promise<SubscriptionWithPlanCode[]> {
-  const { status, now, planCode, endsFrom, endsBefore, afterId, limit } = filter
-  const listed = where(
+  const ends = endConditions(filter)
+  const few = ends.length === 0 ? null : await findFew(db, appId, ends)
+  if (few?.length === 0) return []
+  if (few) return listBehind(db, appId, filter.planCode, { afterId, limit }, few)
+  const found: SubscriptionWithPlanCode[] = []
+  for (let behind = afterId; ;) {
+    const page = { afterId: behind, limit: ends.length === 0 ? limit : PART }
+    const part = await listBehind(db, appId, filter.planCode, page)
+    found.push(...part.filter((row) => endsWithin(row, filter)))
+    const last = part.at(-1)
+    if (!last || part.length < page.limit || found.length >= limit) return found.slice(0, limit)
+    behind = last.id
+  }
+}
+
+function endConditions({ status, now, endsFrom, endsBefore }: RefFilter): readonly Condition[] {
+  return [
+    status === 'active' ? (['(current_period_end IS NULL OR current_period_end > ?)', now] as const) : null,
+    status === 'expired' ? (['current_period_end <= ?', now] as const) : null,
+    endsFrom && (['current_period_end >= ?', endsFrom] as const),
+    endsBefore && (['current_period_end < ?', endsBefore] as const),
+  ].filter((condition) => condition !== null)
+}
+
+/** The same in code. */
+function endsWithin(
+  { currentPeriodEnd: end }: Subscription,
+  { status, now, endsFrom, endsBefore }: RefFilter,
+): boolean {
+  if (end === null) return status !== 'expired' && !endsFrom && !endsBefore
+  if (status !== null && status !== (end > now ? 'active' : 'expired')) return false
+  return (!endsFrom || end >= endsFrom) && (!endsBefore || end < endsBefore)
+}
+
+/** The ids of those that match by their end; null if there are many. */
+async function findFew(db: Queries, appId: number, ends: readonly Condition[]): Promise<number[] | null> {
+  const { sql, params } = where(['app_id = ?', appId], ...ends)
+  const rows = await db.all(
+    shape({ id: id() }),
+    `SELECT id FROM subscriptions FORCE INDEX (subscriptions_app_end) ${sql} LIMIT ?`,
+    [...params, PART],
+  )
+  return rows.length < PART ? rows.map((row) => row.id) : null
+}
+
+async function listBehind(
+  db: Queries,
+  appId: number,
+  planCode: string | null,
+  { afterId, limit }: { readonly afterId: number | null; readonly limit: number },
+  among: readonly number[] | null = null,
+): Promise<SubscriptionWithPlanCode[]> {
+  const { sql, params } = where(
     ['s.app_id = ?', appId],
-    status === 'active' ? ['(s.current_period_end IS NULL OR s.current_period_end > ?)', now] : null,
-    status === 'expired' ? ['s.current_period_end <= ?', now] : null,
-    planCode === null ? null : ['p.code = ?', planCode],
-    endsFrom && ['s.current_period_end >= ?', endsFrom],
-    endsBefore && ['s.current_period_end < ?', endsBefore],
+    planCode === null ? null : ['s.plan_id = (SELECT id FROM plans WHERE app_id = ? AND code = ?)', appId, planCode],
     afterId === null
       ? null
       : ['s.external_ref > (SELECT external_ref FROM subscriptions WHERE id = ? AND app_id = ?)', afterId, appId],
+    among && ['s.id IN (?)', among],
   )
-  return db.all(WITH_PLAN_CODE, `JOIN plans p ON p.id = s.plan_id ${listed.sql} ORDER BY s.external_ref LIMIT ?`, [
-    ...listed.params,
-    limit,
-  ])
+  const inOrder = planCode === null ? 'subscriptions_app_ref' : 'subscriptions_app_plan'
+  // Otherwise servers begin with the plans, and sort all subscriptions for each page.
+  return db.all(
+    WITH_PLAN_CODE,
+    `FORCE INDEX (${among ? 'PRIMARY' : inOrder}) STRAIGHT_JOIN plans p ON p.id = s.plan_id ${sql} ORDER BY s.external_ref LIMIT ?`,
+    [...params, limit],
+  )
 }
 
 export async function getSubscription(db: Queries, appId: number, externalRef: string): Promise<Subscription> {

@@ -278,10 +278,30 @@ export async function listTransactionRows(db: Queries, filter: TransactionFilter
     provider ? ['provider_code = ?', provider] : null,
     below(filter.below),
   )
-  return db.all(shownTransactions, `${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [
-    ...listed.params,
-    filter.limit,
-  ])
+  return db.all(
+    shownTransactions,
+    `${await indexOf(db, filter)}${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`,
+    [...listed.params, filter.limit],
+  )
+}
+
+/** For the sake of the order, servers would rather read all transactions of the app and skip those that are not listed. */
+async function indexOf(db: Queries, { appId, externalRef, status, flagged }: TransactionFilter): Promise<string> {
+  if (appId === null) return ''
+  if (externalRef !== null) return 'FORCE INDEX (transactions_app_ref) '
+  if (flagged && (await areFewFlagged(db))) return 'FORCE INDEX (transactions_flagged) '
+  return status === null ? 'FORCE INDEX (transactions_app_created) ' : 'FORCE INDEX (transactions_app_status) '
+}
+
+const FEW = 100
+
+async function areFewFlagged(db: Queries): Promise<boolean> {
+  const flagged = await db.all(
+    shape({ id: id() }),
+    'SELECT id FROM transactions FORCE INDEX (transactions_flagged) WHERE flag_reason IS NOT NULL LIMIT ?',
+    [FEW + 1],
+  )
+  return flagged.length <= FEW
 }
 
 /** Changes a transaction that is still in `status`; returns false otherwise. */

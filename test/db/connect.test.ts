@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { after, before, describe, it } from 'mocha'
 import { createConnection, type Connection } from 'mysql2/promise'
+import { sessionOf } from '#db/session.ts'
 import { openDatabase, parseDatabaseUrl } from '#db/connect.ts'
 import { embeddedSetup } from '#embedded/setup.ts'
 import { pendingMigrations, runMigrations } from '#db/migrate.ts'
@@ -32,6 +33,23 @@ describe('database sessions', () => {
     expect(new Set(sessions.map(([session]) => session!['id'])).size).to.equal(10)
     const expected = { isolation: 'READ-COMMITTED', zone: '+00:00', strict: 1, lockSeconds: 5, seconds: 10 }
     for (const [session] of sessions) expect(session).to.include(expected)
+  })
+
+  it('are refused where the server forces what the lists in statements are not written for', async () => {
+    const begin = (mode: string, charset: string) => {
+      const command = async (sql: string) =>
+        Promise.resolve(sql.includes('@@SESSION.sql_mode') ? [{ mode, charset, isReadOnly: 0 }] : [])
+      return sessionOf(
+        10,
+        false,
+      )({ command }).then(
+        () => null,
+        (error: unknown) => (error as Error).message,
+      )
+    }
+    expect(await begin('STRICT_TRANS_TABLES', 'utf8mb4')).to.equal(null)
+    expect(await begin('STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES', 'utf8mb4')).to.include('NO_BACKSLASH_ESCAPES')
+    expect(await begin('STRICT_TRANS_TABLES', 'latin1')).to.include('reads statements as latin1')
   })
 
   it('store and read an instant to the millisecond, in a process far from UTC', async () => {

@@ -89,7 +89,7 @@ export async function reconcilePayments(ctx: Context, options: ReconcileOptions 
 
 /** Whether a session or a refund is to be looked up now. */
 export async function hasDueLookUps(ctx: Context): Promise<boolean> {
-  const first = { dueAt: await databaseNow(ctx, ctx.db), appId: null, afterId: 0, limit: 1 }
+  const first = { dueAt: await databaseNow(ctx, ctx.db), appId: null, afterId: 0, after: null, limit: 1 }
   const due = (await listDueSessions(ctx.db, first)).length + (await listDueRefunds(ctx.db, first)).length
   return due > 0
 }

@@ -89,11 +89,11 @@ export interface ReconcileRefundsOptions {
 /** Sends or polls pending refunds at their providers. Returns how many ended. */
 export async function reconcileRefunds(ctx: Context, options: ReconcileRefundsOptions = {}): Promise<number> {
   let ended = 0
-  for (let afterId = 0; !options.signal?.aborted;) {
-    const due = await listDueRefunds(ctx.db, {
+  for (let after: Refund | null = null; !options.signal?.aborted;) {
+    const due: Refund[] = await listDueRefunds(ctx.db, {
       dueAt: options.all ? null : await databaseNow(ctx, ctx.db),
       appId: options.appId ?? null,
-      afterId,
+      after,
       limit: BATCH,
     })
     for (const refund of due) {
@@ -101,7 +101,7 @@ export async function reconcileRefunds(ctx: Context, options: ReconcileRefundsOp
       if (await reconcileRefund(ctx, refund)) ended += 1
     }
     if (due.length < BATCH) break
-    afterId = due.at(-1)?.id ?? afterId
+    after = due.at(-1) ?? null
   }
   return ended
 }
