@@ -5,7 +5,7 @@ import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { given, patchOf } from '#shared/patch.ts'
 import { optionalFields, requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
-import { getCustomer, updateCustomerRow, type Customer } from './store.ts'
+import { getCustomer, lockCustomer, updateCustomerRow, type Customer } from './store.ts'
 
 export const UpdateCustomerInput = patchOf({
   name: requiredFields.name.optional(),
@@ -20,7 +20,7 @@ export const updateCustomer = command({
   name: 'customer.update',
   input: UpdateCustomerInput,
   async run(tx, fields, { app, customerId }: { readonly app: App; readonly customerId: number }) {
-    const current = await getCustomer(tx, app.id, customerId)
+    const current = await lockCustomer(tx, app.id, customerId)
     await updateCustomerRow(tx, customerId, changesOf(fields))
     const updated = await getCustomer(tx, app.id, customerId)
     const [before, after] = [presentCustomer(current), presentCustomer(updated)]

@@ -94,9 +94,18 @@ export async function findPlan(db: Queries, appId: number, planId: number): Prom
 
 /** The app's plan with all its prices, oldest price first; throws `not_found`. */
 export async function getPlan(db: Queries, appId: number, planId: number): Promise<PlanWithPrices> {
-  const plan = await db.one(plans, 'WHERE id = ? AND app_id = ?', [planId, appId])
+  return withPrices(await findPlan(db, appId, planId), () => db.all(prices, 'WHERE plan_id = ? ORDER BY id', [planId]))
+}
+
+/** The plan and its prices as they are now, locked until the commit: for a change that tells what they had. Throws `not_found`. */
+export async function lockPlan(tx: Tx, appId: number, planId: number): Promise<PlanWithPrices> {
+  const plan = await tx.one(plans, 'WHERE id = ? AND app_id = ? FOR UPDATE', [planId, appId])
+  return withPrices(plan, () => tx.all(prices, 'WHERE plan_id = ? ORDER BY id FOR UPDATE', [planId]))
+}
+
+async function withPrices(plan: Plan | null, readPrices: () => Promise<Price[]>): Promise<PlanWithPrices> {
   if (!plan) throw notFound('plan')
-  return { ...plan, prices: await db.all(prices, 'WHERE plan_id = ? ORDER BY id', [planId]) }
+  return { ...plan, prices: await readPrices() }
 }
 
 /** The app's plans with all their prices, newest plan first. */

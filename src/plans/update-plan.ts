@@ -5,7 +5,7 @@ import { given, patchOf } from '#shared/patch.ts'
 import { longText, name } from '#shared/validate.ts'
 import { presentPlan } from './present.ts'
 import { saleStatus } from './sale-status.ts'
-import { getPlan, updatePlanRow, type Plan } from './store.ts'
+import { getPlan, lockPlan, updatePlanRow, type Plan } from './store.ts'
 
 export const UpdatePlanInput = patchOf({
   name: name(191).optional(),
@@ -23,7 +23,7 @@ export const updatePlan = command({
   async run(tx, { name, description, status, ...others }, scope: { readonly app: App; readonly planId: number }) {
     noFieldsLeft(others)
     const { app, planId } = scope
-    const current = await getPlan(tx, app.id, planId)
+    const current = await lockPlan(tx, app.id, planId)
     await updatePlanRow(tx, planId, given<Plan>({ name, description, status }))
     const updated = await getPlan(tx, app.id, planId)
     const [before, after] = [presentPlan(current, { all: true }), presentPlan(updated, { all: true })]

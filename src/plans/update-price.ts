@@ -6,7 +6,7 @@ import { given, patchOf } from '#shared/patch.ts'
 import { name } from '#shared/validate.ts'
 import { presentPrice } from './present.ts'
 import { saleStatus } from './sale-status.ts'
-import { getPlan, touchPlan, updatePriceRow, type PlanWithPrices, type Price } from './store.ts'
+import { getPlan, lockPlan, touchPlan, updatePriceRow, type PlanWithPrices, type Price } from './store.ts'
 
 export const UpdatePriceInput = patchOf({
   name: name(191).nullish().describe('Null removes the label.'),
@@ -29,7 +29,7 @@ export const updatePrice = command({
   async run(tx, { name, status, ...others }, scope: Scope) {
     noFieldsLeft(others)
     const { app, planId, priceId } = scope
-    const current = priceOf(await getPlan(tx, app.id, planId), priceId)
+    const current = priceOf(await lockPlan(tx, app.id, planId), priceId)
     await updatePriceRow(tx, priceId, given<Price>({ name, status }))
     await touchPlan(tx, planId)
     const updated = await getPlan(tx, app.id, planId)

@@ -4,7 +4,7 @@ import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { given, patchOf } from '#shared/patch.ts'
 import { maxUses, validUntil } from './create-promotion.ts'
 import { presentPromotion, promotionStatus } from './present.ts'
-import { getPromotion, updatePromotionRow, type Promotion } from './store.ts'
+import { getPromotion, lockPromotion, updatePromotionRow, type Promotion } from './store.ts'
 
 export const UpdatePromotionInput = patchOf({
   status: promotionStatus.optional().describe('An archived promotion can be used no more; it can be restored.'),
@@ -25,6 +25,7 @@ export const updatePromotion = command({
     { app, promotionId }: { readonly app: App; readonly promotionId: number },
   ) {
     noFieldsLeft(others)
+    await lockPromotion(tx, promotionId)
     const before = await getPromotion(tx, app.id, promotionId)
     await updatePromotionRow(
       tx,

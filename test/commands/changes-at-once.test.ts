@@ -1,0 +1,65 @@
+import { expect } from 'chai'
+import { beforeEach, describe, it } from 'mocha'
+import { listAuditEntries } from '#commands/store.ts'
+import { perform } from '#commands/perform.ts'
+import { updateCustomer } from '#customers/update-customer.ts'
+import { updatePlan } from '#plans/update-plan.ts'
+import { updatePrice } from '#plans/update-price.ts'
+import { updatePromotion } from '#promotions/update-promotion.ts'
+import { testContext, type TestContext } from '../support/context.ts'
+import { aCustomer, anApp, aPlan, aPromotion, SERVER, type TestApp } from '../support/factories.ts'
+
+interface Changed {
+  readonly subject: string
+  readonly change: (round: number) => Promise<unknown>
+}
+
+/** What several may change at once; each change differs from every other. */
+const CHANGED: Readonly<Record<string, (ctx: TestContext, app: TestApp) => Promise<Changed>>> = {
+  customer: async (ctx, { app, ...rest }) => {
+    const { id } = await aCustomer(ctx, { app, ...rest })
+    const change = (round: number) =>
+      perform(ctx, SERVER, updateCustomer, { name: `Name ${round}` }, { app, customerId: id })
+    return { subject: `customer ${id}`, change }
+  },
+  plan: async (ctx, { app, ...rest }) => {
+    const { id } = await aPlan(ctx, { app, ...rest })
+    const change = (round: number) => perform(ctx, SERVER, updatePlan, { name: `Name ${round}` }, { app, planId: id })
+    return { subject: `plan ${id}`, change }
+  },
+  price: async (ctx, { app, ...rest }) => {
+    const plan = await aPlan(ctx, { app, ...rest })
+    const scope = { app, planId: plan.id, priceId: plan.prices[0]!.id }
+    const change = (round: number) => perform(ctx, SERVER, updatePrice, { name: `Name ${round}` }, scope)
+    return { subject: `price ${scope.priceId}`, change }
+  },
+  promotion: async (ctx, { app, ...rest }) => {
+    const { id } = await aPromotion(ctx, { app, ...rest })
+    const change = (round: number) =>
+      perform(ctx, SERVER, updatePromotion, { max_uses: round + 1 }, { app, promotionId: id })
+    return { subject: `promotion ${id}`, change }
+  },
+}
+
+const ROUNDS = 12
+
+describe('the audit log of changes at once', () => {
+  let ctx: TestContext
+  let app: TestApp
+  beforeEach(async () => {
+    ctx = testContext()
+    app = await anApp(ctx)
+  })
+
+  for (const [what, make] of Object.entries(CHANGED))
+    it(`tells of each change of a ${what} what the one before it left`, async () => {
+      const { subject, change } = await make(ctx, app)
+      await Promise.all(Array.from({ length: ROUNDS }, (_, round) => change(round)))
+      const entries = await listAuditEntries(ctx.db, { subject, limit: ROUNDS })
+      const updates = entries.filter(({ action }) => action.endsWith('.update')).sort((a, b) => a.id - b.id)
+      expect(updates).to.have.lengthOf(ROUNDS)
+      expect(updates.slice(1).map(({ beforeState }) => beforeState)).to.deep.equal(
+        updates.slice(0, -1).map(({ afterState }) => afterState),
+      )
+    })
+})
