@@ -4,7 +4,16 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 /** These need separate servers or machines, or an older version of the repository. */
-const LONG_ONLY = ['databases', 'debianPackage', 'galera', 'mailServer', 'mysqlGroup', 'operatorWalk', 'router', 'upgradeUnderLoad']
+const LONG_ONLY = [
+  'databases',
+  'debianPackage',
+  'galera',
+  'mailServer',
+  'mysqlGroup',
+  'operatorWalk',
+  'router',
+  'upgradeUnderLoad',
+]
 
 const read = (file: string): string => readFileSync(join(import.meta.dirname, file), 'utf8')
 
