@@ -36,6 +36,7 @@ const RECEIPT = {
   paid_for: REMINDER.plan_name,
   amount: '₫60,000',
   asked: '₫99,000',
+  discount: '',
   missing: '',
   pay_url: '',
   code: '',
@@ -49,7 +50,7 @@ const RECEIPT = {
 } satisfies MailValues
 
 const RECEIPTS: readonly MailValues[] = [
-  { ...RECEIPT, kind: 'received', until: '31 March 2026' },
+  { ...RECEIPT, kind: 'received', until: '31 March 2026', discount: '₫19,800 (TET2027)' },
   { ...RECEIPT, kind: 'part', missing: '₫39,000' },
   {
     ...RECEIPT,

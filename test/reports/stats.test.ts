@@ -91,7 +91,9 @@ describe('stats', () => {
     const app = await anApp(ctx)
     const plan = await aPlan(ctx, app)
     await paid(ctx, app, { price_id: priceId(plan) })
+    ctx.clock.advance('1s')
     await advanceTestClock(ctx, SERVER, app.app, { advance_seconds: 40 * 86_400 })
+    ctx.clock.advance('1s')
     const current = { ...app, app: await getApp(ctx.db, app.app.id) }
     await paid(ctx, current, { price_id: priceId(plan) })
     const { transactionId } = (await ctx.db.one(allocations, 'ORDER BY id DESC LIMIT 1'))!
