@@ -451,8 +451,9 @@ export async function listOpenClaims(db: Queries, appId: number, since: RealTime
   )
 }
 
-export async function findReminder(db: Queries, reminderId: number): Promise<Reminder | null> {
-  return db.one(reminders, 'WHERE id = ?', [reminderId])
+/** Locked until the commit, so that of two decisions about it one is the first. */
+export async function lockReminder(tx: Tx, reminderId: number): Promise<Reminder | null> {
+  return tx.one(reminders, 'WHERE id = ? FOR UPDATE', [reminderId])
 }
 
 /** The reminders of all periods of these subscriptions. */
@@ -514,8 +515,9 @@ export async function updateReceipt(
   return (await tx.update(receipts, { id: receiptId, status, nextTryAt }, changes)) === 1
 }
 
-export async function findReceipt(db: Queries, receiptId: number): Promise<Receipt | null> {
-  return db.one(receipts, 'WHERE id = ?', [receiptId])
+/** Locked until the commit, so that of two decisions about it one is the first. */
+export async function lockReceipt(tx: Tx, receiptId: number): Promise<Receipt | null> {
+  return tx.one(receipts, 'WHERE id = ? FOR UPDATE', [receiptId])
 }
 
 /** How long a sweep may keep a receipt from other sweeps; the hand-over begins the lease anew. */

@@ -138,6 +138,21 @@ describe('the daily limit of reminder mails', () => {
     expect(await counted()).to.deep.equal([['2026-03-29', 1]])
   })
 
+  it('counts a mail that several operators settle at once by what the first of them said', async () => {
+    await openScene(1, 1)
+    scene.inbox.behaviour = 'lose-answer'
+    await sendDueReminders(scene.ctx)
+    scene.ctx.clock.advance('5m')
+    const [unconfirmed] = (await unconfirmedReminders.page(scene.ctx)).rows
+    const settle = (outcome: string) =>
+      perform(scene.ctx, operator('linh'), settleReminder, { outcome }, { mailId: unconfirmed!.reminder_id })
+    const outcomes = ['sent', 'not_sent', 'sent', 'not_sent', 'sent', 'not_sent']
+    const answers = await Promise.allSettled(outcomes.map(settle))
+    const [first, ...others] = outcomes.filter((_, index) => answers[index]!.status === 'fulfilled')
+    expect(others).to.deep.equal([])
+    expect(await counted()).to.deep.equal([['2026-03-29', first === 'sent' ? 1 : 0]])
+  })
+
   it('counts a mail once that one daemon died sending and another sent', async () => {
     await openScene(1, 1)
     const daemon = startSweep(1)

@@ -331,6 +331,20 @@ describe('receipts', () => {
     expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(1)
   })
 
+  it('that two operators settle at once are settled by one of them, and the other is refused', async () => {
+    scene.inbox.behaviour = 'lose-answer'
+    await pay(await open(), 99_000)
+    await sweep()
+    scene.ctx.clock.advance('3m')
+    const [receipt] = (await unconfirmedReceipts.page(scene.ctx)).rows
+    const settle = (outcome: string) =>
+      perform(scene.ctx, operator('mai'), settleReceipt, { outcome }, { mailId: receipt!.receipt_id })
+    const answers = await Promise.allSettled(['sent', 'not_sent', 'sent', 'not_sent', 'sent', 'not_sent'].map(settle))
+    expect(answers.filter(({ status }) => status === 'fulfilled')).to.have.length(1)
+    for (const answer of answers)
+      if (answer.status === 'rejected') expect(answer.reason).to.include({ code: 'invalid_request' })
+  })
+
   it('that left late may be settled three minutes after they left, no earlier', async () => {
     await pay(await open(), 99_000)
     scene.inbox.behaviour = 'lose-answer'

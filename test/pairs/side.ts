@@ -225,6 +225,6 @@ function never(): Promise<never> {
 }
 
 function nameOf(error: unknown): Answer {
-  if (error instanceof AppError) return error.field === null ? error.code : `${error.code} (${error.field})`
+  if (error instanceof AppError) return error.code
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
 }
