@@ -9,7 +9,7 @@ import { Network } from './network.ts'
 import { end, freePorts, launch, untilConnected } from './server-process.ts'
 
 /** Where `bin/mysql-packages` put MySQL. */
-export const MYSQL_FOLDER = MYSQL ?? join(import.meta.dirname, '../../var/mysql')
+export const MYSQL_FOLDER = MYSQL ?? join(import.meta.dirname, '../../.mysql')
 const USER = 'paygate'
 const PASSWORD = 'a,b@c'
 const DATABASE = 'paygate'
