@@ -31,6 +31,8 @@ export async function comeToRest(work: Work): Promise<void> {
     rig.clock.advance(`${QUIET_HOURS}h`)
     await runJobs(work)
   }
+  // What the last sweeps emitted, beside the delivery of that round.
+  await runJobs(work)
   rig.bypass()
   const { ctx } = rig.scenario.service
   const app = await getApp(ctx.db, rig.apps.client.app.id)
