@@ -1,7 +1,7 @@
 import { createConnection, type ConnectionOptions } from 'mysql2/promise'
 import { isLoopbackHost } from '#shared/loopback.ts'
 import { parseDatabaseUrl, type Target } from './connect.ts'
-import { CONNECT_TIMEOUT_MS } from './patience.ts'
+import { CONNECT_TIMEOUT_MS } from './retry.ts'
 
 /** Whether a database can be used: `missing` where the server lets the user in and has no such database, `denied` where it does not. */
 export type DatabaseState = 'usable' | 'missing' | 'denied'
