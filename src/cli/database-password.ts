@@ -8,8 +8,8 @@ const SETTING = 'BILLING_DATABASE_URL'
 const VARIABLE = 'BILLING_CLI_DATABASE_PASSWORD'
 
 /**
- * Works on the database at the address, which `option` gave; errors name that option. A password that the address lacks comes from the environment or, once the server wants one, from a
- * prompt.
+ * Works on the database at the address that `option` gave; errors name that option. A password that the address lacks comes from the
+ * environment or, once the server wants one, from a prompt.
  */
 export async function withPassword<T>(option: string, address: string, work: (url: string) => Promise<T>): Promise<T> {
   try {

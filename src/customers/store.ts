@@ -59,7 +59,7 @@ export async function findCustomer(db: Queries, appId: number, customerId: numbe
   return db.one(customers, 'WHERE id = ? AND app_id = ?', [customerId, appId])
 }
 
-/** The customer as it is now, locked until the commit: for a change that tells what it had. Throws `not_found`. */
+/** The customer as it is now, locked until the commit: for a change that records what it was. Throws `not_found`. */
 export async function lockCustomer(tx: Tx, appId: number, customerId: number): Promise<Customer> {
   const customer = await tx.one(customers, 'WHERE id = ? AND app_id = ? FOR UPDATE', [customerId, appId])
   if (!customer) throw notFound('customer')

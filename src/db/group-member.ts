@@ -4,7 +4,7 @@ import { show, type Ask } from './cluster.ts'
 export interface GroupMember {
   /** How it and the others are, as it sees them; null if its user may not read that. */
   readonly group: GroupState | null
-  /** After how many seconds without a majority it refuses changes; 0: it lets them wait for ever. */
+  /** After how many seconds without a majority it refuses changes; 0: it lets them wait without end. */
   readonly majoritySeconds: number
 }
 

@@ -41,7 +41,7 @@ export function wrongWithMember(place: string, { group, majoritySeconds }: Group
       ? [
           warning(
             'cluster',
-            `${place} waits for ever when it is cut off from the majority`,
+            `${place} waits without end when it is cut off from the majority`,
             'SET PERSIST group_replication_unreachable_majority_timeout = 5',
           ),
         ]

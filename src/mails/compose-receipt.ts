@@ -23,17 +23,17 @@ import { dayWords, discountFact, paidForWords } from './words.ts'
 export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): Promise<Mail> {
   const { kind, transactionId } = receipt
   const transaction = await getTransaction(ctx.db, transactionId)
-  if (!app.pageSettings?.receipts) throw new Stopped('for ever')
+  if (!app.pageSettings?.receipts) throw new Stopped('permanently')
   if (kind === 'part' && (transaction.status !== 'pending' || transaction.amountReceived !== receipt.total))
-    throw new Stopped('for ever')
+    throw new Stopped('permanently')
   const amount = kind === 'refunded' ? await amountRefunded(ctx, receipt) : receipt.amount
   if (amount === 'pending') throw new Stopped('later')
-  if (amount === 0) throw new Stopped('for ever')
+  if (amount === 0) throw new Stopped('permanently')
   const subscription =
     transaction.mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, transaction.endUserId) : null
   const customerId = transaction.customerId ?? subscription?.customerId ?? null
   const customer = customerId === null ? null : await findCustomer(ctx.db, app.id, customerId)
-  if (!customer) throw new Stopped('for ever')
+  if (!customer) throw new Stopped('permanently')
   const plan = transaction.planId === null ? null : await findPlan(ctx.db, app.id, transaction.planId)
   const application = kind === 'received' ? await findApplicationOfTransaction(ctx.db, transactionId) : null
   const { locale } = customer

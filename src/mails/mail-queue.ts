@@ -16,11 +16,11 @@ export type Outcome =
 /** Stops a mail before it leaves, thrown by `compose` or `handOver`: permanently, or until the time in which its reason may come. */
 export class Stopped extends Error {
   override readonly name = 'Stopped'
-  readonly until: 'for ever' | 'later'
+  readonly until: 'permanently' | 'later'
   /** What operators see of it. */
   readonly reason: string | null
 
-  constructor(until: 'for ever' | 'later', reason: string | null = null) {
+  constructor(until: 'permanently' | 'later', reason: string | null = null) {
     super(reason ?? `stopped ${until}`)
     this.until = until
     this.reason = reason

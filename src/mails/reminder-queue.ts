@@ -180,5 +180,5 @@ async function handOver(ctx: Context, { due, claim }: ClaimedReminder): Promise<
     from: realTime(app, from),
     until: realTime(app, until),
   })
-  if (!isDue) throw new Stopped('for ever')
+  if (!isDue) throw new Stopped('permanently')
 }

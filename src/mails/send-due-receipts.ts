@@ -101,7 +101,7 @@ function receiptQueue(ctx: Context): MailQueue<Receipt, ClaimedReceipt> {
   }
 }
 
-const overLimit = (): Stopped => new Stopped('for ever', 'the sandbox app has reached its daily limit of mails')
+const overLimit = (): Stopped => new Stopped('permanently', 'the sandbox app has reached its daily limit of mails')
 
 async function markHandedOver(ctx: Context, mail: ClaimedReceipt): Promise<void> {
   const { receipt } = mail

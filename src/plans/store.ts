@@ -97,7 +97,7 @@ export async function getPlan(db: Queries, appId: number, planId: number): Promi
   return withPrices(await findPlan(db, appId, planId), () => db.all(prices, 'WHERE plan_id = ? ORDER BY id', [planId]))
 }
 
-/** The plan and its prices as they are now, locked until the commit: for a change that tells what they had. Throws `not_found`. */
+/** The plan and its prices as they are now, locked until the commit: for a change that records what they were. Throws `not_found`. */
 export async function lockPlan(tx: Tx, appId: number, planId: number): Promise<PlanWithPrices> {
   const plan = await tx.one(plans, 'WHERE id = ? AND app_id = ? FOR UPDATE', [planId, appId])
   return withPrices(plan, () => tx.all(prices, 'WHERE plan_id = ? ORDER BY id FOR UPDATE', [planId]))

@@ -77,7 +77,7 @@ export function findCertificate(answers: Answers): Finding {
   })
 }
 
-/** nginx reads a certificate that was renewed only when it is told to. */
+/** nginx reads a renewed certificate only after a reload. */
 export function certbotWords({ baseUrl, mailFrom }: Answers): string[] {
   const contact = /<([^<>]*)>/.exec(mailFrom)?.[1] ?? mailFrom
   const how = ['--nginx', '--non-interactive', '--agree-tos', '--deploy-hook', 'systemctl reload nginx']

@@ -51,7 +51,7 @@ describe('the audit log of changes at once', () => {
     app = await anApp(ctx)
   })
 
-  it('tells of each change what the one before it left: of a customer, a plan, a price and a promotion', async () => {
+  it('shows as the state before each change what the one before it left: of a customer, a plan, a price and a promotion', async () => {
     for (const [what, make] of Object.entries(CHANGED)) {
       const { subject, change } = await make(ctx, app)
       await Promise.all(Array.from({ length: ROUNDS }, (_, round) => change(round)))

@@ -74,7 +74,7 @@ describe('a member of a MySQL group', () => {
     expect(await sessionOf(10, true)(memberThat('hidden'))).to.equal('group')
   })
 
-  it('is reported by doctor where it is cut off, cannot be seen, or would wait for ever', async () => {
+  it('is reported by doctor where it is cut off, cannot be seen, or would wait without end', async () => {
     const findings = async (states: readonly string[] | 'hidden', seconds = 5) => {
       const member = await readGroupMember(memberThat(states, seconds).command)
       return wrongWithMember('db1:3306', member!).map(({ ok, detail }) => [ok, detail])
@@ -91,7 +91,7 @@ describe('a member of a MySQL group', () => {
       [true, 'db1:3306 belongs to a group, and whether it has a majority is unknown'],
     ])
     expect(await findings(SERVED, 0)).to.deep.equal([
-      [true, 'db1:3306 waits for ever when it is cut off from the majority'],
+      [true, 'db1:3306 waits without end when it is cut off from the majority'],
     ])
   })
 })

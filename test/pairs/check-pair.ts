@@ -109,17 +109,13 @@ function pick<T>(values: readonly T[], random: () => number): T {
   return value
 }
 
+export function noFigures(): PairFigures {
+  return { runs: 0, orders: 0, kills: 0, lostCommits: 0, waits: 0, betweenTransactions: 0, everyOrder: 0 }
+}
+
 /** Compares runs with the serial orders of a pair. */
 class Checker {
-  readonly figures: PairFigures = {
-    runs: 0,
-    orders: 0,
-    kills: 0,
-    lostCommits: 0,
-    waits: 0,
-    betweenTransactions: 0,
-    everyOrder: 0,
-  }
+  readonly figures: PairFigures = noFigures()
   readonly #pair: Runnable
   readonly #references = new Map<string, Promise<Run[]>>()
   readonly #clean = new Set<string>()

@@ -1,4 +1,4 @@
-import { checkOrder, checkPair, type PairFigures, type Runnable } from '../pairs/check-pair.ts'
+import { checkOrder, checkPair, noFigures, type PairFigures, type Runnable } from '../pairs/check-pair.ts'
 import { COMMANDS, listPairs, type Pair, type PairCommand } from '../pairs/commands.ts'
 import { readOrder, runOrder, type Choice, type Work } from '../pairs/schedule.ts'
 import { prepareScene, SCENES, type Scene } from '../pairs/scenes.ts'
@@ -34,15 +34,7 @@ export interface PairsFigures extends PairFigures {
 export async function everyPair(options: PairsOptions): Promise<PairsFigures> {
   const { seed, pairs = listPairs(), onFailure = () => undefined } = options
   const failures: string[] = []
-  const total: PairFigures = {
-    runs: 0,
-    orders: 0,
-    kills: 0,
-    lostCommits: 0,
-    waits: 0,
-    betweenTransactions: 0,
-    everyOrder: 0,
-  }
+  const total = noFigures()
   for (const name of SCENES) {
     const ofScene = pairs.filter(({ scene }) => scene === name)
     if (ofScene.length === 0) continue

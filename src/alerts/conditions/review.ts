@@ -67,7 +67,7 @@ export async function webhooksFailed({ db }: Context): Promise<Condition[]> {
   }))
 }
 
-/** For a person who decides in the night whether to get up. */
+/** At the front, where whoever is woken by an alert sees at once that it can wait. */
 function markOf(isSandbox: boolean): string {
   return isSandbox ? '[TEST] ' : ''
 }

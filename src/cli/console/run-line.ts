@@ -47,7 +47,7 @@ export function runLine(words: readonly string[], who: Who, options: LineOptions
 const stdio = ['ignore', 'pipe', 'pipe'] satisfies StdioOptions
 
 function spawnProgram(words: readonly string[], who: Who, { survives = false }: LineOptions): ChildProcess {
-  // A session of its own is not told that the terminal is gone.
+  // In a session of its own it gets no SIGHUP when the terminal goes away.
   const detached = survives
   if (!isRemote(who)) return spawn(PROGRAM, [...words], { env: childEnvironment({}), stdio, detached })
   return spawn(PROGRAM, ['as', who.name ?? ''], {

@@ -46,7 +46,7 @@ export async function runConsole(session: Session, options: ConsoleOptions): Pro
     for (const key of keysIn(sent.toString('utf8'))) desk.press(key)
   }
   stdout.write(ENTER)
-  // A terminal that is gone answers with errors, to standard error too, and there is nobody left to tell.
+  // Writing to a terminal that is gone fails, on standard error too; there is nobody left to show an error to.
   for (const stream of [stdin, stdout, process.stderr]) stream.on('error', leave)
   stdin.setRawMode(true).on('data', onKeys).once('end', leave)
   stdout.on('resize', draw)
