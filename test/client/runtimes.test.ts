@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { EdgeVM } from '@edge-runtime/vm'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { listen, stopServer } from '../support/http-server.ts'
+import { installedNode } from './installed-node.ts'
 import { packedClient } from './packed-client.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -62,16 +63,6 @@ function ok(response: ServerResponse, data: unknown): void {
   response.end(JSON.stringify({ success: true, data, next_cursor: null }))
 }
 
-/** The Nodes that are at hand: the pinned one, the machine's, and those that `PAYGATE_TEST_NODES` names, separated by colons. */
-const nodes = new Set(
-  [
-    process.execPath,
-    '/usr/bin/node',
-    '/usr/local/bin/node',
-    ...(process.env['PAYGATE_TEST_NODES'] ?? '').split(':'),
-  ].filter((path) => path !== '' && existsSync(path)),
-)
-
 describe('the client runs', () => {
   let project: string
   let server: Server
@@ -101,21 +92,27 @@ describe('the client runs', () => {
     }
   }
 
-  for (const node of nodes) {
-    it(`as ESM, as CommonJS and by its program on ${node === process.execPath ? 'the pinned Node.js' : node}`, async () => {
-      const { stdout } = await run(node, ['--version'])
-      expect(Number(/^v(\d+)/.exec(stdout)?.[1])).to.be.at.least(20)
-      await runsBoth(node)
-      const program = join(project, 'node_modules/paygate-client/dist/esm/cli/main.js')
-      const read = { PAYGATE_URL: url, PAYGATE_API_KEY: 'pk_test_1', PAYGATE_API_SECRET: SECRET }
-      const { stdout: plans } = await run(node, [program, 'request', 'GET', '/plans'], { env: read })
-      expect(JSON.parse(plans)).to.deep.equal({
-        success: true,
-        data: { plans: [{ code: 'premium' }] },
-        next_cursor: null,
-      })
+  async function runsOnNode(node: string): Promise<void> {
+    await runsBoth(node)
+    const program = join(project, 'node_modules/paygate-client/dist/esm/cli/main.js')
+    const read = { PAYGATE_URL: url, PAYGATE_API_KEY: 'pk_test_1', PAYGATE_API_SECRET: SECRET }
+    const { stdout: plans } = await run(node, [program, 'request', 'GET', '/plans'], { env: read })
+    expect(JSON.parse(plans)).to.deep.equal({
+      success: true,
+      data: { plans: [{ code: 'premium' }] },
+      next_cursor: null,
     })
   }
+
+  for (const version of ['20.20.2', '22.23.3']) {
+    it(`as ESM, as CommonJS and by its program on Node.js ${version}`, async () => {
+      const node = await installedNode(version)
+      expect((await run(node, ['--version'])).stdout).to.equal(`v${version}\n`)
+      await runsOnNode(node)
+    })
+  }
+
+  it('as ESM, as CommonJS and by its program on the pinned Node.js', () => runsOnNode(process.execPath))
 
   it('as ESM and as CommonJS on Bun', () => runsBoth(join(PROGRAMS, 'bun')))
 
