@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { childEnvironment } from '#config.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { unconfirmedReminders } from '#mails/mail-lists.ts'
+import { reminders } from '#mails/store.ts'
 import { testEnvironment } from '../support/context.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
 
@@ -79,7 +80,7 @@ describe('a daemon that is killed around SMTP DATA (T06)', () => {
     scene.inbox.beforeAnswer = null
     expect(await sweepLater()).to.include({ sent: 0 })
     expect(await scene.stages()).to.deep.equal(['3'])
-    const recorded: { id: string }[] = await scene.ctx.db.query(`SELECT id FROM reminders WHERE status = 'sent'`)
-    expect(recorded.length + (await unconfirmedReminders.count(scene.ctx))).to.equal(1)
+    const recorded = await scene.ctx.db.count(reminders, "WHERE status = 'sent'")
+    expect(recorded + (await unconfirmedReminders.count(scene.ctx))).to.equal(1)
   })
 })

@@ -11,13 +11,15 @@ import { settleReceipt } from '#mails/settle-mail.ts'
 import { hasDueMails } from '#mails/has-due-mails.ts'
 import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { updateAppRow } from '#apps/store.ts'
-import { DAY_MS } from '#shared/time.ts'
+import { updateAppRow, apps } from '#apps/store.ts'
+import { dailyMails } from '#mails/store.ts'
+import { DAY_MS, asRealTime, parseTimestamp } from '#shared/time.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
 import { recordRefundAnswer } from '#transactions/refund-money.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { receipts } from '#transactions/store.ts'
 import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
 import { BRAND } from '../pages/scenes.ts'
 import { changeApp } from '../support/operators.ts'
@@ -257,10 +259,10 @@ describe('receipts', () => {
 
   it('of a sweep that died before the hand-over are sent by a later sweep, those of one that died after it are not', async () => {
     for (let made = 0; made < 2; made += 1) await pay(await open(), 99_000)
-    const rows: { id: number }[] = await scene.ctx.db.query('SELECT id FROM receipts ORDER BY id')
-    const later = '2026-03-01 10:02:00'
-    await scene.ctx.db.query('UPDATE receipts SET next_try_at = ? WHERE id = ?', [later, rows[0]!.id])
-    await scene.ctx.db.query("UPDATE receipts SET status = 'handed_over' WHERE id = ?", [rows[1]!.id])
+    const rows = await scene.ctx.db.all(receipts, 'ORDER BY id')
+    const nextTryAt = asRealTime(parseTimestamp('2026-03-01 10:02:00')!)
+    await scene.ctx.db.update(receipts, { id: rows[0]!.id }, { nextTryAt })
+    await scene.ctx.db.update(receipts, { id: rows[1]!.id }, { status: 'handed_over' })
     await sweep()
     expect(subjects()).to.have.length(0)
     scene.ctx.clock.set('2026-03-01 10:02:01')
@@ -382,17 +384,11 @@ describe('receipts', () => {
   })
 
   const counted = async () => {
-    const rows: { day: string; mails: number }[] = await scene.ctx.db.query(
-      'SELECT day, mails FROM daily_mails ORDER BY day',
-    )
+    const rows = await scene.ctx.db.all(dailyMails, 'ORDER BY day')
     return rows.map(({ day, mails }) => [day, mails])
   }
   const count = (mails: number) =>
-    scene.ctx.db.query('INSERT INTO daily_mails (app_id, day, mails) VALUES (?, ?, ?)', [
-      scene.seller.app.id,
-      '2026-03-01',
-      mails,
-    ])
+    scene.ctx.db.insert(dailyMails, { appId: scene.seller.app.id, day: '2026-03-01', mails })
 
   it('of a sandbox app count towards its daily limit of 200 mails, and are dropped beyond it', async () => {
     await count(198)
@@ -400,11 +396,9 @@ describe('receipts', () => {
     await sweep()
     expect(subjects()).to.have.length(2)
     expect(await counted()).to.deep.equal([['2026-03-01', 200]])
-    const rows: { status: string; error: string | null }[] = await scene.ctx.db.query(
-      'SELECT status, last_error AS error FROM receipts',
-    )
+    const rows = await scene.ctx.db.all(receipts, '')
     expect(rows.filter(({ status }) => status === 'sent')).to.have.length(2)
-    expect(rows.filter(({ status }) => status === 'dropped').map(({ error }) => error)).to.deep.equal(
+    expect(rows.filter(({ status }) => status === 'dropped').map(({ lastError }) => lastError)).to.deep.equal(
       Array(5).fill('the sandbox app has reached its daily limit of mails'),
     )
     await pay(await open(), 99_000)
@@ -439,7 +433,7 @@ describe('receipts', () => {
 
   it('of a live app have no daily limit: each is about money that came or went back', async () => {
     await count(199)
-    await scene.ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    await scene.ctx.db.update(apps, { id: scene.seller.app.id }, { isSandbox: false })
     for (let made = 0; made < 3; made += 1) await pay(await open(), 99_000)
     await sweep()
     expect(subjects()).to.have.length(3)
