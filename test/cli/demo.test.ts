@@ -8,12 +8,11 @@ import { appNamed } from '#apps/find-app.ts'
 import type { App } from '#apps/store.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { addMs, asRealTime, DAY_MS, formatTimestamp, systemClock } from '#shared/time.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { refusalOf } from '../support/expect-error.ts'
-import { aPlan, anApp, aSubscription } from '../support/factories.ts'
+import { aPlan, anApp, aSubscription, transferred } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import type { Shown } from './shown.ts'
@@ -119,15 +118,7 @@ describe('the command line: the demo', () => {
     expect(await removal(app)).to.include('not the demo')
     await testDatabase().db.query('UPDATE apps SET is_sandbox = 1 WHERE id = ?', [app.id])
     const [flagged] = await cli.json(['transaction', 'list', '--app', String(app.id), '--flagged'])
-    const outcome = await confirmPayment(ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: 'FT-1',
-      transactionId: flagged!.transaction_id,
-      amount: 9_000,
-      currency: 'VND',
-      paidAt: asRealTime(new Date()),
-    })
+    const outcome = await transferred(ctx, flagged!.transaction_id, 9_000, { paidAt: asRealTime(new Date()) })
     expect(outcome.kind).to.equal('processed')
     const rows = await everyRow()
     expect(await cli.refused(['demo', '--remove', '--yes'])).to.include(`app disable ${app.id}`)

@@ -12,11 +12,10 @@ import { findPlan, listPlans } from '#plans/store.ts'
 import { addPrice } from '#plans/add-price.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { createPlan } from '#plans/create-plan.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { lossyServer, type Fate, type LossyServer } from '../db/lossy-server.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
-import { anApp, aPlan, MONTHLY, SERVER, type TestApp } from '../support/factories.ts'
+import { anApp, aPlan, MONTHLY, SERVER, type TestApp, transferred } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
 const PRO = { code: 'pro', name: 'Pro', prices: [MONTHLY] }
@@ -186,15 +185,7 @@ describe('a COMMIT whose answer is lost', () => {
       it('an operator completes a payment once, and the result says so', async () => {
         const plan = await scenario.plan('pro', MONTHLY)
         const { transaction_id: id } = await scenario.checkout({ price_id: plan.prices[0]! })
-        await confirmPayment(scenario.service.ctx, {
-          provider: 'bank_transfer',
-          eventId: null,
-          reference: 'FT-1',
-          transactionId: id,
-          amount: 90_000,
-          currency: 'VND',
-          paidAt: scenario.service.ctx.clock.now(),
-        })
+        await transferred(scenario.service.ctx, id, 90_000, { reference: 'FT-1' })
         loseFirstCommit(fate)
         const input = { transactionId: id, action: 'complete', note: 'near enough' } as const
         const completed = await resolveTransaction(scenario.service.ctx, operator('mai'), input)

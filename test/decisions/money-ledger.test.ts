@@ -13,11 +13,10 @@ import { gatherStats } from '#reports/stats.ts'
 import { getTransactionTimeline } from '#support/transaction-timeline.ts'
 import { listPaymentRows, listPaymentsOf } from '#payments/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { getApp } from '#apps/store.ts'
 import { refusalOf } from '../support/expect-error.ts'
-import { LIFETIME, MONTHLY } from '../support/factories.ts'
+import { LIFETIME, MONTHLY, transferred } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
 const MAI = operator('mai')
@@ -36,16 +35,7 @@ describe('money is its own ledger', () => {
     if (!isTampered) expect(report.faults, 'the ledger').to.deep.equal([])
   })
 
-  const arrives = (transactionId: number, amount: number) =>
-    confirmPayment(scenario.service.ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: `FT${(references += 1)}`,
-      transactionId,
-      amount,
-      currency: 'VND',
-      paidAt: scenario.service.ctx.clock.now(),
-    })
+  const arrives = (transactionId: number, amount: number) => transferred(scenario.service.ctx, transactionId, amount)
   const resolve = (transactionId: number, action: ResolveInput['action'], changes: Partial<ResolveInput> = {}) =>
     resolveTransaction(scenario.service.ctx, MAI, {
       transactionId,

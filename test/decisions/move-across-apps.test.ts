@@ -6,10 +6,9 @@ import { operator } from '#commands/caller.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { movePayment } from '#decisions/move-payment.ts'
 import { listPaymentsOf } from '#payments/store.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { refusalOf } from '../support/expect-error.ts'
-import { aCheckout, anApp, aPlan, MONTHLY, priceId, type TestApp } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, MONTHLY, priceId, type TestApp, transferred } from '../support/factories.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
@@ -57,19 +56,7 @@ describe('payment move across apps', () => {
   async function paidTwice(app: TestApp, bankAccountId: number | null): Promise<number> {
     const { ctx } = scenario.service
     const transactionId = await buy(app)
-    for (let time = 0; time < 2; time += 1) {
-      references += 1
-      await confirmPayment(ctx, {
-        provider: 'bank_transfer',
-        eventId: null,
-        reference: `FT${references}`,
-        bankAccountId,
-        transactionId,
-        amount: MONTHLY.amount,
-        currency: 'VND',
-        paidAt: ctx.clock.now(),
-      })
-    }
+    for (let time = 0; time < 2; time += 1) await transferred(ctx, transactionId, MONTHLY.amount, { bankAccountId })
     return (await listPaymentsOf(ctx.db, transactionId)).at(-1)!.id
   }
 

@@ -2,31 +2,20 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
 import { previewResolution, resolveTransaction, type ResolveInput } from '#decisions/resolve-transaction.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { refusalOf } from '../support/expect-error.ts'
-import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
+import { LIFETIME, MONTHLY, PAID_TRIAL, transferred } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 import { operator } from '#commands/caller.ts'
 
 describe('resolving flagged transactions', () => {
   let scenario: Scenario
-  let references = 0
   beforeEach(async () => {
     scenario = await startScenario()
   })
   afterEach(() => stopWithCleanLedger(scenario.service))
 
-  const arrives = (transactionId: number, amount: number) =>
-    confirmPayment(scenario.service.ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: `FT${(references += 1)}`,
-      transactionId,
-      amount,
-      currency: 'VND',
-      paidAt: scenario.service.ctx.clock.now(),
-    })
+  const arrives = (transactionId: number, amount: number) => transferred(scenario.service.ctx, transactionId, amount)
   const resolve = (transactionId: number, action: ResolveInput['action'], changes: Partial<ResolveInput> = {}) =>
     resolveTransaction(scenario.service.ctx, operator('mai'), {
       transactionId,

@@ -18,12 +18,11 @@ import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
 import { recordRefundAnswer } from '#transactions/refund-money.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { receipts } from '#transactions/store.ts'
 import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
 import { BRAND } from '../pages/scenes.ts'
 import { changeApp } from '../support/operators.ts'
-import { aCheckout, aCustomer, aPlan, LIFETIME, paid, priceId, tokenOf } from '../support/factories.ts'
+import { aCheckout, aCustomer, aPlan, LIFETIME, paid, priceId, tokenOf, transferred } from '../support/factories.ts'
 import { until } from '../support/until.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
 
@@ -48,16 +47,7 @@ describe('receipts', () => {
     })
   }
   const open = async (locale?: string): Promise<number> => (await openSession(locale)).transaction_id!
-  const pay = (transactionId: number, amount: number) =>
-    confirmPayment(scene.ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: `FT-${transactionId}-${(references += 1)}`,
-      transactionId,
-      amount,
-      currency: 'VND',
-      paidAt: scene.ctx.clock.now(),
-    })
+  const pay = (transactionId: number, amount: number) => transferred(scene.ctx, transactionId, amount)
   const refund = (transactionId: number, amount?: number) =>
     resolveTransaction(scene.ctx, operator('mai'), {
       transactionId,
@@ -244,9 +234,8 @@ describe('receipts', () => {
 
   it('are created once if a payment is reported twice', async () => {
     const transactionId = await open()
-    await pay(transactionId, 99_000)
-    references -= 1
-    await pay(transactionId, 99_000)
+    for (let time = 0; time < 2; time += 1)
+      await transferred(scene.ctx, transactionId, 99_000, { reference: 'FT-same' })
     await sweep()
     expect(subjects()).to.have.length(1)
   })

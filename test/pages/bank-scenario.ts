@@ -1,8 +1,7 @@
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { addBankAccount, assignBankAccount, enableMethod } from '../support/operators.ts'
-import type { AppOptions } from '../support/factories.ts'
+import { type AppOptions, transferred } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
 export const ACCOUNT = { bank: 'VCB', number: '0123456789012', holder: 'CONG TY SACH NOI' } as const
@@ -26,22 +25,11 @@ export async function takeTransfers(ctx: Context, app: App): Promise<void> {
   await enableMethod(ctx, OPERATOR, app, 'bank_transfer')
 }
 
-let transferNumber = 0
-
 /** A transfer that the bank has reported. */
 export async function transfer(
   { service: { ctx } }: { readonly service: { readonly ctx: Context } },
   transactionId: number,
   amount: number,
 ): Promise<void> {
-  transferNumber += 1
-  await confirmPayment(ctx, {
-    provider: 'bank_transfer',
-    eventId: null,
-    reference: `FT${transferNumber}`,
-    transactionId,
-    amount,
-    currency: 'VND',
-    paidAt: ctx.clock.now(),
-  })
+  await transferred(ctx, transactionId, amount)
 }

@@ -14,13 +14,12 @@ import { gatherStats } from '#reports/stats.ts'
 import { keptOf } from '#payments/balance.ts'
 import { listPaymentRows, payments, refunds, type Payment, type Refund } from '#payments/store.ts'
 import { AppError } from '#shared/errors.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { orderRefunds, recordForeignRefund, recordRefundAnswer } from '#transactions/refund-money.ts'
 import { transactions, type Transaction } from '#transactions/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
-import { aCheckout, anApp, aPlan, LIFETIME, priceId, type TestApp } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, LIFETIME, priceId, type TestApp, transferred } from '../support/factories.ts'
 
 const RUNS = 30
 const SEED = 2411
@@ -153,15 +152,7 @@ class Books {
   }
 
   #arrive(transactionId: number, reference: string, sum: number): Promise<unknown> {
-    return confirmPayment(this.#ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference,
-      transactionId,
-      amount: sum,
-      currency: 'VND',
-      paidAt: this.#ctx.clock.now(),
-    })
+    return transferred(this.#ctx, transactionId, sum, { reference })
   }
 
   /** Recorded as made manually, or, with `isSent`, left to the provider, whose answer is a step of its own. */

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import type { Response } from '../support/api.ts'
-import { aCheckout, tokenOf } from '../support/factories.ts'
+import { aCheckout, tokenOf, transferred } from '../support/factories.ts'
 import { until } from '../support/until.ts'
 import { PURCHASE } from './payos-shop.ts'
 import { startProviderShop, type ProviderShop } from './provider-shop.ts'
@@ -27,15 +27,7 @@ describe('a payer who comes back to the checkout page', () => {
   const page = (token: string): Promise<Response> =>
     service.call('GET', `/checkout/${token}`, { headers: { Accept: 'text/html' } })
   const transfer = (transactionId: number, amount: number) =>
-    confirmPayment(service.ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: `ACB ${transactionId} ${amount}`,
-      transactionId,
-      amount,
-      currency: 'VND',
-      paidAt: clock.now(),
-    })
+    transferred(service.ctx, transactionId, amount, { reference: `ACB ${transactionId} ${amount}` })
   const transaction = async (id: number) => (await client.get(`/api/v1/transactions/${id}`)).body.data
 
   describe('after a part was paid', () => {

@@ -5,7 +5,6 @@ import { chooseMethod } from '#checkout/choose-method.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import { isTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { transferDetails } from '#bank-accounts/transfer-details.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { findTransaction } from '#transactions/store.ts'
 import {
   addBankAccount,
@@ -15,7 +14,7 @@ import {
   enableMethod,
 } from '../support/operators.ts'
 import { testContext, type TestContext } from '../support/context.ts'
-import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
+import { aCheckout, anApp, tokenOf, type TestApp, transferred } from '../support/factories.ts'
 import { decodeVietQr } from '../bank-accounts/decode-vietqr.ts'
 
 const PAYOS = { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' }
@@ -87,15 +86,7 @@ describe('manual bank transfer', () => {
     })
     const asked = { bin: '970416', number: '257678859', service: 'QRIBFTTA', purpose: payment.transferCode }
     expect(decodeVietQr(qrPayload)).to.deep.equal({ ...asked, amount: 99_000 })
-    await confirmPayment(ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: 'ACB 1',
-      transactionId: payment.id,
-      amount: 40_000,
-      currency: 'VND',
-      paidAt: ctx.clock.now(),
-    })
+    await transferred(ctx, payment.id, 40_000, { reference: 'ACB 1' })
     const rest = await transferDetails(ctx, (await findTransaction(ctx.db, payment.id))!)
     expect(rest).to.include({ amountDue: 59_000, amountReceived: 40_000, transferCode: payment.transferCode })
     expect(decodeVietQr(rest.qrPayload)).to.deep.equal({ ...asked, amount: 59_000 })

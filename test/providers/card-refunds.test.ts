@@ -6,8 +6,8 @@ import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { listPaymentRows, listRefundsOfTransaction, payments } from '#payments/store.ts'
 import { providerAccounts } from '#providers/store.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
+import { transferred } from '../support/factories.ts'
 import { signedEvent } from '../support/stripe-peer.ts'
 import { startCardShop, type CardShop, type OpenedCard } from './card-shop.ts'
 import { operator } from '#commands/caller.ts'
@@ -210,15 +210,7 @@ describe('refunds of card payments', () => {
 
   it('of money that came by card for a payment whose transfer was refunded manually goes through Stripe', async () => {
     const { transactionId, session } = await shop.open()
-    await confirmPayment(shop.service.ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: 'FT-1',
-      transactionId,
-      amount: 900,
-      currency: 'USD',
-      paidAt: shop.clock.now(),
-    })
+    await transferred(shop.service.ctx, transactionId, 900, { reference: 'FT-1', currency: 'USD' })
     const byHand = { transactionId, action: 'refund', note: 'wanted back', reference: 'FT-BACK' } as const
     await resolveTransaction(shop.service.ctx, operator('mai'), byHand)
     shop.stripe.pay(session)

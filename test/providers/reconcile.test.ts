@@ -7,14 +7,13 @@ import { providerSessions } from '#providers/store.ts'
 import { providerEvents } from '#transactions/store.ts'
 import { events } from '#webhooks/store.ts'
 import { enableMethod } from '../support/operators.ts'
-import { aCheckout, anApp, aPlan, MONTHLY, priceId, tokenOf, YEARLY } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, MONTHLY, priceId, tokenOf, YEARLY, transferred } from '../support/factories.ts'
 import { payosNotification } from '../support/payos-peer.ts'
 import { triedAt } from '../support/tried-at.ts'
 import { until } from '../support/until.ts'
 import type { Context } from '#context.ts'
 import { listPaymentsOf } from '#payments/store.ts'
 import { addMs, DAY_MS, HOUR_MS } from '#shared/time.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { PAYOS_KEYS } from './payos-shop.ts'
 import { startProviderShop, type ProviderShop } from './provider-shop.ts'
 
@@ -249,15 +248,7 @@ describe('payments that stay pending', () => {
       const opened = await byCard({ external_ref: `odd-${number}` })
       stripe.pay(opened.session, 'delayed')
       Object.assign(opened.session, { payment_status: null })
-      await confirmPayment(service.ctx, {
-        provider: 'bank_transfer',
-        eventId: null,
-        reference: `FT${opened.id}`,
-        transactionId: opened.id,
-        amount: 99_000,
-        currency: 'VND',
-        paidAt: clock.now(),
-      })
+      await transferred(service.ctx, opened.id, 99_000, { reference: `FT${opened.id}` })
       return opened
     }
 
@@ -292,15 +283,7 @@ describe('payments that stay pending', () => {
       clock.advance('2m')
       expect((await run()).stillOpen).to.equal(1)
       clock.advance('2m')
-      await confirmPayment(service.ctx, {
-        provider: 'bank_transfer',
-        eventId: null,
-        reference: 'FT1',
-        transactionId: id,
-        amount: 99_000,
-        currency: 'VND',
-        paidAt: clock.now(),
-      })
+      await transferred(service.ctx, id, 99_000, { reference: 'FT1' })
       expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, closed: 1 })
       expect(session.status).to.equal('expired')
     })
@@ -416,15 +399,7 @@ describe('payments that stay pending', () => {
   describe('whose transaction was completed in another way', () => {
     it('the open card session is expired at Stripe by the next run, if nobody did it at once', async () => {
       const { id, session } = await byCard()
-      await confirmPayment(service.ctx, {
-        provider: 'bank_transfer',
-        eventId: null,
-        reference: 'ACB 1',
-        transactionId: id,
-        amount: 99_000,
-        currency: 'VND',
-        paidAt: clock.now(),
-      })
+      await transferred(service.ctx, id, 99_000, { reference: 'ACB 1' })
       expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, closed: 1 })
       expect(session.status).to.equal('expired')
       expect(await statuses()).to.deep.equal(['closed'])

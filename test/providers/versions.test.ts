@@ -2,10 +2,9 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { enableMethod, forgetVersion } from '../support/operators.ts'
 import { openCli } from '../cli/run-cli.ts'
-import { aCheckout, tokenOf } from '../support/factories.ts'
+import { aCheckout, tokenOf, transferred } from '../support/factories.ts'
 import { signedEvent, type PeerSession } from '../support/stripe-peer.ts'
 import { PURCHASE } from './payos-shop.ts'
 import { startProviderShop, type ProviderShop } from './provider-shop.ts'
@@ -55,15 +54,7 @@ describe('credentials at a provider that are replaced', () => {
   it('a session whose transaction was completed in another way is closed with those that opened it', async () => {
     const { id, session } = await byCard()
     await setCard(SECOND)
-    await confirmPayment(service.ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: 'ACB 1',
-      transactionId: id,
-      amount: 99_000,
-      currency: 'VND',
-      paidAt: clock.now(),
-    })
+    await transferred(service.ctx, id, 99_000, { reference: 'ACB 1' })
     expect(await reconcilePayments(service.ctx)).to.include({ lookedUp: 1, closed: 1 })
     expect(session.status).to.equal('expired')
   })

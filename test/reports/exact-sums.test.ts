@@ -5,10 +5,9 @@ import { openMetrics } from '#daemon/metrics.ts'
 import { movementOf, recordWaitingMoney } from '#bank-mail/book-money.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { systemClock } from '#shared/time.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { openCli, type Cli } from '../cli/run-cli.ts'
 import { testContext, type TestContext } from '../support/context.ts'
-import { aCheckout, anApp, aPlan, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, partlyPaid, priceId, type TestApp, transferred } from '../support/factories.ts'
 
 /** The greatest amount that a price may have. Three of them are more than a number holds exactly. */
 const MAX = Number.MAX_SAFE_INTEGER
@@ -40,15 +39,7 @@ describe('sums of money beyond what a number holds', () => {
   async function arrives(price: string, amount: number): Promise<void> {
     references += 1
     const session = await aCheckout(ctx, seller, { external_ref: `user-${references}`, price_id: price })
-    await confirmPayment(ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: `FT${references}`,
-      transactionId: session.transaction_id!,
-      amount,
-      currency: 'VND',
-      paidAt: ctx.clock.now(),
-    })
+    await transferred(ctx, session.transaction_id!, amount)
   }
 
   async function unexpected(amount: number): Promise<void> {

@@ -30,6 +30,7 @@ import {
   priceId,
   SERVER,
   type TestApp,
+  transferred,
 } from '../support/factories.ts'
 
 const MAI = operator('mai')
@@ -203,14 +204,7 @@ describe('stats of a month', () => {
       { id: transactionId },
       { amount: 79_000, discountAmount: 20_000, promotionCode: 'TET' },
     )
-    let reference = 0
-    const pay = async (amount: number) =>
-      confirmPayment(ctx, {
-        provider: 'bank_transfer',
-        eventId: null,
-        reference: `FT${(reference += 1)}`,
-        ...{ transactionId, amount, currency: 'VND', paidAt: ctx.clock.now() },
-      })
+    const pay = (amount: number) => transferred(ctx, transactionId, amount)
     await pay(50_000)
     expect((await months()).month).to.deep.include({ gross: { VND: 50_000n }, discounts: { VND: 0n } })
     ctx.clock.advance('1d')

@@ -9,7 +9,7 @@ import { payments } from '#payments/store.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { testDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
-import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, tokenOf } from '../support/factories.ts'
+import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, tokenOf, transferred } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 
 describe('races for the one entry point of money', () => {
@@ -96,15 +96,7 @@ describe('races for the one entry point of money', () => {
     const plan = await scenario.plan('pro', MONTHLY)
     const { transaction_id } = await scenario.checkout({ price_id: plan.prices[0] })
     const money = { amount: 99_000, paidAt: ctx.clock.now() }
-    const confirm = () =>
-      confirmPayment(ctx, {
-        ...money,
-        provider: 'bank_transfer',
-        eventId: null,
-        reference: 'ACB FT1',
-        transactionId: transaction_id,
-        currency: 'VND',
-      })
+    const confirm = () => transferred(ctx, transaction_id, money.amount, { ...money, reference: 'ACB FT1' })
     let confirmed: ReturnType<typeof confirm> | undefined
     await inTransaction(ctx, async (tx) => {
       const waiting = { ...money, bank: 'ACB', reference: 'FT1', bankAccountId: null, appId: null }

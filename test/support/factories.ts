@@ -15,7 +15,7 @@ import { createPlan } from '#plans/create-plan.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
 import { createCheckoutSession, type CreatedSession } from '#checkout/create-session.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { confirmPayment, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { enableMethod } from './operators.ts'
 
@@ -136,14 +136,28 @@ export async function paid(ctx: Context, app: TestApp, body: object): Promise<Cr
 /** Opens a checkout, of which 90 000 VND are received by bank transfer. */
 export async function partlyPaid(ctx: Context, app: TestApp, body: object, reference = 'FT1'): Promise<void> {
   const session = await aCheckout(ctx, app, body)
-  await confirmPayment(ctx, {
+  await transferred(ctx, session.transaction_id!, 90_000, { reference })
+}
+
+let transfers = 0
+
+/** The bank reports a transfer for a transaction: by default VND, made now, under a reference of its own. */
+export async function transferred(
+  ctx: Context,
+  transactionId: number,
+  amount: number,
+  changes: Partial<ConfirmedPayment> = {},
+): Promise<ConfirmOutcome> {
+  transfers += 1
+  return confirmPayment(ctx, {
     provider: 'bank_transfer',
     eventId: null,
-    reference,
-    transactionId: session.transaction_id!,
-    amount: 90_000,
+    reference: `transfer ${transfers}`,
+    transactionId,
+    amount,
     currency: 'VND',
     paidAt: ctx.clock.now(),
+    ...changes,
   })
 }
 

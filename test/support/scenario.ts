@@ -1,10 +1,10 @@
 import { events } from '#webhooks/store.ts'
 import type { CheckoutSession, Subscription, Transaction } from '../../client/src/types.ts'
 import { asRealTime, parseTimestamp } from '#shared/time.ts'
-import { confirmPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
+import type { ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { getTransaction } from '#transactions/store.ts'
 import { startService, type SellerClient, type TestService } from './api.ts'
-import { anApp, aPlan, type AppOptions, type TestApp } from './factories.ts'
+import { anApp, aPlan, transferred, type AppOptions, type TestApp } from './factories.ts'
 import { TestClock } from './context.ts'
 
 /** One event as the app would receive it. */
@@ -45,7 +45,6 @@ export async function startScenario(
   const app = await anApp(service.ctx, options)
   const seller = service.seller(app)
   let lastSeen = 0
-  let transfers = 0
   return {
     service,
     app,
@@ -75,16 +74,8 @@ export async function startScenario(
     },
     async reportTransfer({ transaction_id: transactionId }, paidAt) {
       const { amount, amountReceived, currency } = await getTransaction(service.ctx.db, transactionId)
-      transfers += 1
-      return confirmPayment(service.ctx, {
-        provider: 'bank_transfer',
-        eventId: null,
-        reference: `transfer ${transfers}`,
-        transactionId,
-        amount: amount - amountReceived,
-        currency,
-        paidAt: paidAt === undefined ? clock.now() : asRealTime(parseTimestamp(paidAt)!),
-      })
+      const at = paidAt === undefined ? clock.now() : asRealTime(parseTimestamp(paidAt)!)
+      return transferred(service.ctx, transactionId, amount - amountReceived, { currency, paidAt: at })
     },
     async subscription(externalRef = 'user-1') {
       const answer = await seller.get(`/api/v1/subscriptions/${encodeURIComponent(externalRef)}`)

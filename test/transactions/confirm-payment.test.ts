@@ -4,9 +4,9 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
-import { confirmPayment, type ConfirmedPayment } from '#transactions/confirm-payment.ts'
+import type { ConfirmedPayment } from '#transactions/confirm-payment.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
-import { LIFETIME, MONTHLY } from '../support/factories.ts'
+import { LIFETIME, MONTHLY, transferred } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario, type PayableCheckout } from '../support/scenario.ts'
 import { asRealTime } from '#shared/time.ts'
 import { expectError } from '../support/expect-error.ts'
@@ -14,7 +14,6 @@ import { expectError } from '../support/expect-error.ts'
 describe('money that arrives', () => {
   let scenario: Scenario
   let checkout: PayableCheckout
-  let references = 0
   beforeEach(async () => {
     scenario = await startScenario()
     const plan = await scenario.plan('pro', MONTHLY)
@@ -23,16 +22,7 @@ describe('money that arrives', () => {
   afterEach(() => stopWithCleanLedger(scenario.service))
 
   const arrives = (amount: number, changes: Partial<ConfirmedPayment> = {}) =>
-    confirmPayment(scenario.service.ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: `FT${(references += 1)}`,
-      transactionId: checkout.transaction_id,
-      amount,
-      currency: 'VND',
-      paidAt: scenario.service.ctx.clock.now(),
-      ...changes,
-    })
+    transferred(scenario.service.ctx, checkout.transaction_id, amount, changes)
   const transaction = () => scenario.transaction(checkout.transaction_id)
 
   it('underpaid: less than the amount keeps it pending and flags it; the rest completes it and the flag goes', async () => {
