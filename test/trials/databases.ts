@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { AppError } from '#shared/errors.ts'
+import { AppError, messageOf } from '#shared/errors.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext } from '../support/context.ts'
 import { emptyTestDatabase, onDatabase, testDatabase } from '../support/database.ts'
@@ -11,6 +11,9 @@ import { MYSQL_FOLDER, MysqlGroup } from './mysql-group-servers.ts'
 import { paymentRace } from './payment-race.ts'
 import { startGroupBehindRouter } from './router.ts'
 import { SingleServer } from './single-server.ts'
+
+/** Where `bin/database-packages` put MariaDB. */
+const MARIADB_FOLDER = process.env['PAYGATE_TEST_MARIADB'] ?? join(import.meta.dirname, '../../.mariadb')
 
 /** A database for a run. */
 interface Database {
@@ -61,7 +64,8 @@ const DATABASES: Readonly<Record<string, () => Promise<Database>>> = {
   'one MySQL': async () => single(await SingleServer.start([join(MYSQL_FOLDER, 'bin')])),
   'a MySQL group': async () => several(await MysqlGroup.start()),
   'a MySQL group behind Router': async () => several(await startGroupBehindRouter()),
-  'one MariaDB': async () => single(await SingleServer.start(['/usr/sbin', '/usr/bin'])),
+  'the MariaDB of this machine': async () => single(await SingleServer.start(['/usr/sbin', '/usr/bin'])),
+  'MariaDB 11.8': async () => single(await SingleServer.start([join(MARIADB_FOLDER, 'bin')])),
   'a Galera cluster': async () => several(await GaleraCluster.start()),
 }
 
@@ -76,7 +80,7 @@ export async function databases(options: DatabasesOptions): Promise<readonly Dat
     try {
       figures.push({ database: name, ...(await onDatabase(database.url(), () => runOn(database, options))) })
     } catch (error) {
-      throw new Error(`on ${name}`, { cause: error })
+      throw new Error(`on ${name}: ${messageOf(error)}`, { cause: error })
     } finally {
       await database.stop()
     }

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { inspect, parseArgs } from 'node:util'
 import { messageOf } from '#shared/errors.ts'
 import { systemClock } from '#shared/time.ts'
 import { emptyTestDatabase, startTestDatabase, stopTestDatabase, testDatabase } from '../support/database.ts'
@@ -98,8 +98,8 @@ async function runTrial(name: string, trial: Trial, asked: Asked): Promise<Trial
     print(`${name}: held in ${run.seconds.toFixed(1)} s ${JSON.stringify(figures)}`)
     return run
   } catch (error) {
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    print(`${name}: FAILED ${text}`)
+    // With its causes.
+    print(`${name}: FAILED ${inspect(error)}`)
     return end({ error: messageOf(error).split('\n')[0]?.replaceAll(ROOT, '.') ?? '' })
   } finally {
     if (trial.needsDatabase) {

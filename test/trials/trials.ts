@@ -267,7 +267,7 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
   ),
   databases: fixed(
     {
-      load: 'checkouts, payments and trials at once, webhooks, reminders, bank mails on one MySQL, a group with and without Router, one MariaDB, Galera',
+      load: 'checkouts, payments and trials at once, webhooks, reminders, bank mails on MySQL, a group with and without Router, MariaDB of two versions, Galera',
       faults: 'kill -9 of the server or the primary, and of the daemon',
       holds: `each database does the same, doctor finds nothing, ${LEDGER}`,
     },
