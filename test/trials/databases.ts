@@ -20,6 +20,8 @@ interface Database {
   url(first?: number): string
   /** Kills its server with -9, and starts it again; or kills one of several, the primary. */
   fail(): Promise<void>
+  /** Takes back the one that was killed. */
+  mend(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -44,18 +46,22 @@ export interface DatabaseFigures {
 const single = (server: SingleServer): Database => ({
   url: () => server.url(),
   fail: () => server.killAndRestart(),
+  mend: () => Promise.resolve(),
   stop: () => server.stop(),
 })
 
 interface Several {
   url(first?: number): string
   kill(number: number): Promise<void>
+  /** Not where a proxy would send changes to the first member again, which is no longer the primary. */
+  join?(number: number): Promise<void>
   stop(): Promise<void>
 }
 
 const several = (servers: Several): Database => ({
   url: (first) => servers.url(first),
   fail: () => servers.kill(0),
+  mend: async () => servers.join?.(0),
   stop: () => servers.stop(),
 })
 
@@ -89,6 +95,7 @@ async function runOn(database: Database, options: DatabasesOptions): Promise<Dat
   const load = { payments, reminders, endUsers: 10, payers: 8 }
   const { parts, webhooks, mails } = await onCluster(database, load, async (trial) => {
     const figures = await sell(trial, 'kill -9 of the server', () => database.fail())
+    await database.mend()
     await untilReady(trial)
     return [figures]
   })

@@ -17,7 +17,7 @@ import { debianPackage } from './package.ts'
 import { paymentRace } from './payment-race.ts'
 import { quoteHistories } from './quote-histories.ts'
 import { OUTAGES, realtimeOutage } from './realtime-outage.ts'
-import { router } from './router.ts'
+import { haproxy, router } from './router.ts'
 import { stopOnHungReceiver, stopUnderLoad } from './stop-under-load.ts'
 import { steadyMemory } from './steady-memory.ts'
 import { steadyRequests } from './steady-requests.ts'
@@ -289,11 +289,19 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
   ),
   router: fixed(
     {
-      load: '200 payments through MySQL Router; 400 in front of a group, through Router and through HAProxy each',
+      load: '200 payments through MySQL Router to one server, 400 to a group',
       faults: '500 transactions with crafted values, kill -9 of the primary',
       holds: `each is stored as it is, payments go on within 45 s, ${LEDGER}`,
     },
     () => router({ payments: 200, transactions: 500, callers: 20 }),
+  ),
+  haproxy: fixed(
+    {
+      load: '400 payments through HAProxy to a MySQL group',
+      faults: 'kill -9 of the primary',
+      holds: `payments go on within 45 s, ${LEDGER}`,
+    },
+    () => haproxy(200),
   ),
   'clock-skew-seconds': fixed(
     {
