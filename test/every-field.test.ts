@@ -289,7 +289,7 @@ function patching(call: string, path: string): Pick<Thing, 'schema' | 'change'> 
     async change(body) {
       const answer = await seller.patch(path, body)
       expect(answer.status, answer.text).to.equal(200)
-      return answer.body.data
+      return answer.body.data as Fields
     },
   }
 }
@@ -297,7 +297,7 @@ function patching(call: string, path: string): Pick<Thing, 'schema' | 'change'> 
 async function posted(path: string, body: Fields): Promise<Fields> {
   const answer = await seller.post(path, body)
   expect(answer.status, answer.text).to.equal(201)
-  return answer.body.data
+  return answer.body.data as Fields
 }
 
 /** The number in `cus_12`. */

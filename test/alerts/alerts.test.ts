@@ -24,7 +24,7 @@ import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, aSubscription, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
-import { Receiver } from '../support/receiver.ts'
+import { Receiver, type AlertBody } from '../support/receiver.ts'
 import { aPausedAccount, unallocatedMoney } from '../support/review.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
@@ -46,7 +46,7 @@ interface Machine {
 
 describe('alerts', () => {
   let ctx: TestContext
-  let receiver: Receiver
+  let receiver: Receiver<AlertBody>
   let machine: Machine
   let readers: Readers
   const stops: (() => Promise<unknown>)[] = []

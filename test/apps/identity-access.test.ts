@@ -3,7 +3,7 @@ import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
-import { startService, type Response, type TestService } from '../support/api.ts'
+import { startService, type TestService } from '../support/api.ts'
 import { aCheckout, anApp, anOwnCustomer, aPlan, aSubscription, priceId, type TestApp } from '../support/factories.ts'
 import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
 
@@ -38,7 +38,12 @@ describe('identity-token apps', () => {
     await clients.stop()
   })
 
-  const call = async (method: string, path: string, body?: object, sub = 'user-1'): Promise<Response> =>
+  const call = async <Method extends string, Path extends string>(
+    method: Method,
+    path: Path,
+    body?: object,
+    sub = 'user-1',
+  ) =>
     service.call(method, path, {
       headers: await clients.headers(service.ctx, app, sub),
       ...(body ? { raw: JSON.stringify(body) } : {}),
@@ -98,7 +103,7 @@ describe('identity-token apps', () => {
 
   it("lists the end user's own transactions only", async () => {
     const { body } = await call('GET', '/api/v1/transactions')
-    const refs = body.data.map((transaction: { external_ref: string }) => transaction.external_ref)
+    const refs = body.data.map((transaction) => transaction.external_ref)
     expect(refs).to.deep.equal(['user-1', 'user-1'])
     const stranger = await call('GET', '/api/v1/transactions', undefined, 'user-3')
     expect(stranger.body.data).to.deep.equal([])

@@ -10,6 +10,7 @@ import { addBankAccount, assignBankAccount, enableMethod } from '../support/oper
 import { startService, type Response, type TestService } from '../support/api.ts'
 import { FORWARDER, MAILBOX, OUR_MX, SEALER, TRANSFER, type Transfer } from '../support/bank-mails.ts'
 import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
+import type { Relayed } from '../support/answers.ts'
 
 export const PAYOS_KEYS = { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' } as const
 export const RELAY_SECRET = 'relay-secret-for-tests'
@@ -31,7 +32,7 @@ export interface BankShop {
   /** A payment whose bank page was opened. */
   pay(options?: PaymentOptions): Promise<Transaction>
   /** Posts a mail as the relay does, by default to the account's address. */
-  relay(mail: string, envelopeTo?: string): Promise<Response>
+  relay(mail: string, envelopeTo?: string): Promise<Response<Relayed>>
   transaction(id: number): Promise<Transaction>
 }
 
@@ -108,10 +109,10 @@ export async function relayMail(
   mail: string,
   envelopeTo: string,
   changes: { readonly timestamp?: string; readonly signature?: string; readonly body?: string } = {},
-): Promise<Response> {
+): Promise<Response<Relayed>> {
   const body = changes.body ?? JSON.stringify({ envelope_to: envelopeTo, raw: Buffer.from(mail).toString('base64') })
   const timestamp = changes.timestamp ?? String(unixSeconds(service.ctx.clock.now()))
-  return service.call('POST', '/api/v1/webhooks/bank-transfer', {
+  return service.call<Relayed>('POST', '/api/v1/webhooks/bank-transfer', {
     raw: body,
     headers: {
       'Content-Type': 'application/json',

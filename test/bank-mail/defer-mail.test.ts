@@ -12,7 +12,7 @@ import { matchBankMail, previewMatch } from '#bank-mail/match-bank-mail.ts'
 import { bankMailRoutes } from '#bank-mail/routes.ts'
 import { examine } from '#doctor/doctor.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
-import type { Response } from '../support/api.ts'
+import type { CallOptions, Response } from '../support/api.ts'
 import { listen, stopServer } from '../support/http-server.ts'
 import { genuineMail, TRANSFER, TRUST } from '../support/bank-mails.ts'
 import { aBankShop, relayMail, RELAY_SECRET, type BankShop } from './bank-shop.ts'
@@ -66,8 +66,8 @@ describe('a mail that was not read', () => {
   /** Calls of the shop's service, made of another server. */
   const reach =
     (url: string): BankShop['service']['call'] =>
-    (method, path, options) =>
-      shop.service.call(method, new URL(path, url).href, options)
+    (method: string, path: string, options?: CallOptions) =>
+      shop.service.call<never>(method, new URL(path, url).href, options)
 
   for (const [what, last] of Object.entries({ 'took too long': 'loop', 'killed its worker': 'throw' })) {
     it(`because it ${what} is answered 503, so that it comes again, and is read then`, async () => {

@@ -185,7 +185,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       const payment = await shop.pay()
       const mail = await genuineMail('ACB', transferFor(payment))
       const answers = await Promise.all(Array.from({ length: 10 }, () => shop.relay(mail)))
-      const statuses = answers.map((answer) => answer.body.status as string).sort()
+      const statuses = answers.map((answer) => answer.body.status).sort()
       expect(statuses).to.deep.equal([...Array<string>(9).fill('duplicate'), 'processed'])
       expect(await listPaymentsOf(shop.service.ctx.db, payment.id)).to.have.lengthOf(1)
     })
@@ -415,7 +415,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       const messages = new Set<string>()
       for (const changes of [{ signature: 'x' }, { timestamp: '1' }, { body: '{' }]) {
         const answer = await relayMail(shop.service, 'x', 'x@y', changes)
-        messages.add(answer.body.error.message as string)
+        messages.add(answer.body.error.message)
       }
       expect(messages.size).to.equal(1)
     })

@@ -103,7 +103,7 @@ describe('no statement reads more rows than it returns and a page, where there a
     })
     await copy('events', { external_ref: `CONCAT('copy-', seq)`, created_at: 'created_at - INTERVAL seq SECOND' })
     await begin()
-    const event: string = (await seller.get('/api/v1/events')).body.data[0].id
+    const event: string = (await seller.get('/api/v1/events')).body.data[0]!.id
     const reads = readsOf(plan, promotion, customer, opened.transaction_id, event)
     const called: string[] = []
     for (const path of reads) {

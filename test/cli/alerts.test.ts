@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { lookAround, newMemory, READERS } from '#alerts/look-around.ts'
 import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
-import { Receiver } from '../support/receiver.ts'
+import { Receiver, type AlertBody } from '../support/receiver.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
 
@@ -11,7 +11,7 @@ const SECRET = `whsec_${Buffer.alloc(24, 5).toString('base64')}`
 
 describe('alert', () => {
   let cli: Cli
-  let receiver: Receiver
+  let receiver: Receiver<AlertBody>
 
   beforeEach(async () => {
     receiver = await Receiver.start()

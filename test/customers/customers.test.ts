@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createCustomer } from '#customers/create-customer.ts'
 import { updateCustomer } from '#customers/update-customer.ts'
 import { listAuditEntries } from '#commands/store.ts'
+import type { Customer } from '../../client/src/types.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { aCustomer, anApp, type TestApp } from '../support/factories.ts'
@@ -175,12 +176,12 @@ describe('customers', () => {
         if (index === 2) service.ctx.clock.advance('1s')
       }
       const seen: string[][] = []
-      let query = '?limit=3'
+      let cursor = ''
       for (;;) {
-        const { body } = await seller.get(`${PATH}${query}`)
+        const { body } = await seller.get(`${PATH}?limit=3${cursor}`)
         seen.push(ids(body))
         if (body.next_cursor === null) break
-        query = `?limit=3&cursor=${body.next_cursor}`
+        cursor = `&cursor=${body.next_cursor}`
         // New customers do not shift the pages.
         await aCustomer(service.ctx, app)
       }
@@ -190,7 +191,7 @@ describe('customers', () => {
     it('returns 20 by default, and 100 at most', async () => {
       await Promise.all(Array.from({ length: 101 }, () => aCustomer(service.ctx, app)))
       const sizes = []
-      for (const query of ['', '?limit=1', '?limit=100'])
+      for (const query of ['', '?limit=1', '?limit=100'] as const)
         sizes.push(ids((await seller.get(`${PATH}${query}`)).body).length)
       expect(sizes).to.deep.equal([20, 1, 100])
     })
@@ -310,7 +311,7 @@ describe('customers', () => {
     })
   })
 
-  function ids(body: { data: { id: string }[] }): string[] {
+  function ids(body: { data: Customer[] }): string[] {
     return body.data.map(({ id }) => id)
   }
 })

@@ -36,12 +36,12 @@ describe('the customers of an end user', () => {
     await clients.stop()
   })
 
-  const call = async (
+  const call = async <Path extends string>(
     method: string,
-    path: string,
+    path: Path,
     body: object,
     { sub = 'user-1', claims = {}, through = app }: { sub?: string; claims?: JWTPayload; through?: TestApp } = {},
-  ): Promise<Response> =>
+  ) =>
     service.call(method, `/api/v1${path}`, {
       headers: await clients.headers(service.ctx, through, sub, claims),
       raw: JSON.stringify(body),

@@ -2,7 +2,8 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { disableMethod, enableMethod } from '../support/operators.ts'
-import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
+import type { Transaction } from '../../client/src/types.ts'
+import { startService, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import {
   aCustomer,
@@ -238,7 +239,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     return { external_ref: 'user-1', mode: 'payment', plan_ref: 'book', amount: 5000, currency: 'VND', ...URLS }
   }
 
-  async function pending(transactionId: number): Promise<Response['body']> {
+  async function pending(transactionId: number | null): Promise<Transaction> {
     const { data } = (await seller.get(`/api/v1/transactions/${transactionId}`)).body
     expect(data).to.include({ status: 'pending', amount_received: 0, completed_at: null })
     return data

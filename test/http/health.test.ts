@@ -9,6 +9,12 @@ import { anApp } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
 
+interface Readiness {
+  readonly status: string
+  readonly reason: string
+  readonly warning: string
+}
+
 describe('health and metrics', () => {
   let service: TestService
 
@@ -29,7 +35,7 @@ describe('health and metrics', () => {
     try {
       // An answer may be a second old.
       await until(async () => (await service.call('GET', '/readyz')).status === 503)
-      const answer = await service.call('GET', '/readyz')
+      const answer = await service.call<Readiness>('GET', '/readyz')
       expect(answer.body.status).to.equal('not_ready')
       expect(answer.body.reason).to.contain('billing-cli migrate')
       expect((await service.call('GET', '/healthz')).status).to.equal(200)
@@ -44,7 +50,7 @@ describe('health and metrics', () => {
     const unreachable = await openDatabase({ databaseUrl: testDatabase().url, home: '' })
     await unreachable.close()
     Object.assign(service.ctx, { db: unreachable.db })
-    const { status, body } = await service.call('GET', '/readyz')
+    const { status, body } = await service.call<Readiness>('GET', '/readyz')
     expect(status).to.equal(503)
     expect(body).to.deep.equal({ status: 'not_ready', reason: 'the database cannot be reached' })
   })
@@ -69,14 +75,14 @@ describe('health and metrics', () => {
     expect(asked).to.deep.equal([])
     serveBy('group')
     await until(async () => (await service.call('GET', '/readyz')).status === 503)
-    const { body } = await service.call('GET', '/readyz')
+    const { body } = await service.call<Readiness>('GET', '/readyz')
     expect(body.reason).to.equal('the database is cut off from the majority of its group')
     Object.assign(service.ctx, { db })
   })
 
   it('GET /readyz warns of a clock that differs from the database’s, and stays ready', async () => {
     service = await startService()
-    const { status, body } = await service.call('GET', '/readyz')
+    const { status, body } = await service.call<Readiness>('GET', '/readyz')
     expect({ status, said: body.status }).to.deep.equal({ status: 200, said: 'ready' })
     expect(body.warning).to.match(/^the database is \d+\.\d s ahead of this machine: set both by NTP/)
   })

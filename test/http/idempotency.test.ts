@@ -9,7 +9,7 @@ import { insertIdempotencyKey } from '#http/store.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { openLossyDatabase, type Fate, type LossyDatabase, type LossyServer } from '../db/lossy-server.ts'
-import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
+import { startService, type SellerClient, type TestService } from '../support/api.ts'
 import { query, testDatabase } from '../support/database.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, type TestApp } from '../support/factories.ts'
@@ -245,7 +245,7 @@ describe('repeated requests', () => {
     it('is compared exactly', async () => {
       const first = await post(AN, 'Key')
       const others = [await post(AN, 'key'), await post(AN, 'KEY'), await post(AN, 'Key.')]
-      const ids = [first, ...others].map(({ body }) => body.data.id as string)
+      const ids = [first, ...others].map(({ body }) => body.data.id)
       expect(new Set(ids)).to.have.property('size', 4)
     })
 
@@ -359,12 +359,12 @@ describe('repeated requests', () => {
     }
   })
 
-  function post(body: object, key: string): Promise<Response> {
+  function post(body: object, key: string) {
     return seller.post(CUSTOMERS, body, { headers: { 'Idempotency-Key': key } })
   }
 
   async function numberOfCustomers(): Promise<number> {
-    return (await seller.get(CUSTOMERS)).body.data.length as number
+    return (await seller.get(CUSTOMERS)).body.data.length
   }
 
   function untilKeyIsClaimed(): Promise<void> {

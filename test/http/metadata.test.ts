@@ -21,7 +21,7 @@ describe('the metadata of a checkout', () => {
   afterEach(() => scenario.service.stop())
 
   const open = (metadata: unknown) => scenario.seller.post(PATH, { ...PURCHASE, metadata })
-  const shownOf = async (id: number) => (await scenario.transaction(id)).metadata
+  const shownOf = async (id: number | null) => (await scenario.transaction(id!)).metadata
 
   it('is kept on the transaction in both modes, and shown by the transaction, the list and transaction show', async () => {
     const { prices } = await scenario.plan('pro', MONTHLY)
@@ -32,10 +32,10 @@ describe('the metadata of a checkout', () => {
     expect(await shownOf(subscribed.transaction_id)).to.deep.equal(METADATA)
     expect(await shownOf(bought.transaction_id)).to.deep.equal(METADATA)
     const { data } = (await scenario.seller.get('/api/v1/transactions')).body
-    expect(data.map(({ metadata }: { metadata: unknown }) => metadata)).to.deep.equal([{}, {}, METADATA, METADATA])
+    expect(data.map(({ metadata }) => metadata)).to.deep.equal([{}, {}, METADATA, METADATA])
     expect(await shownOf(plain.transaction_id)).to.deep.equal({})
     expect(await shownOf(none.transaction_id)).to.deep.equal({})
-    const timeline = await getTransactionTimeline(scenario.service.ctx, bought.transaction_id)
+    const timeline = await getTransactionTimeline(scenario.service.ctx, bought.transaction_id!)
     expect(timeline.transaction.metadata).to.deep.equal(METADATA)
   })
 

@@ -100,8 +100,8 @@ describe('the API of transactions', () => {
       const open = await aCheckout(service.ctx, app, { mode: 'payment', ...BOOK, external_ref: 'user-2' })
       const [first, second] = [await lifetimeCheckout(), await lifetimeCheckout()]
       await Promise.all([first, second].map((session) => service.call('POST', `${session.checkout_url}/resolve`, TEST)))
-      const list = async (query: string) =>
-        (await seller.get(PATH + query)).body.data.map(({ transaction_id: id }: { transaction_id: number }) => id)
+      const list = async (query: '' | `?${string}`) =>
+        (await seller.get(`${PATH}${query}`)).body.data.map(({ transaction_id: id }) => id)
       const [flagged] = await list('?flagged=true')
       expect(flagged).to.be.oneOf([first.transaction_id, second.transaction_id])
       expect(await list('')).to.deep.equal([second.transaction_id, first.transaction_id, open.transaction_id])
@@ -120,12 +120,12 @@ describe('the API of transactions', () => {
         made.unshift((await aCheckout(service.ctx, app, { mode: 'payment', ...BOOK })).transaction_id)
       }
       const seen: unknown[] = []
-      let query = '?limit=2'
+      let cursor = ''
       for (;;) {
-        const { data, next_cursor } = (await seller.get(PATH + query)).body
-        seen.push(...data.map(({ transaction_id: id }: { transaction_id: number }) => id))
+        const { data, next_cursor } = (await seller.get(`${PATH}?limit=2${cursor}`)).body
+        seen.push(...data.map(({ transaction_id: id }) => id))
         if (next_cursor === null) break
-        query = `?limit=2&cursor=${next_cursor}`
+        cursor = `&cursor=${next_cursor}`
       }
       expect(seen).to.deep.equal(made)
     })

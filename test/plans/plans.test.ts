@@ -57,7 +57,7 @@ describe('plans', () => {
           status: 'active',
           prices: [
             {
-              id: prices[0].id,
+              id: prices[0]!.id,
               name: 'Monthly',
               amount: 99000,
               currency: 'VND',
@@ -68,7 +68,7 @@ describe('plans', () => {
               created_at: at,
             },
             {
-              id: prices[1].id,
+              id: prices[1]!.id,
               name: null,
               amount: 2900000,
               currency: 'VND',
@@ -91,7 +91,7 @@ describe('plans', () => {
       const nulled = await seller.post('/api/v1/plans', { code: 'b', name: 'B', description: null, prices })
       expect([left.status, nulled.status]).to.deep.equal([201, 201])
       expect([left.body.data.description, nulled.body.data.description]).to.deep.equal([null, null])
-      expect(left.body.data.prices[0].interval_count).to.equal(1)
+      expect(left.body.data.prices[0]!.interval_count).to.equal(1)
     })
 
     it('accepts the longest texts, 20 prices and the largest amount', async () => {
@@ -145,7 +145,7 @@ describe('plans', () => {
       expect(statuses).to.deep.equal([201, ...Array(9).fill(409)])
       const { plans } = (await seller.get('/api/v1/plans')).body.data
       expect(plans).to.have.length(1)
-      expect(plans[0].prices).to.have.length(2)
+      expect(plans[0]!.prices).to.have.length(2)
     })
 
     it('answers 400 invalid_request that names the first invalid field', async () => {
@@ -215,17 +215,15 @@ describe('plans', () => {
       expect(status).to.equal(200)
       expect(Object.keys(body)).to.deep.equal(['success', 'data'])
       expect(Object.keys(body.data)).to.deep.equal(['plans'])
-      expect(body.data.plans.map(({ id }: { id: string }) => id)).to.deep.equal(
-        [third, second, first].map(({ id }) => `plan_${id}`),
-      )
-      expect(priceIds(body.data.plans[2])).to.deep.equal([`price_${first.prices[1]!.id}`])
+      expect(body.data.plans.map(({ id }) => id)).to.deep.equal([third, second, first].map(({ id }) => `plan_${id}`))
+      expect(priceIds(body.data.plans[2]!)).to.deep.equal([`price_${first.prices[1]!.id}`])
     })
 
     it('filters by status', async () => {
       const [kept, gone] = [await aPlan(service.ctx, app), await aPlan(service.ctx, app)]
       await seller.patch(`/api/v1/plans/plan_${gone.id}`, { status: 'archived' })
-      const ids = async (query: string) =>
-        (await seller.get(`/api/v1/plans${query}`)).body.data.plans.map(({ id }: { id: string }) => id)
+      const ids = async (query: '' | `?${string}`) =>
+        (await seller.get(`/api/v1/plans${query}`)).body.data.plans.map(({ id }) => id)
       expect(await ids('?status=active')).to.deep.equal([`plan_${kept.id}`])
       expect(await ids('?status=archived')).to.deep.equal([`plan_${gone.id}`])
       expect(await ids('')).to.deep.equal([`plan_${gone.id}`, `plan_${kept.id}`])
@@ -292,7 +290,7 @@ describe('plans', () => {
   describe('PATCH /api/v1/plans/{id}', () => {
     it('changes name, description and status, and leaves absent fields unchanged', async () => {
       const plan = await aPlan(service.ctx, app, { prices: [MONTHLY, YEARLY] })
-      const path = `/api/v1/plans/plan_${plan.id}`
+      const path = `/api/v1/plans/plan_${plan.id}` as const
       await seller.patch(`${path}/prices/price_${plan.prices[0]!.id}`, { status: 'archived' })
       service.ctx.clock.advance('1h')
       const renamed = await seller.patch(path, { name: 'Gold', description: 'Shiny' })
@@ -310,7 +308,7 @@ describe('plans', () => {
 
     it('answers 400 invalid_request for an empty body and for fields that cannot be changed', async () => {
       const plan = await aPlan(service.ctx, app)
-      const path = `/api/v1/plans/plan_${plan.id}`
+      const path = `/api/v1/plans/plan_${plan.id}` as const
       const empty = await seller.patch(path, {})
       expectFieldError(empty, null)
       expect(empty.body.error.message).to.contain('name, description, status')
@@ -349,7 +347,7 @@ describe('plans', () => {
         const client = await clients.app(service.ctx)
         const plan = await aPlan(service.ctx, client)
         const headers = await clients.headers(service.ctx, client, 'user-1')
-        const path = `/api/v1/plans/plan_${plan.id}`
+        const path = `/api/v1/plans/plan_${plan.id}` as const
         for (const read of ['/api/v1/plans', path]) {
           expect((await service.call('GET', read, { headers })).status, read).to.equal(200)
         }

@@ -6,7 +6,8 @@ import { listAuditEntries } from '#commands/store.ts'
 import { addPrice } from '#plans/add-price.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { updatePrice } from '#plans/update-price.ts'
-import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
+import type { Plan } from '../../client/src/types.ts'
+import { startService, type Answer, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import {
   anApp,
@@ -24,7 +25,7 @@ let service: TestService
 let app: TestApp
 let seller: SellerClient
 let plan: PlanWithPrices
-let path: string
+let path: `/api/v1/plans/plan_${number}`
 describe('prices of a plan', () => {
   beforeEach(async () => {
     service = await startService()
@@ -48,8 +49,8 @@ describe('prices of a plan', () => {
       expect(answer.status).to.equal(201)
       const { prices, ...rest } = answer.body.data
       expect(rest).to.include({ id: `plan_${plan.id}`, status: 'active', updated_at: '2026-03-02 10:00:00' })
-      expect(prices.map(({ status }: { status: string }) => status)).to.deep.equal(['active', 'active'])
-      const { id, ...added } = prices[1]
+      expect(prices.map(({ status }) => status)).to.deep.equal(['active', 'active'])
+      const { id, ...added } = prices[1]!
       expect(id).to.not.equal(priceId(plan))
       expect(added).to.deep.equal({
         name: 'Yearly',
@@ -118,7 +119,7 @@ describe('prices of a plan', () => {
 
   describe('PATCH /api/v1/plans/{id}/prices/{price_id}', () => {
     it('renames, archives and restores a price, and updates the updated_at of its plan', async () => {
-      const price = `${path}/prices/${priceId(plan)}`
+      const price = `${path}/prices/${priceId(plan)}` as const
       service.ctx.clock.advance('1h')
       const renamed = await seller.patch(price, { name: 'Monthly' })
       expect(renamed.status).to.equal(200)
@@ -135,7 +136,7 @@ describe('prices of a plan', () => {
     })
 
     it('answers 400 invalid_request for an empty body, and for amount, currency and interval, which never change', async () => {
-      const price = `${path}/prices/${priceId(plan)}`
+      const price = `${path}/prices/${priceId(plan)}` as const
       expectFieldError(await seller.patch(price, {}), null)
       const cases: [field: string, body: object][] = [
         ['amount', { amount: 5 }],
@@ -170,7 +171,7 @@ describe('prices of a plan', () => {
         ),
       ]
       for (const address of addresses) expectError(await seller.patch(address, { name: 'Stolen' }), 404, 'not_found')
-      expect((await service.seller(other).get(`/api/v1/plans/plan_${foreign.id}`)).body.data.prices[0].name).to.equal(
+      expect((await service.seller(other).get(`/api/v1/plans/plan_${foreign.id}`)).body.data.prices[0]!.name).to.equal(
         null,
       )
     })
@@ -179,7 +180,7 @@ describe('prices of a plan', () => {
       const checkout = { external_ref: 'user-1', mode: 'subscription', price_id: priceId(plan) }
       const urls = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
       const open = () => seller.post('/api/v1/checkout-sessions', { ...checkout, ...urls })
-      const price = `${path}/prices/${priceId(plan)}`
+      const price = `${path}/prices/${priceId(plan)}` as const
       await seller.patch(price, { status: 'archived' })
       expectError(await open(), 400, 'price_not_found')
       await seller.patch(price, { status: 'active' })
@@ -222,7 +223,7 @@ describe('prices of a plan', () => {
     })
   })
 
-  function statuses(answer: Response): string[] {
-    return answer.body.data.prices.map(({ status }: { status: string }) => status)
+  function statuses(answer: Answer<Plan>): string[] {
+    return answer.body.data.prices.map(({ status }) => status)
   }
 })

@@ -74,7 +74,7 @@ describe('a checkout with a promotion', () => {
     expect(await usesOf(made)).to.equal(1)
     const paid = await scenario.transaction(checkout.transaction_id)
     expect(paid).to.include({ status: 'completed', amount: 79_200, amount_received: 79_200, flagged: false })
-    expect((await scenario.subscription())?.current_period_end).to.equal('2026-04-01 10:00:00')
+    expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
   })
 
   it('subscription.renewed carries what was paid', async () => {

@@ -40,7 +40,7 @@ describe('the renewals of a subscription that a promotion started', () => {
       raw: JSON.stringify(body),
     })
   const newest = async (): Promise<Transaction> =>
-    (await scenario.seller.get('/api/v1/transactions?external_ref=user-1')).body.data[0]
+    (await scenario.seller.get('/api/v1/transactions?external_ref=user-1')).body.data[0]!
   const renew = async (): Promise<Transaction> => {
     const answer = await post({ payment_method: 'test' })
     expect(answer.status, answer.text).to.equal(200)
@@ -83,10 +83,8 @@ describe('the renewals of a subscription that a promotion started', () => {
     await promotion()
     await buy()
     const switchTo = (price_id: string) => scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id })
-    const { prices } = (await scenario.seller.get('/api/v1/plans')).body.data.plans.find(
-      ({ code }: { code: string }) => code === 'pro',
-    )
-    await switchTo(prices.find(({ interval_unit }: { interval_unit: string }) => interval_unit === 'year').id)
+    const { prices } = (await scenario.seller.get('/api/v1/plans')).body.data.plans.find(({ code }) => code === 'pro')!
+    await switchTo(prices.find(({ interval_unit }) => interval_unit === 'year')!.id)
     expect(await renew()).to.deep.include({ amount: 792_000, discount: { code: 'TET', amount: 198_000 } })
     await switchTo(other)
     expect(await renew()).to.deep.include({ amount: 199_000, discount: null })
@@ -170,7 +168,7 @@ describe('the renewals of a subscription that a promotion started', () => {
         provider_code: 'promotion',
         status: 'completed',
       })
-      expect((await scenario.subscription())?.current_period_end).to.equal('2026-05-01 10:00:00')
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-05-01 10:00:00')
       expectError(await post({}), 400, 'invalid_request')
     })
 

@@ -1,7 +1,8 @@
 import { noteRefunds } from '#providers/card/note-refunds.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { enableMethod } from '../support/operators.ts'
-import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
+import { startService, type Answer, type SellerClient, type TestService } from '../support/api.ts'
+import type { Envelope, Redirect } from '../support/answers.ts'
 import { TestClock } from '../support/context.ts'
 import { aCheckout, anApp, tokenOf, type AppOptions, type TestApp } from '../support/factories.ts'
 import {
@@ -34,9 +35,9 @@ export interface CardShop {
   readonly second: CardSeller
   /** The payer of a new checkout, a one-time purchase unless `body` says otherwise, chooses the card. */
   open(seller?: CardSeller, body?: object): Promise<OpenedCard>
-  choose(token: string): Promise<Response>
+  choose(token: string): Promise<Answer<Redirect>>
   /** Sends a notification as Stripe does. */
-  notify(event: SignedEvent): Promise<Response>
+  notify(event: SignedEvent): Promise<Answer<{ status: string }>>
   /** The event of a session, signed now with the seller's secret. */
   event(session: PeerSession, options?: EventOptions): SignedEvent
   /** What operators see of the provider. */
@@ -73,8 +74,8 @@ export async function startCardShop(options: AppOptions = {}): Promise<CardShop>
   }
   const first = await seller(0)
   const second = await seller(1)
-  const choose = (token: string): Promise<Response> =>
-    service.call('POST', `/checkout/${token}/resolve`, {
+  const choose = (token: string): Promise<Answer<Redirect>> =>
+    service.call<Envelope<Redirect>>('POST', `/checkout/${token}/resolve`, {
       raw: JSON.stringify({ payment_method: 'card' }),
       headers: { 'Content-Type': 'application/json' },
     })

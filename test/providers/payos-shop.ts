@@ -1,6 +1,7 @@
 import type { Transaction } from '../../client/src/types.ts'
 import { enableMethod } from '../support/operators.ts'
-import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
+import { startService, type Answer, type SellerClient, type TestService } from '../support/api.ts'
+import type { Envelope, Redirect } from '../support/answers.ts'
 import { TestClock } from '../support/context.ts'
 import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
 import {
@@ -23,10 +24,10 @@ export interface PayosShop {
   readonly client: SellerClient
   /** The payer of a new checkout chooses PayOS; the link that was created there. */
   open(body?: object): Promise<OpenedLink>
-  choose(token: string): Promise<Response>
+  choose(token: string): Promise<Answer<Redirect>>
   /** PayOS reports a transfer; `changes` go into the signed data. */
-  notify(link: PeerLink, transfer: PeerTransfer, changes?: object): Promise<Response>
-  send(body: unknown): Promise<Response>
+  notify(link: PeerLink, transfer: PeerTransfer, changes?: object): Promise<Answer<{ status: string }>>
+  send(body: unknown): Promise<Answer<{ status: string }>>
   transaction(id: number): Promise<Transaction>
   stop(): Promise<void>
 }
@@ -45,12 +46,12 @@ export async function startPayosShop(): Promise<PayosShop> {
   const app = await anApp(service.ctx, { sandbox: false })
   await enableMethod(service.ctx, 'tester', app.app, 'payos', PAYOS_KEYS)
   const client = service.seller(app)
-  const choose = (token: string): Promise<Response> =>
-    service.call('POST', `/checkout/${token}/resolve`, {
+  const choose = (token: string): Promise<Answer<Redirect>> =>
+    service.call<Envelope<Redirect>>('POST', `/checkout/${token}/resolve`, {
       raw: JSON.stringify({ payment_method: 'payos' }),
       headers: { 'Content-Type': 'application/json' },
     })
-  const send = (body: unknown): Promise<Response> =>
+  const send = (body: unknown): Promise<Answer<{ status: string }>> =>
     service.call('POST', '/api/v1/webhooks/bank-transfer-provider', {
       raw: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
       headers: { 'Content-Type': 'application/json' },

@@ -1,6 +1,7 @@
 import { unixSeconds } from '#shared/time.ts'
 import { enableMethod } from '../support/operators.ts'
-import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
+import { startService, type Answer, type SellerClient, type TestService } from '../support/api.ts'
+import type { Envelope, Redirect } from '../support/answers.ts'
 import { TestClock } from '../support/context.ts'
 import { anApp, type AppOptions, type TestApp } from '../support/factories.ts'
 import { payosNotification, startPayosPeer, type PayosPeer, type PeerLink } from '../support/payos-peer.ts'
@@ -25,11 +26,14 @@ export interface ProviderShop {
   readonly service: TestService
   readonly app: TestApp
   readonly client: SellerClient
-  choose(token: string, method: string): Promise<Response>
+  choose(token: string, method: string): Promise<Answer<Redirect>>
   /** Stripe reports a session; `secret` is the seller's first one by default. */
-  notifyStripe(session: PeerSession, options?: { readonly type?: string; readonly secret?: string }): Promise<Response>
+  notifyStripe(
+    session: PeerSession,
+    options?: { readonly type?: string; readonly secret?: string },
+  ): Promise<Answer<{ status: string }>>
   /** PayOS reports a transfer of this amount. */
-  notifyPayos(link: PeerLink, amount: number): Promise<Response>
+  notifyPayos(link: PeerLink, amount: number): Promise<Answer<{ status: string }>>
   stop(): Promise<void>
 }
 
@@ -54,7 +58,7 @@ export async function startProviderShop(options: AppOptions = { sandbox: false }
     app,
     client: service.seller(app),
     choose: (token, method) =>
-      service.call('POST', `/checkout/${token}/resolve`, {
+      service.call<Envelope<Redirect>>('POST', `/checkout/${token}/resolve`, {
         raw: JSON.stringify({ payment_method: method }),
         headers: { 'Content-Type': 'application/json' },
       }),

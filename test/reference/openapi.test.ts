@@ -83,7 +83,7 @@ describe('the OpenAPI document', () => {
     afterEach(() => scenario.service.stop())
 
     it('is served at GET /openapi.json, for pages of any origin', async () => {
-      const { status, headers, body } = await scenario.service.call('GET', '/openapi.json')
+      const { status, headers, body } = await scenario.service.call<typeof api>('GET', '/openapi.json')
       expect(status).to.equal(200)
       expect(headers['access-control-allow-origin']).to.equal('*')
       const address = scenario.service.url

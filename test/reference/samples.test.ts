@@ -52,7 +52,7 @@ describe('the samples of the reference', () => {
       plan_1: plan.id,
       price_1: plan.prices[0] ?? '',
       cus_1: customer.data.id,
-      evt_1: events.data[0].id,
+      evt_1: events.data[0]!.id,
       promo_1: promotion.data.id,
       'transactions/1': `transactions/${session.transaction_id}`,
       'transactions.get(1)': `transactions.get(${session.transaction_id})`,

@@ -9,12 +9,13 @@ import { updatePlan } from '#plans/update-plan.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { disableMethod, enableMethod } from '../support/operators.ts'
-import type { Response } from '../support/api.ts'
+import type { Answer } from '../support/api.ts'
 import { expectError } from '../support/expect-error.ts'
 import { LIFETIME, MONTHLY, YEARLY, SERVER } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 import { startBankScenario, transfer } from '../pages/bank-scenario.ts'
 import { textOf } from '../pages/read-page.ts'
+import type { Envelope, Redirect } from '../support/answers.ts'
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'text/html' }
 const HTML = { Accept: 'text/html', 'Accept-Language': 'en' }
@@ -39,7 +40,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
   const page = (language = 'en') =>
     scenario.service.call('GET', `/renew/${token}`, { headers: { ...HTML, 'Accept-Language': language } })
   const renew = (payment_method: string, extra: object = {}) =>
-    scenario.service.call('POST', `/renew/${token}`, {
+    scenario.service.call<Envelope<Redirect>>('POST', `/renew/${token}`, {
       headers: { 'Content-Type': 'application/json' },
       raw: JSON.stringify({ payment_method, ...extra }),
     })
@@ -49,7 +50,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
     const { text } = await scenario.service.call('GET', `/renew/${token}${path}`, { headers: HTML })
     return [...text.matchAll(/<a class="button[^"]*" href="(https?:[^"]*)">Back to Reader</g)].map(([, href]) => href!)
   }
-  const linkOf = (answer: Response): string => answer.body.data.redirect_url
+  const linkOf = (answer: Answer<Redirect>): string => answer.body.data.redirect_url
   const transactionsOf = async (): Promise<Transaction[]> =>
     (await scenario.seller.get('/api/v1/transactions?external_ref=user-1')).body.data
 
@@ -188,7 +189,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
       token = renewalToken
       await renew('test')
       const [transaction] = (await scenario.seller.get('/api/v1/transactions?external_ref=user-2')).body.data
-      expect(transaction.amount).to.equal(99_000)
+      expect(transaction!.amount).to.equal(99_000)
       expect((await scenario.subscription('user-2')).in_trial).to.equal(false)
     })
 
@@ -371,13 +372,13 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
       secretKey: 'sk',
       webhookSecret: 'wh',
     })
-    const methodsIn = ({ text }: Response) =>
+    const methodsIn = ({ text }: { readonly text: string }) =>
       [...text.matchAll(/name="payment_method" value="(\w+)"/g)].map(([, name]) => name)
     expect(methodsIn(await page())).to.have.members(['card', 'payos', 'bank_transfer', 'test'])
     const dollars = await scenario.plan('dollars', { ...MONTHLY, amount: 999, currency: 'USD' })
     await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: dollars.prices[0] })
     const { text } = await page()
-    expect(methodsIn({ text } as Response)).to.have.members(['card', 'test'])
+    expect(methodsIn({ text })).to.have.members(['card', 'test'])
     expect(text).to.contain('$9.99')
   })
 })

@@ -15,7 +15,7 @@ import { setRealtime } from '#apps/set-realtime.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { changeApp } from '../support/operators.ts'
-import { refusalOf } from '../support/expect-error.ts'
+import { expectError, refusalOf } from '../support/expect-error.ts'
 import { anApp, aPlan, aPromotion, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -63,7 +63,7 @@ describe('import and export', () => {
     it('a dry run shows what each line would do, and writes nothing', async () => {
       const report = await importCsv(`${HEADER}\nuser-1,${plan.prices[0]},2026-04-30 10:00:00,,,\n`, true)
       expect(report.lines[0]?.result).to.equal('would_import')
-      expect(await scenario.subscription()).to.equal(null)
+      expectError(await scenario.seller.get('/api/v1/subscriptions/user-1'), 404, 'not_found')
       const entries = await listAuditEntries(scenario.service.ctx.db, { limit: 10, appId: scenario.app.app.id })
       expect(entries.map(({ action }) => action)).to.not.include('subscription.import')
     })

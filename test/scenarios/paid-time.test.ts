@@ -41,7 +41,7 @@ describe('quotes and decisions', () => {
     const raw = JSON.stringify({ payment_method: method })
     const answer = await scenario.service.call('POST', `/renew/${renewalToken}`, { headers: JSON_TYPE, raw })
     expect(answer.status, answer.text).to.equal(200)
-    return (await scenario.seller.get('/api/v1/transactions?external_ref=user-1')).body.data[0]
+    return (await scenario.seller.get('/api/v1/transactions?external_ref=user-1')).body.data[0]!
   }
   const flagOf = async ({ transaction_id: id }: Pick<Transaction, 'transaction_id'>): Promise<unknown[]> => {
     const { status, flag_reason: reason } = await scenario.transaction(id)

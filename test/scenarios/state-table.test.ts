@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
+import { expectError } from '../support/expect-error.ts'
 
 const UPDATED = ['subscription.updated']
 const RENEWED = ['subscription.renewed', 'subscription.updated']
@@ -26,7 +27,7 @@ describe('subscription status: every change of it', () => {
     const checkout = await scenario.checkout({ price_id: plan.prices[0] })
     expect(checkout.activated).to.equal(false)
     expect(checkout.trial).to.equal(null)
-    expect(await scenario.subscription()).to.equal(null)
+    expectError(await scenario.seller.get('/api/v1/subscriptions/user-1'), 404, 'not_found')
     scenario.at('2026-01-31 08:30:00')
     await scenario.pay(checkout)
     expect(await scenario.subscription()).to.deep.equal({

@@ -6,20 +6,23 @@ import { API_ROUTES, createApp } from '#daemon/app.ts'
 import { answerClientErrors } from '#daemon/client-errors.ts'
 import { openMetrics, type Metrics } from '#daemon/metrics.ts'
 import { errorCodesOf } from '#reference/openapi.ts'
-import { ERROR_STATUS, type ErrorCode } from '#shared/errors.ts'
+import { ERROR_STATUS } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
+import type { Called, Envelope, Read, Written } from './answers.ts'
 import { testContext, type TestClock, type TestContext } from './context.ts'
 import type { TestDb } from './database.ts'
 import { listen, stopServer } from './http-server.ts'
 
-/** A response over real HTTP. `body` is the parsed JSON, or the text if it is not JSON. */
-export interface Response {
+/** A response over real HTTP. `body` is the parsed JSON; what is not JSON is read as `text`. */
+export interface Response<Body = Envelope<unknown>> {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
-  // Tests read answers of any shape; reading a wrong field fails the test.
-  readonly body: any
+  readonly body: Body
 }
+
+/** A response of the API. */
+export type Answer<Data> = Response<Envelope<Data>>
 
 export interface SellerKeys {
   readonly apiKey: string
@@ -34,10 +37,10 @@ export interface CallOptions {
 
 /** A seller's signed calls. */
 export interface SellerClient {
-  get(path: string, options?: CallOptions): Promise<Response>
-  post(path: string, body: unknown, options?: CallOptions): Promise<Response>
-  put(path: string, body: unknown, options?: CallOptions): Promise<Response>
-  patch(path: string, body: unknown, options?: CallOptions): Promise<Response>
+  get<Path extends string>(path: Path, options?: CallOptions): Promise<Answer<Read<Path>>>
+  post<Path extends string>(path: Path, body: unknown, options?: CallOptions): Promise<Answer<Written<Path>>>
+  put<Path extends string>(path: Path, body: unknown, options?: CallOptions): Promise<Answer<Written<Path>>>
+  patch<Path extends string>(path: Path, body: unknown, options?: CallOptions): Promise<Answer<Written<Path>>>
 }
 
 /** The whole HTTP application on a port of its own. */
@@ -48,7 +51,13 @@ export interface TestService {
   readonly server: Server
   seller(keys: SellerKeys): SellerClient
   /** An unsigned call; redirects are not followed. `path` may be an address of the service. */
-  call(method: string, path: string, options?: CallOptions): Promise<Response>
+  call<Method extends string, Path extends string>(
+    method: Method,
+    path: Path,
+    options?: CallOptions,
+  ): Promise<Answer<Called<Method, Path>>>
+  /** What the API does not answer: pages, health. */
+  call<Body>(method: string, path: string, options?: CallOptions): Promise<Response<Body>>
   stop(): Promise<void>
 }
 
@@ -97,7 +106,7 @@ function sellerClient(ctx: TestContext, keys: SellerKeys, call: TestService['cal
   const signed = (method: string, path: string, body: unknown, { headers = {}, raw }: CallOptions = {}) => {
     const bytes = Buffer.from(raw ?? (body === undefined ? '' : JSON.stringify(body)))
     const timestamp = String(unixSeconds(ctx.clock.now()))
-    return call(method, path, {
+    return call<never>(method, path, {
       raw: bytes,
       headers: {
         'X-App-Key': keys.apiKey,
@@ -116,11 +125,11 @@ function sellerClient(ctx: TestContext, keys: SellerKeys, call: TestService['cal
   }
 }
 
-async function send(method: string, url: string, { headers = {}, raw }: CallOptions): Promise<Response> {
+async function send(method: string, url: string, { headers = {}, raw }: CallOptions): Promise<Response<never>> {
   const hasBody = raw !== undefined && raw.length > 0
   const answer = await request(url, { method: method as 'GET', headers, ...(hasBody ? { body: raw } : {}) })
   const text = await answer.body.text()
-  return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) }
+  return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) as never }
 }
 
 /** Throws unless the response has the shape that its route declares: the declared output, or an error with a declared code. */
@@ -133,7 +142,7 @@ function expectDeclared(method: string, path: string, { status, body }: Response
   if (status >= 400) {
     const { code, message, field, request_id } = body.error
     const isShaped = [message, request_id].every((text) => typeof text === 'string') && field !== undefined
-    if (isShaped && errorCodesOf(route).includes(code) && ERROR_STATUS[code as ErrorCode] === status) return
+    if (isShaped && errorCodesOf(route).includes(code) && ERROR_STATUS[code] === status) return
     throw new Error(`${method} ${route.path} answers ${status} ${code}, which it does not declare`)
   }
   const checked = route.output.safeParse(body.data)

@@ -5,8 +5,10 @@ import { setIdentity } from '#apps/set-identity.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
+import type { RealtimeNode } from '#realtime/node.ts'
 import { parseTimestamp } from '#shared/time.ts'
-import { startService, type Response, type TestService } from './api.ts'
+import type { Read, Written } from './answers.ts'
+import { startService, type Answer, type Response, type TestService } from './api.ts'
 import { TestClock } from './context.ts'
 import { anApp, aPlan, type AppOptions, type TestApp } from './factories.ts'
 import type { OidcIssuer } from './oidc-issuer.ts'
@@ -16,9 +18,13 @@ import type { PayableCheckout } from './scenario.ts'
 
 /** An end user's client: calls with its identity token. */
 export interface Client {
-  get(path: string): Promise<Response>
-  post(path: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>
-  put(path: string, body: unknown): Promise<Response>
+  get<Path extends string>(path: Path): Promise<Answer<Read<Path>>>
+  post<Path extends string>(
+    path: Path,
+    body: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Answer<Written<Path>>>
+  put<Path extends string>(path: Path, body: unknown): Promise<Answer<Written<Path>>>
 }
 
 /** An app without a server: its clients, its realtime database, and a clock that the scenario moves. */
@@ -36,7 +42,7 @@ export interface ClientScenario {
   buy(priceId: string, body?: object): Promise<PayableCheckout>
   subscription(): Promise<Subscription>
   /** The node of `user-1`, as a second client reads it. */
-  node(): Promise<any>
+  node(): Promise<RealtimeNode | null>
   stop(): Promise<void>
 }
 
@@ -86,7 +92,7 @@ export async function startClientScenario(
       const input = { external_ref: 'user-1', mode: 'subscription', ...URLS, ...body }
       const answer = await scenario.as('user-1').post('/api/v1/checkout-sessions', input)
       if (answer.status !== 201) throw new Error(`the checkout was refused: ${answer.text}`)
-      return answer.body.data
+      return answer.body.data as PayableCheckout
     },
     async pay({ checkout_url }) {
       await chooseMethod(ctx, checkout_url.slice(-64), 'test')
@@ -99,16 +105,16 @@ export async function startClientScenario(
     async subscription() {
       return (await scenario.as('user-1').get('/api/v1/subscriptions/user-1')).body.data
     },
-    node: () => peer.read('users/user-1/subscription'),
+    node: async () => (await peer.read('users/user-1/subscription')) as RealtimeNode | null,
     stop: () => service.stop(),
   }
   return scenario
 }
 
 function clientOf(service: TestService, issuer: OidcIssuer, apiKey: string, clock: TestClock, sub: string): Client {
-  const call = async (method: string, path: string, body?: unknown, headers = {}): Promise<Response> => {
+  const call = async (method: string, path: string, body?: unknown, headers = {}): Promise<Response<never>> => {
     const token = await issuer.token(clock.now(), sub)
-    return service.call(method, path, {
+    return service.call<never>(method, path, {
       headers: {
         'X-App-Key': apiKey,
         Authorization: `Bearer ${token}`,

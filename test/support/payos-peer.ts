@@ -3,11 +3,22 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { unixSeconds, type Clock } from '#shared/time.ts'
 import { listen, stopServer } from './http-server.ts'
 
+/** The form of a new payment link. */
+interface PayosLinkForm {
+  readonly orderCode: number
+  readonly amount: number
+  readonly description: string
+  readonly cancelUrl: string
+  readonly returnUrl: string
+  readonly expiredAt?: number
+  readonly signature: string
+}
+
 /** A request that the peer received. */
 export interface PayosCall {
   readonly method: string
   readonly path: string
-  readonly body: any
+  readonly body: PayosLinkForm | null
 }
 
 export interface PeerTransfer {
@@ -93,7 +104,7 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
     const chunks: Buffer[] = []
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
     const text = Buffer.concat(chunks).toString('utf8')
-    const body: unknown = text === '' ? null : JSON.parse(text)
+    const body = text === '' ? null : (JSON.parse(text) as PayosLinkForm)
     calls.push({ method: request.method!, path: request.url!, body })
     if (peer.mode === 'silent') return
     if (peer.mode === 'down') return void request.socket.destroy()
@@ -103,14 +114,14 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
     response.end(JSON.stringify(reply.body))
   }
 
-  function answer(request: IncomingMessage, body: any): Reply {
+  function answer(request: IncomingMessage, body: PayosLinkForm | null): Reply {
     const { headers, method, url } = request
     if (headers['x-client-id'] !== keys.clientId || headers['x-api-key'] !== keys.apiKey) {
       return { status: 401, body: { code: '401', desc: 'Unauthorized' } }
     }
     if (headers['x-partner-code'] !== undefined) return refusal('20', 'no partner is known')
     if (peer.mode === 'error') return { status: 500, body: { code: '500', desc: 'boom' } }
-    if (method === 'POST' && url === '/v2/payment-requests') return create(body)
+    if (method === 'POST' && url === '/v2/payment-requests' && body) return create(body)
     const [, id, action] = /^\/v2\/payment-requests\/([^/]+)(\/cancel)?$/.exec(url!) ?? []
     const link = links.find((candidate) => candidate.id === id || String(candidate.orderCode) === id)
     if (!link) return refusal('101', 'Mã thanh toán không tồn tại')
@@ -118,7 +129,7 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
     return method === 'POST' && action === '/cancel' ? cancel(link) : refusal('20', 'unknown call')
   }
 
-  function create(body: any): Reply {
+  function create(body: PayosLinkForm): Reply {
     const { amount, cancelUrl, description, orderCode, returnUrl, signature, expiredAt } = body
     const text = `amount=${amount}&cancelUrl=${cancelUrl}&description=${description}&orderCode=${orderCode}&returnUrl=${returnUrl}`
     if (signature !== hmac(keys.checksumKey, text)) return refusal('201', 'Mã kiểm tra (signature) không hợp lệ')

@@ -48,7 +48,7 @@ function parseAnswer(received: Buffer): Response {
     fields.map((line) => [line.split(':')[0]!.toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
   )
   const body = headers['transfer-encoding'] === 'chunked' ? unchunked(rest.join('\r\n\r\n')) : rest.join('\r\n\r\n')
-  return { status: Number(statusLine.split(' ')[1] ?? 0), headers, text: body, body: json(body) }
+  return { status: Number(statusLine.split(' ')[1] ?? 0), headers, text: body, body: json(body) as Response['body'] }
 }
 
 function unchunked(text: string): string {

@@ -8,11 +8,12 @@ import {
 } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import type { WebhookBody } from '../../client/src/types.ts'
 import type { Certificate } from './certificates.ts'
 import { stopServer } from './http-server.ts'
 
 /** A webhook that arrived. `verified` is null if the receiver has no secret. */
-export interface ReceivedWebhook {
+export interface ReceivedWebhook<Body = WebhookBody> {
   readonly eventId: string
   readonly eventType: string
   readonly attempt: number
@@ -20,13 +21,16 @@ export interface ReceivedWebhook {
   readonly timestamp: number
   readonly headers: IncomingHttpHeaders
   readonly raw: Buffer
-  // Tests read envelopes of any shape; reading a wrong field fails the test.
-  readonly body: any
+  readonly body: Body
   readonly verified: boolean | null
 }
 
 /** How a receiver answers: with a status, or by a function that writes the response. */
-export type ReceiverAnswer = number | ((response: ServerResponse, webhook: ReceivedWebhook) => void)
+export type ReceiverAnswer<Body = WebhookBody> =
+  number | ((response: ServerResponse, webhook: ReceivedWebhook<Body>) => void)
+
+/** The body of an alert. */
+export type AlertBody = Readonly<Record<'id' | 'type' | 'kind' | 'subject' | 'text' | 'since', string>>
 
 export interface ReceiverOptions {
   /** Loopback and a free port by default. */
@@ -37,13 +41,13 @@ export interface ReceiverOptions {
 }
 
 /** A seller's webhook receiver, which verifies both signatures as the documentation for sellers says. */
-export class Receiver {
-  readonly received: ReceivedWebhook[] = []
+export class Receiver<Body = WebhookBody> {
+  readonly received: ReceivedWebhook<Body>[] = []
   /** Verifies webhooks; null verifies none. */
   secret: string | null = null
   /** Answers for the next webhooks, one each; then `answer`. */
-  readonly nextAnswers: ReceiverAnswer[] = []
-  answer: ReceiverAnswer = 200
+  readonly nextAnswers: ReceiverAnswer<Body>[] = []
+  answer: ReceiverAnswer<Body> = 200
   readonly #server: Server
   readonly #waiting = new Set<() => void>()
 
@@ -52,8 +56,10 @@ export class Receiver {
     this.#server = tls ? createTlsServer(tls, receive) : createServer(receive)
   }
 
-  static async start({ host = '127.0.0.1', port = 0, tls }: ReceiverOptions = {}): Promise<Receiver> {
-    const receiver = new Receiver(tls)
+  static async start<Body = WebhookBody>({ host = '127.0.0.1', port = 0, tls }: ReceiverOptions = {}): Promise<
+    Receiver<Body>
+  > {
+    const receiver = new Receiver<Body>(tls)
     await new Promise<void>((resolve) => receiver.#server.listen(port, host, resolve))
     return receiver
   }
@@ -88,7 +94,7 @@ export class Receiver {
     else answer(response, webhook)
   }
 
-  #read(headers: IncomingHttpHeaders, raw: Buffer): ReceivedWebhook {
+  #read(headers: IncomingHttpHeaders, raw: Buffer): ReceivedWebhook<Body> {
     return {
       eventId: textOf(headers, 'x-gateway-event-id'),
       eventType: textOf(headers, 'x-gateway-event-type'),
@@ -96,7 +102,7 @@ export class Receiver {
       timestamp: Number(textOf(headers, 'x-gateway-timestamp')),
       headers,
       raw,
-      body: JSON.parse(raw.toString('utf8')) as unknown,
+      body: JSON.parse(raw.toString('utf8')) as Body,
       verified: this.secret === null ? null : verifies(this.secret, headers, raw),
     }
   }

@@ -63,7 +63,7 @@ export async function startScenario(
         ...body,
       })
       if (answer.status !== 201) throw new Error(`the checkout was refused: ${answer.text}`)
-      return answer.body.data
+      return answer.body.data as PayableCheckout
     },
     async pay({ checkout_url }) {
       const answer = await service.call('POST', `${checkout_url}/resolve`, {
@@ -87,7 +87,8 @@ export async function startScenario(
     },
     async subscription(externalRef = 'user-1') {
       const answer = await seller.get(`/api/v1/subscriptions/${encodeURIComponent(externalRef)}`)
-      return answer.status === 200 ? answer.body.data : null
+      if (answer.status !== 200) throw new Error(`${externalRef} has no subscription: ${answer.text}`)
+      return answer.body.data
     },
     async transaction(id) {
       return (await seller.get(`/api/v1/transactions/${id}`)).body.data

@@ -5,7 +5,7 @@ import { sha256Hex } from '#shared/crypto.ts'
 import { unixSeconds, type Clock } from '#shared/time.ts'
 import { parseForm, type FormFields } from './form.ts'
 import { listen, stopServer } from './http-server.ts'
-import { schemaErrorOf } from './stripe-schema.ts'
+import { readForm, type ReadForm, type SessionForm } from './stripe-schema.ts'
 
 /** A request that the peer received. */
 export interface StripeCall {
@@ -21,7 +21,7 @@ export interface StripeCall {
 export interface PeerSession {
   readonly id: string
   readonly account: string
-  readonly params: any
+  readonly params: SessionForm
   object: 'checkout.session'
   status: 'open' | 'complete' | 'expired'
   payment_status: 'unpaid' | 'paid'
@@ -242,9 +242,10 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
     return refusal(404, 'invalid_request_error', { message: `Unrecognized request URL (${call.method}: ${call.path})` })
   }
 
-  function createSession(form: any, account: string): Reply {
-    const error = schemaErrorOf('session', form)
-    if (error) return refusal(400, 'invalid_request_error', { ...error, code: 'parameter_unknown' })
+  function createSession(fields: FormFields, account: string): Reply {
+    const read = readForm('session', fields)
+    if ('error' in read) return refusal(400, 'invalid_request_error', { ...read.error, code: 'parameter_unknown' })
+    const { form } = read
     const item = form.line_items[0]
     const { currency, unit_amount: unitAmount } = item.price_data
     if (peer.refusesEmail && form.customer_email) {
@@ -292,10 +293,10 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
     return { status: 200, body: sessionObject(session, {}) }
   }
 
-  function sessionObject(session: PeerSession, query: any): object {
+  function sessionObject(session: PeerSession, query: ReadForm): object {
     expireInTime(session)
     const body = sessionFacts(session)
-    const expand: string[] = query.expand ?? []
+    const expand = query.expand ?? []
     if (!expand.includes('payment_intent.latest_charge') || session.payment_intent === null) return body
     const charge = charges.find(({ intent }) => intent === session.payment_intent)
     const intent = {
@@ -311,9 +312,10 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
     if (session.status === 'open' && now() >= session.expires_at) session.status = 'expired'
   }
 
-  function createRefund(form: any, account: string): Reply {
-    const error = schemaErrorOf('refund', form)
-    if (error) return refusal(400, 'invalid_request_error', { ...error, code: 'parameter_unknown' })
+  function createRefund(fields: FormFields, account: string): Reply {
+    const read = readForm('refund', fields)
+    if ('error' in read) return refusal(400, 'invalid_request_error', { ...read.error, code: 'parameter_unknown' })
+    const { form } = read
     const charge = charges.find(
       (candidate) => candidate.intent === form.payment_intent && candidate.account === account,
     )
@@ -343,13 +345,13 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
     return refund
   }
 
-  function retrieveRefund(id: string, query: any, account: string): Reply {
+  function retrieveRefund(id: string, query: ReadForm, account: string): Reply {
     const refund = refunds.find((candidate) => candidate.id === id && candidate.account === account)
     if (!refund) return refusal(404, 'invalid_request_error', { code: 'resource_missing', param: 'id' })
     return { status: 200, body: refundObject(refund, query.expand ?? []) }
   }
 
-  function listRefunds(query: any, account: string): Reply {
+  function listRefunds(query: ReadForm, account: string): Reply {
     const found = refunds.filter(
       (refund) =>
         refund.account === account &&
@@ -362,7 +364,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
     const page = found.slice(start, start + limit).map((refund) =>
       refundObject(
         refund,
-        (query.expand ?? []).map((path: string) => path.replace(/^data\./, '')),
+        (query.expand ?? []).map((path) => path.replace(/^data\./, '')),
       ),
     )
     return list(page, found.length > start + limit)

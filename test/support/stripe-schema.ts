@@ -74,6 +74,34 @@ const SESSION: Schema = closed(
   ['mode', 'line_items', 'success_url'],
 )
 
+/** What the schema lets through, as far as the peer and its tests read it. */
+export interface SessionForm {
+  readonly line_items: readonly [
+    { readonly quantity: number; readonly price_data: { readonly currency: string; readonly unit_amount: number } },
+  ]
+  readonly client_reference_id?: string
+  readonly customer_email?: string
+  readonly expires_at?: number
+  readonly metadata?: Record<string, string>
+  readonly payment_intent_data?: { readonly metadata?: Record<string, string> }
+}
+
+interface RefundForm {
+  readonly payment_intent: string
+  readonly amount?: number
+  readonly metadata?: Record<string, string>
+}
+
+/** The query of a call that reads. */
+export interface ReadForm {
+  readonly expand?: readonly string[]
+  readonly payment_intent?: string
+  readonly charge?: string
+  readonly created?: { readonly gte?: string }
+  readonly starting_after?: string
+  readonly limit?: string
+}
+
 const REFUND: Schema = closed(
   {
     payment_intent: text(191),
@@ -88,15 +116,20 @@ const REFUND: Schema = closed(
 const ajv = new Ajv({ coerceTypes: true, allErrors: false, strict: true })
 const validators = { session: ajv.compile(SESSION), refund: ajv.compile(REFUND) }
 
-/** The first error of decoded parameters, with the parameter's path; null if they are valid. Coerces texts in place. */
-export function schemaErrorOf(
-  kind: keyof typeof validators,
+interface Forms {
+  readonly session: SessionForm
+  readonly refund: RefundForm
+}
+
+/** The form of decoded parameters, whose texts are coerced in place, or their first error with the parameter's path. */
+export function readForm<Kind extends keyof Forms>(
+  kind: Kind,
   params: unknown,
-): { param: string; message: string } | null {
+): { readonly form: Forms[Kind] } | { readonly error: { readonly param: string; readonly message: string } } {
   const validate = validators[kind]
-  if (validate(params)) return null
+  if (validate(params)) return { form: params as Forms[Kind] }
   const error = validate.errors![0]!
   const inner = error.params as { additionalProperty?: string; missingProperty?: string }
   const path = [...error.instancePath.split('/').slice(1), inner.additionalProperty ?? inner.missingProperty ?? '']
-  return { param: path.filter((part) => part !== '').join('.'), message: error.message ?? 'is wrong' }
+  return { error: { param: path.filter((part) => part !== '').join('.'), message: error.message ?? 'is wrong' } }
 }

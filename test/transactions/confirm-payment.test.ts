@@ -9,6 +9,7 @@ import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { LIFETIME, MONTHLY } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario, type PayableCheckout } from '../support/scenario.ts'
 import { asRealTime } from '#shared/time.ts'
+import { expectError } from '../support/expect-error.ts'
 
 describe('money that arrives', () => {
   let scenario: Scenario
@@ -43,7 +44,7 @@ describe('money that arrives', () => {
       amount_received: 60_000,
       provider_code: 'bank_transfer',
     })
-    expect(await scenario.subscription()).to.equal(null)
+    expectError(await scenario.seller.get('/api/v1/subscriptions/user-1'), 404, 'not_found')
     expect((await arrives(39_000)).kind).to.equal('processed')
     expect(await transaction()).to.include({
       status: 'completed',

@@ -13,7 +13,7 @@ import { deliverDue } from '#webhooks/deliver-due.ts'
 import { relayMail, transferFor } from '../bank-mail/bank-shop.ts'
 import { PAYOS_KEYS } from '../providers/payos-shop.ts'
 import { tokenIn } from '../renewals/scene.ts'
-import type { Response } from '../support/api.ts'
+import type { Answer, Response } from '../support/api.ts'
 import { genuineMail } from '../support/bank-mails.ts'
 import { testDatabase } from '../support/database.ts'
 import { payosNotification } from '../support/payos-peer.ts'
@@ -21,6 +21,7 @@ import { sessionFacts, signedEvent } from '../support/stripe-peer.ts'
 import { CARD } from './card-rig.ts'
 import type { LineName } from './line-program.ts'
 import type { AppName, LineRig } from './line-rig.ts'
+import type { Envelope, Redirect } from '../support/answers.ts'
 
 /** A purchase that was answered as paid, or whose money is at the provider. */
 export interface Purchase {
@@ -119,7 +120,7 @@ async function subscribe(work: Work, ref: string): Promise<void> {
   const person = { name: 'An Nguyen', email: `${ref}@example.com` }
   const customer = await insist(work, () => seller.post('/api/v1/customers', person, customerKey))
   const body = { external_ref: ref, mode: 'subscription', price_id: apps.sandbox.price, ...URLS }
-  const named = { ...body, customer_id: customer.body.data.id as string }
+  const named = { ...body, customer_id: customer.body.data.id }
   const answer = await insist(work, () => seller.post('/api/v1/checkout-sessions', named, key))
   await payByTest(work, await opened(work, 'sandbox', ref, answer))
 }
@@ -211,9 +212,9 @@ async function choose(work: Work, { token }: Opened, method: string): Promise<st
   const raw = JSON.stringify({ payment_method: method })
   const { service } = work.rig.scenario
   const answer = await insist(work, () =>
-    service.call('POST', `/checkout/${token}/resolve`, { raw, headers: JSON_TYPE }),
+    service.call<Envelope<Redirect>>('POST', `/checkout/${token}/resolve`, { raw, headers: JSON_TYPE }),
   )
-  return answer.body.data.redirect_url as string
+  return answer.body.data.redirect_url
 }
 
 /** Every other customer who got a mail pays by the link in it. */
@@ -271,11 +272,11 @@ async function refundsOf(transactionId: number): Promise<number> {
 }
 
 /** Calls until it is answered with success. Each call after a refusal is a second later, as `Retry-After` says. */
-async function insist(
+async function insist<Data>(
   { rig, journal }: Work,
-  call: () => Promise<Response>,
-  isDone: (answer: Response) => boolean = () => false,
-): Promise<Response> {
+  call: () => Promise<Answer<Data>>,
+  isDone: (answer: Answer<Data>) => boolean = () => false,
+): Promise<Answer<Data>> {
   for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
     const startedMs = performance.now()
     const answer = await call()

@@ -8,7 +8,8 @@ import { SMTPServer } from 'smtp-server'
 import { Agent, request } from 'undici'
 import { signRequest } from '#apps/authenticate.ts'
 import { systemClock, unixSeconds } from '#shared/time.ts'
-import type { Response, SellerKeys } from '../support/api.ts'
+import type { Called, Envelope, Relayed } from '../support/answers.ts'
+import type { Answer, Response, SellerKeys } from '../support/api.ts'
 import { anAuthority, type Authority } from '../support/certificates.ts'
 import { Receiver } from '../support/receiver.ts'
 
@@ -74,7 +75,11 @@ export class Internet {
   }
 
   /** An https request to the service; checks its certificate. */
-  async call(method: string, path: string, { headers = {}, body }: CallOptions = {}): Promise<Response> {
+  async call<Body = Envelope<unknown>>(
+    method: string,
+    path: string,
+    { headers = {}, body }: CallOptions = {},
+  ): Promise<Response<Body>> {
     const answer = await request(`https://${PAY}${path}`, {
       method: method as 'GET',
       headers,
@@ -82,11 +87,16 @@ export class Internet {
       ...(body === undefined ? {} : { body }),
     })
     const text = await answer.body.text()
-    return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) }
+    return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) as Body }
   }
 
   /** A call signed by a seller's server. */
-  signed({ apiKey, secret }: SellerKeys, method: string, path: string, value?: object): Promise<Response> {
+  signed<Method extends string, Path extends string>(
+    { apiKey, secret }: SellerKeys,
+    method: Method,
+    path: Path,
+    value?: object,
+  ): Promise<Answer<Called<Method, Path>>> {
     const body = Buffer.from(value === undefined ? '' : JSON.stringify(value))
     const timestamp = String(unixSeconds(systemClock.now()))
     const headers = {
@@ -100,21 +110,21 @@ export class Internet {
   }
 
   /** A post of the bank-mail relay of about this size. */
-  relayed(secret: string, bytes: number): Promise<Response> {
+  relayed(secret: string, bytes: number): Promise<Response<Relayed>> {
     const raw = Buffer.from(`Subject: x\r\n\r\n${'x'.repeat(Math.floor(bytes * 0.75))}`).toString('base64')
     const body = JSON.stringify({ envelope_to: `bank+0000000000@${PAY}`, raw })
     const timestamp = String(unixSeconds(systemClock.now()))
     const signature = createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest('hex')
     const headers = { 'Content-Type': 'application/json', 'X-Timestamp': timestamp, 'X-Signature': signature }
-    return this.call('POST', '/api/v1/webhooks/bank-transfer', { headers, body })
+    return this.call<Relayed>('POST', '/api/v1/webhooks/bank-transfer', { headers, body })
   }
 
   /** Pays on the hosted page in a browser; returns the title of the last page. */
   async payInBrowser(checkoutUrl: string): Promise<string> {
     const names = `MAP ${PAY} ${this.#payAddress},MAP ${SHOP} ${INTERNET}`
     const browser = await chromium.launch({
-      executablePath: '/usr/bin/chromium',
-      args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', `--host-resolver-rules=${names}`],
+      executablePath: '/usr/bin/chromium-headless-shell',
+      args: ['--no-sandbox', '--disable-gpu', '--disable-quic', `--host-resolver-rules=${names}`],
     })
     try {
       // The browser does not know the authority; every other client here checks the certificate.
@@ -237,5 +247,5 @@ export async function openCheckout(till: Till, keys: SellerKeys, externalRef: st
     ...{ success_url: till.thanksUrl, cancel_url: `https://${SHOP}/plans` },
   })
   if (answer.status !== 201 && answer.status !== 200) throw new Error(`${answer.status} ${answer.text.slice(0, 200)}`)
-  return answer.body.data.checkout_url as string
+  return answer.body.data.checkout_url
 }

@@ -260,7 +260,7 @@ async function checkPayment(internet: Internet, seller: SellerKeys, externalRef:
   await internet.receiver.waitFor(before + 1)
   const [webhook] = internet.receiver.received.slice(before)
   expectEqual([webhook!.verified, webhook!.body.data.external_ref], [true, externalRef])
-  const path = `/api/v1/subscriptions/${encodeURIComponent(externalRef)}`
+  const path = `/api/v1/subscriptions/${encodeURIComponent(externalRef)}` as const
   const subscription = await internet.signed(seller, 'GET', path)
   expectEqual([subscription.status, subscription.body.data?.status], [200, 'active'])
 }

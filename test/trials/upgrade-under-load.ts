@@ -330,7 +330,7 @@ async function callAt(
   method: string,
   path: string,
   { headers = {}, body }: CallOptions = {},
-): Promise<Response> {
+): Promise<Response<never>> {
   const answer = await request(`${url}${path}`, {
     method: method as 'GET',
     headers,
@@ -342,6 +342,6 @@ async function callAt(
     status: answer.statusCode,
     headers: answer.headers,
     text,
-    body: text.startsWith('{') ? JSON.parse(text) : text,
+    body: (text.startsWith('{') ? JSON.parse(text) : text) as never,
   }
 }

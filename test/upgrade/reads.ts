@@ -55,7 +55,7 @@ export async function readApp(world: World, app: SellerApp): Promise<AppReads> {
 }
 
 async function readSubscription(world: World, app: SellerApp, ref: string): Promise<object> {
-  const path = `/api/v1/subscriptions/${encodeURIComponent(ref)}`
+  const path = `/api/v1/subscriptions/${encodeURIComponent(ref)}` as const
   return app.secret === '' ? world.cli('subscription', 'show', app.id, ref) : world.api(app, 'get', path)
 }
 

@@ -31,6 +31,7 @@ import {
   type PeerSession,
   type StripePeer,
 } from '../support/stripe-peer.ts'
+import type { Called, Envelope, Redirect } from '../support/answers.ts'
 
 /** The credentials of the dump's sellers at their providers. All of them are invented. */
 export const STRIPE = { secretKey: 'sk_test_news', webhookSecret: 'whsec_news' } as const
@@ -57,7 +58,12 @@ export interface World {
   /** `billing-cli … --json` in this process, on this world's clock. Throws if the command fails. */
   readonly cli: (...words: readonly string[]) => Promise<any>
   /** A call of the API that must succeed; returns its `data`. */
-  readonly api: (app: SellerApp, method: 'get' | 'post' | 'put' | 'patch', path: string, body?: object) => Promise<any>
+  readonly api: <Method extends 'get' | 'post' | 'put' | 'patch', Path extends string>(
+    app: SellerApp,
+    method: Method,
+    path: Path,
+    body?: object,
+  ) => Promise<Called<Uppercase<Method>, Path>>
   readonly checkout: (app: SellerApp, externalRef: string, body: object) => Promise<Checkout>
   /** The payer chooses the method on `path` (`/checkout/…`, `/renew/…`); returns the address of the redirect. */
   readonly choose: (path: string, method: Method) => Promise<string>
@@ -117,17 +123,17 @@ export async function openWorld({ now, database, settings = {}, bank: receiving 
   // Nine digits that a world of another time does not use.
   let movements = Math.floor(unixSeconds(clock.now()) / 10)
   const post = (path: string, raw: string | Buffer, headers: CallOptions['headers'] = {}) =>
-    service.call('POST', path, { raw, headers: { 'Content-Type': 'application/json', ...headers } })
+    service.call<Envelope<Redirect>>('POST', path, { raw, headers: { 'Content-Type': 'application/json', ...headers } })
 
   const world: World = {
     service,
     stripe,
     payos,
     cli: (...words) => runInProcess(words, { ...testEnvironment(environment), BILLING_BASE_URL: service.url }),
-    async api(app, method, path, body) {
+    async api(app, method: 'get' | 'post' | 'put' | 'patch', path: string, body?: object) {
       const seller = service.seller(app)
       const answer = method === 'get' ? await seller.get(path) : await seller[method](path, body)
-      return expectSuccess(answer, `${method} ${path}`).body.data
+      return expectSuccess(answer, `${method} ${path}`).body.data as never
     },
     async checkout(app, externalRef, body) {
       const urls = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
@@ -243,7 +249,7 @@ export function linkAt({ links }: PayosPeer, address: string): PeerLink {
   return link
 }
 
-function expectSuccess(answer: Response, what: string): Response {
+function expectSuccess<Body>(answer: Response<Body>, what: string): Response<Body> {
   if (answer.status >= 300) throw new Error(`${what} answered ${answer.status}: ${answer.text}`)
   return answer
 }
