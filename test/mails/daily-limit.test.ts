@@ -107,20 +107,6 @@ describe('the daily limit of reminder mails', () => {
     expect((await planned()).filter((reason) => reason === 'daily_limit')).to.have.lengthOf(17)
   })
 
-  it('does not count a mail that did not leave', async () => {
-    await openScene(2, 2)
-    for (const behaviour of ['refuse-data', 'drop-early', 'refuse-recipient'] as const) {
-      scene.inbox.behaviour = behaviour
-      await sendDueReminders(scene.ctx)
-      expect(await counted(), behaviour).to.deep.equal([['2026-03-29', 0]])
-      scene.ctx.clock.advance('1m')
-    }
-    await scene.ctx.db.query("UPDATE customers SET email = 'new@example.com'")
-    scene.inbox.behaviour = 'accept'
-    await sendDueReminders(scene.ctx)
-    expect(mails()).to.equal(2)
-  })
-
   it('counts a mail that may have left, until an operator says that it did not', async () => {
     await openScene(1, 2)
     scene.inbox.behaviour = 'lose-answer'
