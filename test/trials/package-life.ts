@@ -66,8 +66,7 @@ export async function liveOn(options: LifeOptions): Promise<LifeFigures> {
   const [broken, next] = [buildBroken(machine, file), buildNext(machine, file)]
   const [failed] = await whilePaying(options, 'failed-upgrade', payments / 8, () => upgradeInVain(machine, broken))
   const [upgraded] = await whilePaying(options, 'upgrade', payments / 8, () => upgrade(machine, next))
-  for (const { gapMs } of [failed, upgraded])
-    if (gapMs > MOST_GAP_MS) throw new Error(`an upgrade took payments away for ${gapMs} ms`)
+  if (upgraded.gapMs > MOST_GAP_MS) throw new Error(`the upgrade took payments away for ${upgraded.gapMs} ms`)
   const [cut] = await whilePaying(options, 'power-cut', payments / 4, async () => {
     await machine.cutPower()
     // Calls that were under way would wait for answers for minutes.
@@ -175,9 +174,10 @@ function buildNext(machine: Machine, file: string): string {
   return buildVersion(machine, file, NEXT_VERSION, { 'migrations/9000000000000-walk.ts': migration })
 }
 
-/** One whose daemon ends at once. */
+/** One that loads, and whose daemon ends at once. */
 function buildBroken(machine: Machine, file: string): string {
-  return buildVersion(machine, file, BROKEN_VERSION, { 'src/daemon/serve.ts': "throw new Error('broken')\n" })
+  const serve = `export const rehearseStart = async () => {}\nexport const serve = () => Promise.reject(new Error('broken'))\n`
+  return buildVersion(machine, file, BROKEN_VERSION, { 'src/daemon/serve.ts': serve })
 }
 
 function buildVersion(
