@@ -20,6 +20,7 @@ export function daemonService(config: Config): Service {
       // Its unit shows it a copy at the place of the installed program.
       return pid === 0 ? null : `/proc/${pid}/root${PACKAGE_ROOT}`
     },
+    check: () => runProgram(`${PACKAGE_ROOT}/bin/billing-daemon`, ['--check']),
     async restart() {
       // The starts that failed before are not counted any more.
       await systemctl('reset-failed', DAEMON_UNIT).catch(() => undefined)

@@ -28,6 +28,8 @@ export interface Upgraded {
 export interface Service {
   /** The folder of the program that runs, as it is seen from here; null while none does. */
   programFolder(): Promise<string | null>
+  /** Throws where the installed program would not start, whatever serves meanwhile. */
+  check(): Promise<unknown>
   /** Ends once the daemon has started; throws if it does not. */
   restart(): Promise<void>
   /** Whether it is ready to take calls (`/readyz`). */
@@ -60,6 +62,12 @@ export async function upgradePackage(
   const versions = { from: before && versionOf(before), to: versionOf(installed), migrations }
   if (before !== null && hasSameFiles(before, installed) && (await service.isReady()))
     return { status: 'unchanged', ...versions, seconds: 0 }
+  await service.check().catch((error: unknown) => {
+    throw new AppError(
+      'service_unavailable',
+      `version ${versions.to} cannot start (${messageOf(error)}): nothing was restarted`,
+    )
+  })
   const served = servedCopy(folders)
   const next = served !== null && hasSameFiles(served, installed) ? served : await copyInstalled(folders)
   const startedMs = performance.now()

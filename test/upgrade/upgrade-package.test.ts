@@ -101,6 +101,17 @@ describe('an upgrade by the package', () => {
     expect(await upgrade()).to.include({ status: 'upgraded', from: '1.0.0', to: '2.0.1' })
   })
 
+  it('restarts nothing where the new version cannot start beside the one that serves', async () => {
+    install('2.0.0')
+    service.check = () => Promise.reject(new Error('a module is missing'))
+    expect((await refusalOf(upgrade())).message).to.equal(
+      'version 2.0.0 cannot start (a module is missing): nothing was restarted',
+    )
+    expect([service.starts, service.read(LATE), copies().length]).to.deep.equal([1, '1.0.0', 1])
+    await service.restart()
+    expect(service.read(LATE)).to.equal('1.0.0')
+  })
+
   it('says so where neither version serves, and where there is none before', async () => {
     install('2.0.0')
     service.unhealthy = { version: '', isStarting: false }
@@ -147,6 +158,7 @@ class FakeService implements Service {
   /** Of which version a daemon does not start, or starts and is not ready; of an empty one, every version. */
   unhealthy: { readonly version: string; readonly isStarting: boolean } | null = null
   onRestart: () => Promise<unknown> = () => Promise.resolve()
+  check: () => Promise<unknown> = () => Promise.resolve()
 
   constructor(folders: ProgramFolders) {
     this.#folders = folders
