@@ -16,8 +16,14 @@ export interface MailRow {
 }
 
 /**
- * One kind of mails: what its rows store in the states that all mails have. A mail waits, is claimed by a sweep and handed over to the
- * mail server, and in the end it is sent, or given up; `claims.ts` has the rules.
+ * One kind of mails: what its rows store in the states that all mails have. `claims.ts` has the rules that lead from one to the next.
+ *
+ * - waiting: a reminder has no row, or is `failed` and may be claimed from `retryAt` on; a receipt is `due` from `nextTryAt` on.
+ * - claimed: a reminder is `claimed` since `claimedAt`; a receipt is `due`, and `nextTryAt` is the end of the sweep's lease.
+ * - handed over: a reminder is `claimed` with `handedOverAt`; a receipt is `handed_over`, and `nextTryAt` the end of a lease from then on.
+ *   If the mail server has not answered after three minutes, the mail is unconfirmed: no sweep sends it again, an operator settles it.
+ * - sent: the mail server accepted it.
+ * - given up: a reminder is `refused`, until the customer has another address; a receipt is `dropped`.
  */
 export interface MailKind<Mail extends MailRow> {
   readonly noun: 'reminder' | 'receipt'

@@ -139,8 +139,8 @@ export async function listDeadClaims(db: Queries, now: RealTime, limit: number):
 /** Reminders `r` that were tried before and may be claimed once more, at `now`, for the address that is the SQL expression `to`. */
 export function claimable(to: string, now: RealTime, values: readonly string[] = []): Where {
   return {
-    sql: `((r.status = 'failed' AND (r.retry_at IS NULL OR r.retry_at <= ?)) OR (r.status = 'refused' AND r.refused_to <> ${to})
-      OR (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?))`,
+    sql: `(r.handed_over_at IS NULL AND ((r.status = 'failed' AND (r.retry_at IS NULL OR r.retry_at <= ?))
+      OR (r.status = 'refused' AND r.refused_to <> ${to}) OR (r.status = 'claimed' AND r.claimed_at < ?)))`,
     params: [now, ...values, staleBefore(now)],
   }
 }
