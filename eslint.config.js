@@ -47,14 +47,4 @@ export default tseslint.config(
       '@typescript-eslint/no-unsafe-return': 'off',
     },
   },
-  {
-    // What billing-cli prints as JSON, and rows of statements: no file joins this list.
-    files: [
-      'test/support/database.ts',
-      'test/cli/{demo,developer,find,lists,payments,selling,service}.test.ts',
-      'test/cli/run-cli.ts',
-      'test/upgrade/{world,year}.ts',
-    ],
-    rules: { '@typescript-eslint/no-explicit-any': 'off' },
-  },
 )

@@ -70,7 +70,7 @@ describe('a backup', () => {
     expect(verified.ledger).to.deep.equal({ checked: 2, faults: [] })
     expect(verified.seconds).to.be.greaterThan(0)
     const [listed] = await cli.json(['backup', 'list'])
-    expect(listed.verified_at).to.match(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+    expect(listed!.verified_at).to.match(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
 
     const restored = await cli.json(['backup', 'restore', created.file, '--into', targetUrl()])
     expect(restored).to.deep.include({ rows_equal: true, sums_equal: true, keys: ['test'], missing_keys: [] })
@@ -84,11 +84,11 @@ describe('a backup', () => {
     } finally {
       await close()
     }
-    const [{ id }] = await testDatabase().db.query(`SELECT MAX(id) AS id FROM ${target}.events`)
+    const [{ id }]: [{ id: string }] = await testDatabase().db.query(`SELECT MAX(id) AS id FROM ${target}.events`)
     await testDatabase().db.query(
       `INSERT INTO ${target}.events (${await columnsOf('events')}) SELECT ${await columnsOf('events')} FROM ${target}.events LIMIT 1`,
     )
-    const [{ next }] = await testDatabase().db.query(`SELECT MAX(id) AS next FROM ${target}.events`)
+    const [{ next }]: [{ next: number }] = await testDatabase().db.query(`SELECT MAX(id) AS next FROM ${target}.events`)
     expect(next, 'ids that were given out after the backup are not given out again').to.be.greaterThan(
       Number(id) + 1_000_000,
     )
@@ -109,7 +109,7 @@ describe('a backup', () => {
     decrypter.addIdentity(readFileSync(identityFile, 'utf8').trim().split('\n').at(-1)!)
     const sql = gunzipSync(await decrypter.decrypt(readFileSync(file)))
     execFileSync(CLIENT_PROGRAM, [`--socket=${testDatabase().socketPath}`, '--user=root', target], { input: sql })
-    const [{ name }] = await testDatabase().db.query(`SELECT name FROM ${target}.apps`)
+    const [{ name }]: [{ name: string }] = await testDatabase().db.query(`SELECT name FROM ${target}.apps`)
     expect(name).to.equal('Đọc sách')
     const manifest = JSON.parse(sql.toString('utf8').split('-- paygate-manifest ')[1]!)
     expect(manifest.keys).to.deep.equal(['test'])
@@ -136,7 +136,7 @@ describe('a backup', () => {
       expect(await testDatabase().db.query(`SHOW TABLES FROM ${target}`)).to.deep.equal([])
     }
     writeFileSync(file, whole)
-    expect((await cli.json(['backup', 'list']))[0].verified_at).to.equal(null)
+    expect((await cli.json(['backup', 'list']))[0]!.verified_at).to.equal(null)
   })
 
   it('of another key, and a file that is none, are refused; a wrong key leaves a verified one verified', async () => {
@@ -154,7 +154,7 @@ describe('a backup', () => {
     expect(await cli.refused(['backup', 'verify', stranger])).to.include('no backup of Paygate')
     expect(await cli.refused(['backup', 'verify', 'nothing.age'])).to.include('no file nothing.age')
     expect(await cli.refused(['backup', 'verify', '--identity', stranger])).to.include('no private key of age')
-    expect((await cli.json(['backup', 'list']))[0].verified_at).not.to.equal(null)
+    expect((await cli.json(['backup', 'list']))[0]!.verified_at).not.to.equal(null)
   })
 
   it('is restored into the service’s own server, over tables without an app, while no daemon runs', async () => {
@@ -267,6 +267,6 @@ describe('a backup', () => {
     const elsewhere = join(scratchFolder('elsewhere'), 'renamed')
     copyFileSync(file, elsewhere)
     expect(await cli.json(['backup', 'verify', elsewhere])).to.include({ file: elsewhere, ok: true })
-    expect((await cli.json(['backup', 'list']))[0].verified_at).to.equal(null)
+    expect((await cli.json(['backup', 'list']))[0]!.verified_at).to.equal(null)
   })
 })

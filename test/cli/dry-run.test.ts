@@ -181,11 +181,11 @@ describe('--dry-run', () => {
     await cli.json(['operator', 'add', 'linh', '--role', 'view'])
     const before = await snapshot()
     for (const [words, subjects, events] of rows) {
-      const shown = await cli.json([...words, '--dry-run'])
+      const shown = await cli.preview(words)
       expect(shown.dry_run, words.join(' ')).to.equal(true)
       expect(shown.changes, words.join(' ')).to.have.length(subjects.length)
-      for (const [index, subject] of subjects.entries()) expect(shown.changes[index].subject).to.include(subject)
-      const types = shown.events.map((each: { event_type: string }) => each.event_type)
+      for (const [index, subject] of subjects.entries()) expect(shown.changes[index]!.subject).to.include(subject)
+      const types = shown.events.map((each) => each.event_type)
       expect(types, words.join(' ')).to.deep.equal(events)
     }
     expect(await snapshot()).to.deep.equal(before)

@@ -118,7 +118,7 @@ describe('the command line on a terminal', () => {
     const offered = await onSimulatedTerminal(cli.env, ['transaction', 'resolve', String(done)], [['dismiss', CTRL_C]])
     expect(offered.text).to.include('refund: give the money back').and.not.include('complete: accept')
     const { transaction_id: open } = await aCheckout(ctx, app, { external_ref: 'user-2', price_id: price })
-    const { payment_id: money } = (await cli.json(['payment', 'list']))[0]
+    const { payment_id: money } = (await cli.json(['payment', 'list']))[0]!
     const impossible = [
       [['transaction', 'resolve', String(done), '--action', 'complete'], 'only a pending transaction'],
       [['payment', 'close', String(money)], 'transaction resolve'],

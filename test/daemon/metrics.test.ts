@@ -10,6 +10,7 @@ import { openDatabase } from '#db/connect.ts'
 import type { PoolUse } from '#http/entry-queue.ts'
 import { insertJobRun, type JobRun } from '#db/store.ts'
 import { addMs, DAY_MS, HOUR_MS, type RealTime } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { testDatabase } from '../support/database.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCustomer, anApp, aPlan, aSubscription, LIFETIME, partlyPaid, priceId } from '../support/factories.ts'
@@ -127,9 +128,9 @@ describe('metrics', () => {
     const customer = await aCustomer(ctx, app)
     await aSubscription(ctx, app, await aPlan(ctx, app), { customer_id: `cus_${customer.id}` })
     expect(sample(await scrape(ctx), 'paygate_reminder_lag_seconds')).to.equal(0)
-    const [{ ends }] = await ctx.db.query('SELECT current_period_end AS ends FROM subscriptions')
+    const { currentPeriodEnd: ends } = (await ctx.db.one(subscriptions, ''))!
     ctx.clock.set(
-      addMs(ends, -3 * DAY_MS + 2 * HOUR_MS)
+      addMs(ends!, -3 * DAY_MS + 2 * HOUR_MS)
         .toISOString()
         .slice(0, 19)
         .replace('T', ' '),
@@ -166,7 +167,7 @@ describe('metrics', () => {
 
   it('show how far the clock of the database is ahead', async () => {
     const ctx = testContext()
-    const [{ now }] = await ctx.db.query('SELECT UTC_TIMESTAMP(3) AS now')
+    const [{ now }]: [{ now: Date }] = await ctx.db.query('SELECT UTC_TIMESTAMP(3) AS now')
     ctx.clock.set(addMs(now, -3_600_000).toISOString().slice(0, 19).replace('T', ' '))
     const skew = sample(await scrape(ctx), 'paygate_database_clock_skew_seconds')
     expect(skew).to.be.within(3600, 3660)

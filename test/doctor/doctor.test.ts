@@ -22,6 +22,7 @@ import { queueRealtimeWrite } from '#realtime/store.ts'
 import { reminders } from '#mails/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { MINUTE_MS, addMs, asAppTime, formatTimestamp, systemClock } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
@@ -157,7 +158,9 @@ describe('doctor', () => {
 
   it('a missing migration is a failure, fixed by migrate, and the tables are not checked', async () => {
     const ctx = aContext()
-    const [row] = await ctx.db.query('SELECT id, timestamp, name FROM migrations ORDER BY id LIMIT 1')
+    const [row]: [{ id: number; timestamp: number; name: string }] = await ctx.db.query(
+      'SELECT id, timestamp, name FROM migrations ORDER BY id LIMIT 1',
+    )
     await ctx.db.query('DELETE FROM migrations WHERE name = ?', [row.name])
     try {
       const results = await examine(ctx)
@@ -476,8 +479,7 @@ describe('doctor', () => {
     const ctx = aContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
-    const [subscription] = await ctx.db.query('SELECT id FROM subscriptions')
-    const subscriptionId = Number(subscription.id)
+    const { id: subscriptionId } = (await ctx.db.one(subscriptions, ''))!
     const at = addMs(ctx.clock.now(), -10 * MINUTE_MS)
     await inTransaction(ctx, async (tx) => {
       const event = { provider: 'stripe', eventId: 'evt_odd', eventType: 'checkout.session.completed' }

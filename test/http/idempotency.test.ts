@@ -5,7 +5,7 @@ import { API_ROUTES } from '#daemon/app.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { answerOnce } from '#http/idempotency.ts'
-import { insertIdempotencyKey } from '#http/store.ts'
+import { insertIdempotencyKey, idempotencyKeys } from '#http/store.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { openLossyDatabase, type Fate, type LossyDatabase, type LossyServer } from '../db/lossy-server.ts'
@@ -368,6 +368,6 @@ describe('repeated requests', () => {
   }
 
   function untilKeyIsClaimed(): Promise<void> {
-    return until(async () => (await service.ctx.db.query('SELECT id FROM idempotency_keys')).length === 1)
+    return until(async () => (await service.ctx.db.count(idempotencyKeys, '')) === 1)
   }
 })

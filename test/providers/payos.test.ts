@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { payosCredentials } from '#providers/payos/credentials.ts'
+import { providerSessions } from '#providers/store.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { payosNotification, signOfData } from '../support/payos-peer.ts'
@@ -183,8 +184,8 @@ describe('paying through PayOS', () => {
       expect(answer.status).to.equal(200)
       expect(answer.body.data.status).to.equal('ignored')
       expect((await shop.transaction(transactionId)).status).to.equal('pending')
-      const [{ due }] = await shop.service.ctx.db.query('SELECT next_lookup_at AS due FROM provider_sessions')
-      expect(due).to.deep.equal(addMs(shop.clock.now(), 60_000))
+      const session = await shop.service.ctx.db.one(providerSessions, '')
+      expect(session?.nextLookupAt).to.deep.equal(addMs(shop.clock.now(), 60_000))
     })
 
     it('what the notification itself claims counts for nothing: the amount is the one that PayOS lists', async () => {

@@ -2,6 +2,8 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { checkProviders } from '#doctor/check-providers.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
+import { providerSessions } from '#providers/store.ts'
+import { events } from '#webhooks/store.ts'
 import { enableMethod } from '../support/operators.ts'
 import { aCheckout, anApp, aPlan, MONTHLY, priceId, tokenOf, YEARLY } from '../support/factories.ts'
 import { payosNotification } from '../support/payos-peer.ts'
@@ -45,14 +47,9 @@ describe('payments that stay pending', () => {
   const run = (options: object = {}) => reconcilePayments(service.ctx, options)
   const transaction = async (id: number) => (await client.get(`/api/v1/transactions/${id}`)).body.data
   const paidAtOf = async (id: number): Promise<Date> => (await listPaymentsOf(service.ctx.db, id))[0]!.paidAt
-  const statuses = async (): Promise<string[]> => {
-    const rows: { status: string }[] = await service.ctx.db.query('SELECT status FROM provider_sessions ORDER BY id')
-    return rows.map(({ status }) => status)
-  }
-  const eventsTold = async (): Promise<number> => {
-    const [{ count }] = await service.ctx.db.query('SELECT COUNT(*) AS count FROM events')
-    return Number(count)
-  }
+  const statuses = async (): Promise<string[]> =>
+    (await service.ctx.db.all(providerSessions, 'ORDER BY id')).map(({ status }) => status)
+  const eventsTold = (): Promise<number> => service.ctx.db.count(events, '')
 
   describe('whose notification never came', () => {
     it('a card payment is found 10 minutes after opening and completes; a notification that comes later changes nothing', async () => {

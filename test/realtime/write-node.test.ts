@@ -11,6 +11,7 @@ import { addMs, HOUR_MS } from '#shared/time.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
 import { operator } from '#commands/caller.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { wrongClock } from '../support/context.ts'
 import { startClientScenario, unixMs, type ClientScenario } from '../support/client-scenario.ts'
 import { FREE_TRIAL, MONTHLY, SERVER } from '../support/factories.ts'
@@ -50,8 +51,7 @@ describe('writing the realtime node', () => {
 
   const ctx = () => scenario.service.ctx
   const row = async (): Promise<RealtimeWrite | null> => {
-    const [found] = await ctx().db.query('SELECT id FROM subscriptions LIMIT 1')
-    return findRealtimeWrite(ctx().db, Number(found.id))
+    return findRealtimeWrite(ctx().db, (await ctx().db.one(subscriptions, 'LIMIT 1'))!.id)
   }
   const resync = (what: { externalRef?: string; all?: boolean; failed?: boolean; dryRun?: boolean }) =>
     resyncNodes(ctx(), { app: scenario.app.app, caller: operator('linh'), ...what })
@@ -180,10 +180,7 @@ describe('writing the realtime node', () => {
     const first = scenario.buy(monthly)
     await reached.opened
     const second = scenario.buy(monthly).then(async () => scenario.node())
-    const committed = async () => {
-      const [subscription] = await ctx().db.query('SELECT revision FROM subscriptions')
-      return Number(subscription.revision) === 3
-    }
+    const committed = async () => (await ctx().db.one(subscriptions, ''))!.revision === 3
     await until(committed)
     goOn.open()
     await first

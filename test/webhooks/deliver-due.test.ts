@@ -25,6 +25,7 @@ import {
   type ClaimedEvent,
   type DeliveryAttempt,
   type Event,
+  events,
 } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
@@ -65,13 +66,11 @@ describe('webhook delivery', () => {
         })
       }
     })
-    const rows: { id: number }[] = await ctx.db.query('SELECT id FROM events WHERE id > ? ORDER BY id', [before])
-    return rows.map(({ id }) => id)
+    return (await ctx.db.all(events, 'WHERE id > ? ORDER BY id', [before])).map(({ id }) => id)
   }
 
   async function lastEventId(): Promise<number> {
-    const [row]: { id: number | null }[] = await ctx.db.query('SELECT MAX(id) AS id FROM events')
-    return row?.id ?? 0
+    return (await ctx.db.one(events, 'ORDER BY id DESC LIMIT 1'))?.id ?? 0
   }
 
   async function event(id: number): Promise<Event> {
@@ -346,8 +345,7 @@ describe('webhook delivery', () => {
       await emit(300)
       await emit(20, other)
       expect(await deliverDue(ctx)).to.include({ delivered: 20 })
-      const [{ tried }] = await ctx.db.query('SELECT COUNT(last_error) AS tried FROM events')
-      expect(Number(tried)).to.be.within(1, 16)
+      expect(await ctx.db.count(events, 'WHERE last_error IS NOT NULL')).to.be.within(1, 16)
     })
 
     it('refuses a test event', async () => {
@@ -368,10 +366,7 @@ describe('webhook delivery', () => {
     )
     const delivering = deliverDue(ctx)
     try {
-      await until(async () => {
-        const delivered: unknown[] = await ctx.db.query(`SELECT id FROM events WHERE delivery_status = 'delivered'`)
-        return delivered.length === 29
-      })
+      await until(async () => (await ctx.db.count(events, "WHERE delivery_status = 'delivered'")) === 29)
       await delivering
     } finally {
       ctx.clock.advance('41s')
