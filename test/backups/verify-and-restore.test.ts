@@ -167,12 +167,12 @@ describe('a backup', () => {
       return work(db).finally(close)
     }
     const service = openCli({ ...settings, BILLING_BACKUP_DIR: folder, BILLING_HOME: home, BILLING_DATABASE_URL: '' })
-    const restore = ['backup', 'restore', file, '--into', 'embedded-service']
+    const restore = ['backup', 'restore', file, '--into', 'embedded-service'] as const
     const daemon = { name: 'host:1', version: '0.1.0', migrations: [] }
     await inOwn((db) => recordDaemon(db, daemon))
     expect(await service.refused(restore)).to.match(/the daemon host:1 was seen \d s ago: stop it/)
     await inOwn((db) => recordDaemonStop(db, daemon.name))
-    expect((await service.json([...restore, '--dry-run'])).rows).to.deep.equal(rows)
+    expect((await service.preview(restore)).rows).to.deep.equal(rows)
     expect(await service.json(restore)).to.include({ rows_equal: true, sums_equal: true })
     expect(await inOwn(hasApps)).to.equal(true)
     expect(await service.refused(restore)).to.include('has an app')
