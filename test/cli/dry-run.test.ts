@@ -5,6 +5,7 @@ import { describe, it } from 'mocha'
 import { bankMails } from '#bank-mail/store.ts'
 import { createProgram } from '#cli/program.ts'
 import { systemClock } from '#shared/time.ts'
+import { events } from '#webhooks/store.ts'
 import { addBankAccount, enableMethod } from '../support/operators.ts'
 import { testContext } from '../support/context.ts'
 import { TABLES } from '../support/tables.ts'
@@ -101,10 +102,7 @@ describe('--dry-run', () => {
     const receipt = String(await anUnconfirmedReceipt(ctx, other))
     const file = join(scratchFolder('cli'), 'service-account.json')
     writeFileSync(file, aServiceAccountFile())
-    const [event] = await testDatabase().db.query<{ id: number }[]>(
-      'SELECT MIN(id) AS id FROM events WHERE app_id = ?',
-      [seller.app.id],
-    )
+    const event = await testDatabase().db.one(events, 'WHERE app_id = ? ORDER BY id LIMIT 1', [seller.app.id])
     const [app, client, planId, accountId] = [seller.app.id, clients.app.id, `plan_${plan.id}`, account.id].map(
       String,
     ) as [string, string, string, string]

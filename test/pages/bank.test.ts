@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
+import { transactions } from '#transactions/store.ts'
 import { disableMethod } from '../support/operators.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
@@ -56,10 +57,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
   })
 
   it('lets its transaction take bank transfers, from the first opening on', async () => {
-    const opened = async () => {
-      const rows = await scenario.service.ctx.db.query('SELECT bank_page_opened_at AS at FROM transactions')
-      return (rows as { at: Date | null }[])[0]!.at !== null
-    }
+    const opened = async () => (await scenario.service.ctx.db.one(transactions, ''))!.bankPageOpenedAt !== null
     expect(await opened()).to.equal(false)
     await get('/bank')
     expect(await opened()).to.equal(true)

@@ -4,6 +4,8 @@ import { connect } from 'node:net'
 import { updateAppRow } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { unixSeconds } from '#shared/time.ts'
+import { providerEvents } from '#transactions/store.ts'
+import { events } from '#webhooks/store.ts'
 import { enableMethod } from '../support/operators.ts'
 import { aPlan, priceId } from '../support/factories.ts'
 import { signedEvent } from '../support/stripe-peer.ts'
@@ -19,8 +21,8 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
   const statusOf = async (opened: OpenedCard, seller = shop.first): Promise<string> =>
     (await seller.client.get(`/api/v1/transactions/${opened.transactionId}`)).body.data.status
   const eventsTold = async (): Promise<string[]> => {
-    const rows: { event_type: string }[] = await shop.service.ctx.db.query('SELECT event_type FROM events ORDER BY id')
-    return rows.map((row) => row.event_type)
+    const rows = await shop.service.ctx.db.all(events, 'ORDER BY id')
+    return rows.map(({ eventType }) => eventType)
   }
   const paidSession = async (seller = shop.first, body = {}): Promise<OpenedCard> => {
     const opened = await shop.open(seller, body)
@@ -345,7 +347,7 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
     const payer = { customer_details: { name: 'PAYER NAME', email: 'payer@example.com' } }
     await shop.notify(shop.event(opened.session, { changes: { ...payer, amount_total: 1 } }))
     await shop.notify(shop.event(opened.session, { changes: payer }))
-    const stored = JSON.stringify(await shop.service.ctx.db.query('SELECT * FROM provider_events'))
+    const stored = JSON.stringify(await shop.service.ctx.db.all(providerEvents, ''))
     expect(stored + shop.service.ctx.logged.join('')).not.to.match(/PAYER NAME|payer@example\.com|whsec_/)
   })
 

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { providerSessions } from '#providers/store.ts'
 import { addMs, MINUTE_MS, unixSeconds } from '#shared/time.ts'
 import { aCheckout, aCustomer, tokenOf } from '../support/factories.ts'
 import { PURCHASE, startCardShop, type CardShop } from './card-shop.ts'
@@ -11,8 +12,10 @@ describe('paying by card', () => {
   })
   afterEach(() => shop.stop())
 
-  const sessionsStored = (): Promise<{ status: string; reference: string | null }[]> =>
-    shop.service.ctx.db.query('SELECT status, reference FROM provider_sessions ORDER BY id')
+  const sessionsStored = async (): Promise<{ status: string; reference: string | null }[]> => {
+    const rows = await shop.service.ctx.db.all(providerSessions, 'ORDER BY id')
+    return rows.map(({ status, reference }) => ({ status, reference }))
+  }
 
   it('the payer is sent to a Checkout Session that names transaction and app', async () => {
     const { session, transactionId, token, url } = await shop.open()

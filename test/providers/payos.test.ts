@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { payosCredentials } from '#providers/payos/credentials.ts'
 import { providerSessions } from '#providers/store.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
+import { providerEvents } from '#transactions/store.ts'
+import { events } from '#webhooks/store.ts'
 import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { payosNotification, signOfData } from '../support/payos-peer.ts'
 import { PAYOS_KEYS, PURCHASE, startPayosShop, type PayosShop } from './payos-shop.ts'
@@ -14,14 +16,18 @@ describe('paying through PayOS', () => {
   })
   afterEach(() => shop.stop())
 
-  const sessions = (): Promise<{ status: string; reference: string }[]> =>
-    shop.service.ctx.db.query('SELECT status, reference FROM provider_sessions ORDER BY id')
-  const eventsTold = async (): Promise<string[]> => {
-    const rows: { event_type: string }[] = await shop.service.ctx.db.query('SELECT event_type FROM events ORDER BY id')
-    return rows.map((row) => row.event_type)
+  const sessions = async (): Promise<{ status: string; reference: string | null }[]> => {
+    const rows = await shop.service.ctx.db.all(providerSessions, 'ORDER BY id')
+    return rows.map(({ status, reference }) => ({ status, reference }))
   }
-  const notes = (): Promise<{ outcome: string; note: string }[]> =>
-    shop.service.ctx.db.query(`SELECT outcome, note FROM provider_events WHERE outcome <> 'applied'`)
+  const eventsTold = async (): Promise<string[]> => {
+    const rows = await shop.service.ctx.db.all(events, 'ORDER BY id')
+    return rows.map(({ eventType }) => eventType)
+  }
+  const notes = async (): Promise<{ outcome: string; note: string | null }[]> => {
+    const rows = await shop.service.ctx.db.all(providerEvents, "WHERE outcome <> 'applied'")
+    return rows.map(({ outcome, note }) => ({ outcome, note }))
+  }
 
   describe('opening', () => {
     it('the payer is sent to a payment link with an integer order code that ends with the checkout', async () => {
@@ -259,7 +265,7 @@ describe('paying through PayOS', () => {
     it('no name of a payer, account number or key gets into the log or the stored events', async () => {
       const { link } = await shop.open()
       await shop.notify(link, shop.payos.transfer(link, 99_000))
-      const stored = JSON.stringify(await shop.service.ctx.db.query('SELECT * FROM provider_events'))
+      const stored = JSON.stringify(await shop.service.ctx.db.all(providerEvents, ''))
       const log = shop.service.ctx.logged.join('')
       expect(stored + log).not.to.match(/NGUYEN VAN PAYER|0123456789|checksum-1|api-1/)
     })

@@ -1,3 +1,4 @@
+import { auditLog } from '#commands/store.ts'
 import type { Transaction } from '../../client/src/types.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
@@ -416,10 +417,11 @@ describe('stopping reminders by link, GET /renew/{token}/opt-out and POST /renew
     expect((await scenario.service.call('GET', path, { headers: { Accept: 'text/html' } })).text).to.contain(
       'are stopped',
     )
-    const audited = await scenario.service.ctx.db.query(
-      `SELECT actor FROM audit_log WHERE action = 'subscription.opt-out'`,
-    )
-    expect(audited, 'once: the second time changed nothing').to.deep.equal([{ actor: 'payer page' }])
+    const audited = await scenario.service.ctx.db.all(auditLog, "WHERE action = 'subscription.opt-out'")
+    expect(
+      audited.map(({ actor }) => actor),
+      'once: the second time changed nothing',
+    ).to.deep.equal(['payer page'])
   })
 
   const oneClicks: [string, string][] = [

@@ -26,6 +26,7 @@ import {
   type DeliveryAttempt,
   type Event,
   events,
+  deliveryAttempts,
 } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
@@ -517,7 +518,7 @@ describe('webhook delivery', () => {
       const delivering = deliverDue(ctx, { signal: controller.signal })
       await receiver.waitFor(100)
       // None of the hanging attempts has timed out yet.
-      const failed = await ctx.db.query('SELECT id FROM delivery_attempts WHERE http_status IS NULL')
+      const failed = await ctx.db.all(deliveryAttempts, 'WHERE http_status IS NULL')
       expect(failed).to.deep.equal([])
       controller.abort()
       await hanging.stop()
