@@ -96,9 +96,9 @@ describe('find and open', () => {
       ).to.deep.equal(['user-lan'])
       expect(people[0]!.transactions[0]).to.include({ transaction_id: transaction, status: 'pending' })
     }
-    await ctx.db.run("UPDATE transactions SET status = 'void' WHERE id = ?", [transaction!])
+    await ctx.db.update(transactions, { id: transaction! }, { status: 'void' })
     expect((await cli.json(['find', 'lan@example.com'])).end_users).to.deep.equal([])
-    await ctx.db.run("UPDATE transactions SET status = 'completed' WHERE id = ?", [transaction!])
+    await ctx.db.update(transactions, { id: transaction! }, { status: 'completed' })
     expect((await cli.json(['find', 'lan@example.com'])).end_users).to.have.length(1)
   })
 
@@ -140,7 +140,7 @@ describe('find and open', () => {
     expect((await cli.json(['find', reference])).next_steps).to.deep.equal([{ what, command }])
     const list = (await cli.table(['bank-mail', 'list', '--unmatched'])).replaceAll('\n', ' ')
     expect(list).to.include(`${what}: bank-mail match ${mail!.id} ${waiting.id}`)
-    await ctx.db.run('UPDATE transactions SET amount = 98000 WHERE id = ?', [waiting.id])
+    await ctx.db.update(transactions, { id: waiting.id }, { amount: 98_000 })
     const [step] = (await cli.json(['find', 'user-1', '--app', String(made.shop.app.id)])).end_users[0]!.next_steps
     expect(step!.command).to.equal('billing-cli bank-mail list --unmatched')
     expect((await cli.table(['bank-mail', 'list', '--unmatched'])).replaceAll('\n', ' ')).to.include(

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
+import { approvals } from '#approvals/store.ts'
 import { auditLog } from '#commands/store.ts'
 import type { Context } from '#context.ts'
 import { PERMITTED, permissionOf } from '#cli/permissions.ts'
@@ -13,7 +14,6 @@ import { systemClock } from '#shared/time.ts'
 import { transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { anApp, aPlan, paid, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
-import { query } from '../support/database.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { itRunsEveryForm, leavesOf } from './forms.ts'
 import { openCli, PROGRAM, type Cli, type Ran } from './run-cli.ts'
@@ -266,7 +266,7 @@ describe('the command line: operators, their roles, and approvals', () => {
     const id = await openId()
     const own = await granted(id, 'linh')
     expect([own.code, JSON.parse(own.stderr).error.code]).to.deep.equal([1, 'forbidden'])
-    await query(ctx.db, "UPDATE approvals SET requested_by = 'linh (sudo)'")
+    await ctx.db.update(approvals, { requestedBy: 'linh' }, { requestedBy: 'linh (sudo)' })
     expect((await granted(id, 'linh')).code).to.equal(1)
     expect(await refundsOf()).to.deep.equal([])
     const grant = ['approval', 'grant', String(id), '--note', 'checked', '--yes']

@@ -7,6 +7,7 @@ import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { plans } from '#plans/store.ts'
 import { systemClock } from '#shared/time.ts'
+import { events } from '#webhooks/store.ts'
 import { testContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
@@ -375,9 +376,9 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     expect(text).to.include('[TEST] Reader')
     expect(await cli.table(['webhook', 'list', id, '--status', 'failed'])).to.include('no deliveries')
     const event = deliveries[0]!.id
-    await query(ctx.db, "UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
+    await ctx.db.update(events, { appId: app.app.id }, { deliveryStatus: 'failed', nextAttemptAt: null })
     expect(await cli.json(['webhook', 'retry', event])).to.include({ id: event, delivery_status: 'pending' })
-    await query(ctx.db, "UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
+    await ctx.db.update(events, { appId: app.app.id }, { deliveryStatus: 'failed', nextAttemptAt: null })
     const would = await cli.preview(['webhook', 'retry', '--failed', id])
     const wouldText = await cli.table(['webhook', 'retry', '--failed', id, '--dry-run'])
     expect(would).to.deep.equal({ dry_run: true, failed: 1 })

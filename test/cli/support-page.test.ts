@@ -4,8 +4,9 @@ import { parse } from 'shell-quote'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { assignTransferCode } from '#providers/bank-transfer/store.ts'
-import { asRealTime, systemClock } from '#shared/time.ts'
+import { asRealTime, systemClock, asAppTime, parseTimestamp } from '#shared/time.ts'
 import { getSubscription } from '#subscriptions/store.ts'
+import { transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { openDocPage } from '../support/doc-page.ts'
 import { aCheckout, aCustomer, anApp, aPlan, paid, priceId } from '../support/factories.ts'
@@ -38,7 +39,7 @@ describe('docs/support.md', () => {
     await paid(ctx, seller, { ...bought, external_ref: 'user-42' })
     const { renewalToken } = await getSubscription(ctx.db, seller.app.id, 'user-42')
     await inTransaction(ctx, (tx) => assignTransferCode(tx, id!, 'PG7KD4MXQT'))
-    await ctx.db.run("UPDATE transactions SET created_at = '2026-10-28 06:58:00' WHERE id = ?", [id!])
+    await ctx.db.update(transactions, { id: id! }, { createdAt: asAppTime(parseTimestamp('2026-10-28 06:58:00')!) })
     const account = await addBankAccount(ctx, 'linh', { bank: 'ACB', number: '0123456789', holder: 'CONG TY A' })
     await assignBankAccount(ctx, 'linh', seller.app, account.id)
     const mail = await aBankMail(ctx, {

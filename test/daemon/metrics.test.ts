@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { useFakeTimers } from 'sinon'
+import { apps } from '#apps/store.ts'
 import { openMetrics } from '#daemon/metrics.ts'
 import { shareReading } from '#daemon/share-reading.ts'
 import { addBusinessMetrics } from '#daemon/business-metrics.ts'
@@ -57,7 +58,7 @@ describe('metrics', () => {
     const text = await scrape(ctx)
     expect(sample(text, 'paygate_money_unapplied{currency="VND",mode="test"}')).to.equal(90_000)
     expect(sample(text, 'paygate_transactions_flagged{reason="underpaid",mode="test"}')).to.equal(1)
-    await ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    await ctx.db.update(apps, { isSandbox: true }, { isSandbox: false })
     expect(sample(await scrape(ctx), 'paygate_money_unapplied{currency="VND",mode="live"}')).to.equal(90_000)
   })
 
@@ -80,7 +81,7 @@ describe('metrics', () => {
     ctx.clock.advance('40d')
     const later = await scrape(ctx)
     expect([sample(later, active('pro')), sample(later, active('life'))]).to.deep.equal([null, 1])
-    await ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    await ctx.db.update(apps, { isSandbox: true }, { isSandbox: false })
     expect(sample(await scrape(ctx), received('test').replace('"test"}', '"live"}'))).to.equal(3_098_000)
   })
 

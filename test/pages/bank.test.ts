@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { bankAccounts } from '#bank-accounts/store.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { transactions } from '#transactions/store.ts'
 import { disableMethod } from '../support/operators.ts'
@@ -193,7 +194,11 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     })
 
     it('is 410 once the account is disabled', async () => {
-      await scenario.service.ctx.db.query('UPDATE bank_accounts SET disabled_at = created_at')
+      await scenario.service.ctx.db.update(
+        bankAccounts,
+        { disabledAt: null },
+        { disabledAt: scenario.service.ctx.clock.now() },
+      )
       for (const path of ['/bank', '/qr.svg']) expect((await get(path)).status, path).to.equal(410)
     })
   })

@@ -109,9 +109,11 @@ describe('paying by card', () => {
 
   it('an open session is used again while the payer can still pay in it, and a new one is opened after its end', async () => {
     const { token, url } = await shop.open(shop.first, { expires_in: 7200 })
-    await shop.service.ctx.db.query('UPDATE provider_sessions SET expires_at = ?', [
-      addMs(shop.clock.now(), 2 * MINUTE_MS),
-    ])
+    await shop.service.ctx.db.update(
+      providerSessions,
+      { status: 'open' },
+      { expiresAt: addMs(shop.clock.now(), 2 * MINUTE_MS) },
+    )
     expect((await shop.choose(token)).body.data.redirect_url).to.equal(url)
     shop.clock.advance('2m')
     expect((await shop.choose(token)).body.data.redirect_url).not.to.equal(url)

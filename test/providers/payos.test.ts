@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { paymentMethods } from '#apps/store.ts'
 import { payosCredentials } from '#providers/payos/credentials.ts'
 import { providerSessions } from '#providers/store.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
@@ -86,7 +87,7 @@ describe('paying through PayOS', () => {
       const { link, token } = await shop.open()
       const { db } = shop.service.ctx
       // As if the first link were another's: ours is still to be opened under the same code.
-      await db.query(`UPDATE provider_sessions SET status = 'opening', url = NULL`)
+      await db.update(providerSessions, { status: 'open' }, { status: 'opening', url: null })
       Object.assign(link, { amount: 98_000 })
       const answer = await shop.choose(token)
       expect(answer.status, answer.text).to.equal(200)
@@ -249,7 +250,7 @@ describe('paying through PayOS', () => {
 
     it('a disabled method completes what it opened', async () => {
       const { link } = await shop.open()
-      await shop.service.ctx.db.query('UPDATE payment_methods SET is_enabled = 0')
+      await shop.service.ctx.db.update(paymentMethods, { isEnabled: true }, { isEnabled: false })
       expect((await shop.notify(link, shop.payos.transfer(link, 99_000))).body.data.status).to.equal('processed')
     })
 

@@ -1,8 +1,10 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { apps } from '#apps/store.ts'
 import { checkProviders } from '#doctor/check-providers.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { providerSessions } from '#providers/store.ts'
+import { providerEvents } from '#transactions/store.ts'
 import { events } from '#webhooks/store.ts'
 import { enableMethod } from '../support/operators.ts'
 import { aCheckout, anApp, aPlan, MONTHLY, priceId, tokenOf, YEARLY } from '../support/factories.ts'
@@ -146,7 +148,7 @@ describe('payments that stay pending', () => {
     it("a disabled app's payment is found too", async () => {
       const { session } = await byCard()
       stripe.pay(session)
-      await service.ctx.db.query('UPDATE apps SET disabled_at = ?', [clock.now()])
+      await service.ctx.db.update(apps, { disabledAt: null }, { disabledAt: clock.now() })
       clock.advance('10m')
       expect((await run()).paid).to.equal(1)
     })
@@ -198,8 +200,8 @@ describe('payments that stay pending', () => {
       clock.advance('10m')
       expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, closed: 1 })
       expect((await transaction(id)).status).to.equal('pending')
-      const notes = await service.ctx.db.query(`SELECT outcome FROM provider_events WHERE transaction_id = ?`, [id])
-      expect(notes).to.deep.equal([{ outcome: 'refused' }])
+      const notes = await service.ctx.db.all(providerEvents, 'WHERE transaction_id = ?', [id])
+      expect(notes.map(({ outcome }) => outcome)).to.deep.equal(['refused'])
     })
   })
 

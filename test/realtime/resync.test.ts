@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import { getApp } from '#apps/store.ts'
+import { getApp, apps } from '#apps/store.ts'
 import { operator } from '#commands/caller.ts'
 import { auditLog } from '#commands/store.ts'
 import { resyncNodes, type ResyncInput, type ResyncProgress } from '#subscriptions/resync-node.ts'
@@ -88,10 +88,10 @@ describe('re-sync of realtime nodes', () => {
   })
 
   it('writes nodes of subscriptions that are older than the app’s realtime database', async () => {
-    await ctx().db.query('UPDATE apps SET realtime_database_url = NULL')
+    await ctx().db.update(apps, { id: scenario.app.app.id }, { realtimeDatabaseUrl: null })
     const app = { ...scenario.app, app: await getApp(ctx().db, scenario.app.app.id) }
     await paid(ctx(), app, { external_ref: 'early', price_id: monthly })
-    await ctx().db.query("UPDATE apps SET realtime_database_url = 'https://demo-proj.firebaseio.com'")
+    await ctx().db.update(apps, { id: app.app.id }, { realtimeDatabaseUrl: 'https://demo-proj.firebaseio.com' })
     expect(await resync({ all: true })).to.include({ written: 1 })
     expect(await peer.read('users/early/subscription')).to.include({ plan: 'premium' })
   })

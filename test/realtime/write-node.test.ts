@@ -1,3 +1,4 @@
+import { apps } from '#apps/store.ts'
 import { perform } from '#commands/perform.ts'
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
@@ -94,10 +95,7 @@ describe('writing the realtime node', () => {
 
   it('uses the app’s path, even with the uid as part of a key', async () => {
     const other = await startClientScenario(peer, issuer)
-    await other.service.ctx.db.query('UPDATE apps SET realtime_path = ? WHERE id = ?', [
-      'a/u-{uid}-x',
-      other.app.app.id,
-    ])
+    await other.service.ctx.db.update(apps, { id: other.app.app.id }, { realtimePath: 'a/u-{uid}-x' })
     const [price] = await other.plan('pro', MONTHLY)
     await other.buy(price!)
     expect(peer.puts().at(-1)?.keys).to.deep.equal(['a', 'u-user-1-x'])
@@ -340,7 +338,7 @@ describe('writing the realtime node', () => {
     })
 
     it('apps without a realtime database may use any external_ref', async () => {
-      await ctx().db.query('UPDATE apps SET realtime_database_url = NULL WHERE id = ?', [scenario.app.app.id])
+      await ctx().db.update(apps, { id: scenario.app.app.id }, { realtimeDatabaseUrl: null })
       const [trial] = await scenario.plan('other', { ...MONTHLY, trial: FREE_TRIAL })
       const answer = await scenario.as('a.b/c').post('/api/v1/checkout-sessions', {
         external_ref: 'a.b/c',

@@ -79,7 +79,7 @@ describe('rows that are kept for a limited time', () => {
   it('are deleted: daily counts of mails after 30 days', async () => {
     const ctx = testContext()
     for (const day of ['2026-01-29', '2026-01-30', '2026-01-31'])
-      await ctx.db.query('INSERT INTO daily_mails (app_id, day, mails) VALUES (1, ?, 5)', [day])
+      await ctx.db.insert(dailyMails, { appId: 1, day, mails: 5 })
     // 30 days before 2026-03-01 is 2026-01-30.
     expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, dailyMailsDeleted: 1 })
     const left = await ctx.db.all(dailyMails, 'ORDER BY day')
