@@ -19,7 +19,7 @@ import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { COMPLETION_SCRIPTS } from '#cli/shells.ts'
 import { productVersion } from '#config.ts'
-import { PACKAGE_CLI_FILE, PACKAGE_ROOT, renderCli } from '#setup/systemd-unit.ts'
+import { PACKAGE_CLI_FILE, PACKAGE_ROOT, renderCli, VERSIONS_FOLDER } from '#setup/systemd-unit.ts'
 import { packageUnits } from '#setup/units.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -158,7 +158,10 @@ function stageControl(stage: string, values: Readonly<Record<string, string>>): 
   const files = globSync('**/*', { cwd: stage, withFileTypes: true }).filter((entry) => entry.isFile())
   const paths = files.map((entry) => join(entry.parentPath, entry.name)).sort()
   const size = paths.reduce((sum, path) => sum + Math.ceil(lstatSync(path).size / 1024), 0)
-  const all: Readonly<Record<string, string>> = { ...values, SIZE: String(size), UNITS: units.join(' ') }
+  const all: Readonly<Record<string, string>> = {
+    ...{ ...values, SIZE: String(size), UNITS: units.join(' ') },
+    ...{ ROOT: PACKAGE_ROOT, VERSIONS: VERSIONS_FOLDER },
+  }
   mkdirSync(join(stage, 'DEBIAN'))
   for (const name of ['control', 'templates', 'postinst', 'prerm', 'postrm']) {
     const text = readFileSync(join(CONTROL, name), 'utf8')

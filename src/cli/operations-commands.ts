@@ -1,13 +1,21 @@
+import { join } from 'node:path'
 import type { Rehearsed } from '#backups/rehearse-upgrade.ts'
 import type { PlannedMigration } from '#db/migration-plan.ts'
 import { counted } from '#shared/counted.ts'
 import { IDENTITY, openTools, readingOf, storedBackup } from './backup-files.ts'
 import { appCell, minuteCell } from './cells.ts'
-import type { Commands, Flags, Texts } from './declaration.ts'
+import type { Commands, Flags, OptionLine, Texts } from './declaration.ts'
 import { listOfApps } from './list.ts'
 import type { Output } from './output.ts'
 import { listOf } from './table.ts'
 import { UsageError } from './usage-error.ts'
+import { isOfPackage, PACKAGE_ROOT } from '#setup/systemd-unit.ts'
+import type { Upgraded } from '#setup/upgrade-package.ts'
+
+type UpgradeOptions = Texts<'from' | 'identity'> & Flags<'rehearse' | 'withoutBackup'>
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const WITHOUT_BACKUP: OptionLine = ['--without-backup', 'in production, too: what goes wrong cannot be taken back then']
 
 /** `migrate`, `upgrade`, `audit …`: the service itself. */
 export const commands: Commands = {
@@ -15,7 +23,7 @@ export const commands: Commands = {
     options: [
       ['--plan', 'show what each pending migration does to tables with rows, and apply none'],
       ['--contract', 'run the migrations that daemons of older versions cannot work with'],
-      ['--without-backup', 'in production, too: what goes wrong cannot be taken back then'],
+      WITHOUT_BACKUP,
     ],
     examples: ['migrate', 'migrate --plan', 'migrate --contract'],
     async run({ ctx, out }, _args, options: Flags<'plan' | 'contract' | 'withoutBackup'>) {
@@ -41,17 +49,14 @@ export const commands: Commands = {
       ['--rehearse', 'run the migrations of this version on a private copy of a backup, with their times'],
       ['--from <file>', 'the backup; default the newest in BILLING_BACKUP_DIR'],
       IDENTITY,
+      WITHOUT_BACKUP,
     ],
-    examples: ['upgrade --rehearse', 'upgrade --rehearse --from paygate.sql.gz.age --identity backup-identity'],
-    async print(out, _args, options: Texts<'from' | 'identity'> & Flags<'rehearse'>) {
-      if (!options.rehearse) throw new UsageError('give --rehearse; the upgrade itself: docs/operating.md, Upgrades')
-      const { rehearseUpgrade } = await import('#backups/rehearse-upgrade.ts')
-      const tools = await openTools()
-      const backup = await storedBackup(tools.config, options.from)
-      const rehearsed = await rehearseUpgrade(tools, backup, await readingOf(tools.config, out, options))
-      out.result(rehearsed, () => showRehearsed(out, rehearsed))
-      if (!rehearsed.ok) process.exitCode = 1
-    },
+    examples: [
+      'upgrade --rehearse',
+      'upgrade --rehearse --from paygate.sql.gz.age --identity backup-identity',
+      'upgrade',
+    ],
+    print: (out, _args, options: UpgradeOptions) => (options.rehearse ? rehearse(out, options) : upgrade(out, options)),
   },
   'audit list': listOfApps({
     description: 'the audit log, newest first',
@@ -77,6 +82,51 @@ export const commands: Commands = {
     optional: ['app'],
     codes: ['action'],
   }),
+}
+
+async function rehearse(out: Output, options: UpgradeOptions): Promise<void> {
+  const { rehearseUpgrade } = await import('#backups/rehearse-upgrade.ts')
+  const tools = await openTools()
+  const backup = await storedBackup(tools.config, options.from)
+  const rehearsed = await rehearseUpgrade(tools, backup, await readingOf(tools.config, out, options))
+  out.result(rehearsed, () => showRehearsed(out, rehearsed))
+  if (!rehearsed.ok) process.exitCode = 1
+}
+
+/** Only the package knows how: a clone has no version beside the one that serves. */
+async function upgrade(out: Output, options: UpgradeOptions): Promise<void> {
+  if (ROOT !== PACKAGE_ROOT)
+    throw new UsageError(
+      isOfPackage(ROOT)
+        ? 'run billing-cli upgrade as root on the machine itself'
+        : 'give --rehearse; an installation from a clone is upgraded as docs/operating.md says under Upgrades',
+    )
+  const [{ openDatabase }, { daemonService }, { PACKAGE_FOLDERS }, { upgradePackage }] = await Promise.all([
+    import('#db/connect.ts'),
+    import('#setup/daemon-unit.ts'),
+    import('#setup/program-copies.ts'),
+    import('#setup/upgrade-package.ts'),
+  ])
+  const { config, clock } = await openTools()
+  const service = daemonService(config)
+  const { db, close } = await openDatabase(config, { poolSize: 4 })
+  try {
+    const upgraded = await upgradePackage({ db, config, clock }, service, {
+      folders: PACKAGE_FOLDERS,
+      isWithoutBackup: options.withoutBackup === true,
+      onStep: (text) => out.progress(text),
+    })
+    out.result(upgraded, () => showUpgraded(out, upgraded))
+  } finally {
+    await close()
+  }
+}
+
+function showUpgraded(out: Output, { status, from, to, migrations, seconds }: Upgraded): void {
+  if (migrations.length > 0) out.lines(migrations.join('\n'))
+  const before = from === null || from === to ? '' : ` instead of ${from}`
+  if (status === 'unchanged') out.line(`Version ${to} serves already`)
+  else out.line(`Version ${to} serves${before}, ready ${seconds} s after the restart began`)
 }
 
 const UP_TO_DATE = 'the database is up to date'

@@ -104,6 +104,11 @@ async function pickOperator({ ctx }: Session, named: string | undefined): Promis
 
 /** The program that an installed service has, which knows its settings; otherwise this one. */
 async function programPath(): Promise<string> {
-  const [{ existsSync }, { CLI_FILE }] = await Promise.all([import('node:fs'), import('#setup/systemd-unit.ts')])
-  return existsSync(CLI_FILE) ? CLI_FILE : join(import.meta.dirname, '..', '..', 'bin', 'billing-cli')
+  const [{ existsSync }, { CLI_FILE, isOfPackage, PACKAGE_CLI_FILE }] = await Promise.all([
+    import('node:fs'),
+    import('#setup/systemd-unit.ts'),
+  ])
+  const root = join(import.meta.dirname, '..', '..')
+  if (isOfPackage(root)) return PACKAGE_CLI_FILE
+  return existsSync(CLI_FILE) ? CLI_FILE : join(root, 'bin', 'billing-cli')
 }

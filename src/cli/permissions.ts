@@ -116,7 +116,7 @@ const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'mail test': owner,
   'realtime resync': support,
   migrate: owner,
-  upgrade: file,
+  upgrade: owner,
   'audit list': read,
   'key rotate': owner,
   'key export': file,

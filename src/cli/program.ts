@@ -104,7 +104,7 @@ const GROUPS: readonly Group[] = [
     'Service',
     {
       migrate: 'bring the database up to date, in steps that daemons of the version before survive',
-      upgrade: 'try an upgrade on a copy of a backup',
+      upgrade: 'migrate, then serve the version that the package installed; --rehearse tries it on a copy of a backup',
       audit: 'who changed what, and why',
     },
     () => import('./operations-commands.ts'),

@@ -9,6 +9,7 @@ import {
   ENVIRONMENT_FILE,
   HIDDEN,
   isHidden,
+  isOfPackage,
   renderCli,
   SAMPLE_ENVIRONMENT,
   UNIT_FOLDER,
@@ -73,6 +74,7 @@ async function plannedFiles(paths: InstallPaths): Promise<PlannedFile[]> {
 }
 
 function refuseHidden({ root }: InstallPaths): void {
+  if (isOfPackage(root)) throw new UsageError('the package brings the units: run billing-cli setup')
   if (isHidden(root)) throw new UsageError(HIDDEN(root))
 }
 

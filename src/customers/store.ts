@@ -1,3 +1,4 @@
+import { byId } from '#db/by-id.ts'
 import { bigint, exact, flag, id, int, json, realTime, words } from '#db/columns.ts'
 import { table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
@@ -125,7 +126,5 @@ export async function updateCustomerRow(
 
 /** Customers by id, for presenting lists. */
 export async function listCustomersByIds(db: Queries, customerIds: readonly number[]): Promise<Map<number, Customer>> {
-  if (customerIds.length === 0) return new Map()
-  const found = await db.all(customers, 'WHERE id IN (?)', [[...new Set(customerIds)]])
-  return new Map(found.map((customer) => [customer.id, customer]))
+  return byId(db, customers, customerIds)
 }

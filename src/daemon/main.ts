@@ -4,7 +4,11 @@ import { ConfigError, loadConfig, type Config } from '#config.ts'
 async function main(): Promise<void> {
   const settings = loadConfig()
   const release = settings.databaseUrl === null ? await beginDatabase(settings) : null
-  const { serve } = await import('./serve.ts')
+  const { rehearseStart, serve } = await import('./serve.ts')
+  if (process.argv.includes('--check')) {
+    await rehearseStart(settings)
+    process.exit()
+  }
   await serve(settings)
   await release?.()
 }

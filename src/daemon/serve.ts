@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { childEnvironment, hasBaseUrl, listenUrl, serviceManager, type Config } from '#config.ts'
 import { pendingMigrations } from '#db/migrate.ts'
-import { openContext } from '#open-context.ts'
+import { openContext, type OpenContext, type OpenContextOptions } from '#open-context.ts'
 import { skewWarning } from '#doctor/check-database.ts'
 import { counted } from '#shared/counted.ts'
 import { createApp } from './app.ts'
@@ -41,20 +41,7 @@ export async function serve(settings: Config): Promise<void> {
   const config: Config = { ...settings, port, baseUrl: hasBaseUrl() ? settings.baseUrl : url }
   const metrics = openMetrics()
   const sender: { wake: () => void } = { wake: () => undefined }
-  const { ctx, close } = await openContext({
-    statementSeconds: STATEMENT_SECONDS,
-    config,
-    thread: 'daemon',
-    count: metrics.count,
-    wakeSender: () => sender.wake(),
-  })
-  const pending = await pendingMigrations(ctx.db)
-  if (pending.length > 0) {
-    await close()
-    throw new Error(
-      `the database lacks ${counted(pending.length, 'migration')}: run billing-cli migrate, then start again`,
-    )
-  }
+  const { ctx, close } = await openCurrent({ config, count: metrics.count, wakeSender: () => sender.wake() })
   const skew = await skewWarning(ctx)
   if (skew !== null) ctx.log.warn({ skew }, "this machine's clock and the database's do not agree")
   if (config.trustProxy > 0 && config.metricsToken === null) {
@@ -75,6 +62,23 @@ export async function serve(settings: Config): Promise<void> {
   const jobs = schedule(config).map(({ name }) => name)
   const watchdog = startWatchdog(ctx, { manager: serviceManager(), jobs, heartbeats: scheduler.heartbeats })
   stopOnSignal(ctx, { server, health, scheduler: stopping(watchdog, scheduler), close: () => alive.stop().then(close) })
+}
+
+/** For an upgrade, while the version before serves: throws where this one would not start. All that it loads is loaded by now. */
+export async function rehearseStart(config: Config): Promise<void> {
+  const { close } = await openCurrent({ config })
+  await close()
+}
+
+/** Throws if the schema is behind. */
+async function openCurrent(options: Omit<OpenContextOptions, 'thread'>): Promise<OpenContext> {
+  const opened = await openContext({ statementSeconds: STATEMENT_SECONDS, ...options, thread: 'daemon' })
+  const pending = await pendingMigrations(opened.ctx.db)
+  if (pending.length === 0) return opened
+  await opened.close()
+  throw new Error(
+    `the database lacks ${counted(pending.length, 'migration')}: run billing-cli migrate, then start again`,
+  )
 }
 
 /** A scheduler whose stop notifies systemd first. */

@@ -1,3 +1,4 @@
+import { listenUrl } from '#config.ts'
 import type { Context } from '#context.ts'
 import { EndpointError, requestEndpoint } from '#http/outbound.ts'
 
@@ -16,7 +17,7 @@ const REFUSALS = [401, 403]
 
 /** Asks the daemon at `BILLING_HOST` and `BILLING_PORT`, with the token of the settings. */
 export async function askMetrics({ config }: Context): Promise<MetricsAnswer> {
-  const url = metricsUrl(config)
+  const url = `${daemonUrl(config)}/metrics`
   const headers = config.metricsToken === null ? {} : { authorization: `Bearer ${config.metricsToken}` }
   try {
     const { status, body } = await requestEndpoint({ method: 'GET', url, headers, deadlineMs: DEADLINE_MS })
@@ -33,7 +34,7 @@ export async function askMetrics({ config }: Context): Promise<MetricsAnswer> {
   }
 }
 
-function metricsUrl({ host, port }: Context['config']): string {
-  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
-  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}/metrics`
+/** Where this machine's daemon answers programs beside it. */
+export function daemonUrl({ host, port }: Pick<Context['config'], 'host' | 'port'>): string {
+  return listenUrl(host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port)
 }

@@ -3,7 +3,7 @@ import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { formatDay } from '#shared/time.ts'
-import { listAppsAtLimit } from './store.ts'
+import { listAppsAtLimit } from './limits/store.ts'
 
 /** Enough to try everything, too few to spam strangers. */
 const SANDBOX_MAILS_PER_DAY = 200

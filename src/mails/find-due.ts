@@ -3,13 +3,13 @@ import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listCustomersByIds } from '#customers/store.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { listPlansByIds } from '#plans/store.ts'
+import { listPlansByIds, listPricesByIds } from '#plans/store.ts'
 import { keyOf, listPromotionsOf } from '#promotions/store.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import type { DueReminder } from '#mails/compose-reminder.ts'
 import { STAGES, type Stage } from './stages.ts'
-import { listDueSubscriptions, listMovedApps, listPricesByIds, type Keyset, type SweepScope } from './store.ts'
+import { listDueSubscriptions, listMovedApps, type Keyset, type SweepScope } from './due/store.ts'
 
 /** Small, so that what a page holds is fresh when it is sent, and memory stays flat. */
 const PAGE_SIZE = 100

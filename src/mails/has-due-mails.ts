@@ -2,7 +2,8 @@ import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { findAppsAtLimit } from './daily-limit.ts'
 import { findDue, listSweeps } from './find-due.ts'
-import { listDeadClaims, listDueReceipts } from './store.ts'
+import { listDueReceipts } from './due/store.ts'
+import { listDeadClaims } from './store.ts'
 
 /** Whether a mail is due now, or a sweep that died has left a claim. In a file of its own, because the daemon's main thread loads nothing that sends mails. */
 export async function hasDueMails(ctx: Context): Promise<boolean> {

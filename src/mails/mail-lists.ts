@@ -1,20 +1,16 @@
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
-import { DAY_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
-import { confirmedBy } from './mail-state.ts'
+import { formatTimestamp, type RealTime } from '#shared/time.ts'
 import {
   countSelected,
   listSelected,
-  refusedReminders as refused,
-  unconfirmedReceipts as unconfirmedOfReceipts,
-  unconfirmedReminders as unconfirmedOfReminders,
+  refusedReminders as refusedAt,
+  unconfirmedReceipts as unconfirmedReceiptsAt,
+  unconfirmedReminders as unconfirmedRemindersAt,
   type ReminderWithOwner,
   type Selection,
-} from './store.ts'
-
-/** Longer than the stages of one period last. */
-export const REFUSED_LISTED_MS = 14 * DAY_MS
+} from './lists/store.ts'
 
 /** Mails that operators look after. */
 export interface MailList<View> {
@@ -31,26 +27,23 @@ export type ViewOf<List> = List extends MailList<infer View> ? View : never
  * Reminders that may have been sent: the connection or the daemon died between the hand-over and the mail server's answer. The mail
  * server's log shows what became of each; `settleReminder` records it.
  */
-export const unconfirmedReminders = mailList(
-  (now) => unconfirmedOfReminders(confirmedBy(now)),
-  (row) => ({ ...presentReminder(row), handed_over_at: formatTimestamp(row.handedOverAt ?? row.claimedAt) }),
-)
+export const unconfirmedReminders = mailList(unconfirmedRemindersAt, (row) => ({
+  ...presentReminder(row),
+  handed_over_at: formatTimestamp(row.handedOverAt ?? row.claimedAt),
+}))
 
 /** Receipts that may have been sent, as `unconfirmedReminders`. `amount` is in the smallest unit; `created_at` is the time of the change that the receipt reports. */
-export const unconfirmedReceipts = mailList(
-  (now) => unconfirmedOfReceipts(confirmedBy(now)),
-  (row) => ({
-    receipt_id: row.id,
-    app_id: row.appId,
-    transaction_id: row.transactionId,
-    external_ref: row.externalRef,
-    kind: row.kind,
-    amount: row.amount,
-    currency: row.currency,
-    created_at: formatTimestamp(row.createdAt),
-    last_error: row.lastError,
-  }),
-)
+export const unconfirmedReceipts = mailList(unconfirmedReceiptsAt, (row) => ({
+  receipt_id: row.id,
+  app_id: row.appId,
+  transaction_id: row.transactionId,
+  external_ref: row.externalRef,
+  kind: row.kind,
+  amount: row.amount,
+  currency: row.currency,
+  created_at: formatTimestamp(row.createdAt),
+  last_error: row.lastError,
+}))
 
 /**
  * Reminders that are not sent: the mail server said that the address does not exist, and the customer still has that address. They are
@@ -61,11 +54,6 @@ export const refusedReminders = mailList(refusedAt, (row) => ({
   to: row.refusedTo ?? '',
   refused_at: formatTimestamp(row.claimedAt),
 }))
-
-/** The refused reminders that are listed at `now`. */
-export function refusedAt(now: RealTime): Selection<ReminderWithOwner> {
-  return refused(addMs(now, -REFUSED_LISTED_MS))
-}
 
 function mailList<Row extends { readonly id: number }, View>(
   selectionAt: (now: RealTime) => Selection<Row>,

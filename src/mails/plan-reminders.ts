@@ -6,7 +6,9 @@ import { DAY_MS, addMs, formatTimestamp, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { dailyLimit, findAppsAtLimit } from '#mails/daily-limit.ts'
 import { GRACE_DAYS, STAGES, hasStage, stageWindow, type Stage } from './stages.ts'
-import { listEndingSubscriptions, listRemindersOfPeriods, type Keyset, type Reminder } from './store.ts'
+import type { DueReminder } from './compose-reminder.ts'
+import { listEndingSubscriptions, type Keyset } from './due/store.ts'
+import { listRemindersOfPeriods, nameOf, type Reminder } from './store.ts'
 
 /** Why a mail will not go out, or not today. */
 export type NoMailReason =
@@ -93,40 +95,31 @@ async function planPage(
     ctx.db,
     page.flatMap(({ customerId }) => customerId ?? []),
   )
-  const tried = new Map<string, Reminder>()
-  for (const row of await listRemindersOfPeriods(ctx.db, page)) {
-    tried.set(keyOf(row.subscriptionId, row.periodEnd, row.stage), row)
-  }
+  const tried = new Map((await listRemindersOfPeriods(ctx.db, page)).map((row) => [nameOf(row), row]))
   return page.flatMap((subscription) => {
-    const { currentPeriodEnd: periodEnd, customerId } = subscription
+    const { id: subscriptionId, currentPeriodEnd: periodEnd, customerId } = subscription
     if (!periodEnd) return []
     const customer = customerId === null ? null : (customers.get(customerId) ?? null)
-    return STAGES.filter((stage) => {
+    return STAGES.flatMap((stage) => {
       const { from, until } = stageWindow(stage, periodEnd)
-      return from <= horizon && now < until
-    }).map((stage) => {
-      const known = tried.get(keyOf(subscription.id, periodEnd, stage)) ?? null
-      const isHeldBack = isSpent && stageWindow(stage, periodEnd).from <= now
-      return present(app, subscription, periodEnd, stage, customer, known, isHeldBack)
+      if (from > horizon || now >= until) return []
+      const known = tried.get(nameOf({ subscriptionId, periodEnd, stage })) ?? null
+      const mail = { app, subscription, periodEnd, stage, customer, known }
+      return [present(mail, reasonAgainst(mail) ?? (isSpent && from <= now ? 'daily_limit' : null))]
     })
   })
 }
 
-function keyOf(subscriptionId: number, periodEnd: AppTime, stage: Stage): string {
-  return `${subscriptionId} ${periodEnd.getTime()} ${stage}`
+/** A mail that becomes due, to the customer if there is one, and its row if it was tried. */
+type Planned = Pick<DueReminder, 'app' | 'subscription' | 'periodEnd' | 'stage'> & {
+  readonly customer: Customer | null
+  readonly known: Reminder | null
 }
 
 function present(
-  app: App,
-  subscription: Subscription,
-  periodEnd: AppTime,
-  stage: Stage,
-  customer: Customer | null,
-  known: Reminder | null,
-  isHeldBack: boolean,
+  { app, subscription, periodEnd, stage, customer, known }: Planned,
+  reason: NoMailReason | null,
 ): PlannedReminder {
-  const reason =
-    reasonAgainst(app, subscription, periodEnd, stage, customer, known) ?? (isHeldBack ? 'daily_limit' : null)
   return {
     app_id: app.id,
     is_test: app.isSandbox,
@@ -142,14 +135,7 @@ function present(
   }
 }
 
-function reasonAgainst(
-  app: App,
-  subscription: Subscription,
-  periodEnd: AppTime,
-  stage: Stage,
-  customer: Customer | null,
-  known: Reminder | null,
-): NoMailReason | null {
+function reasonAgainst({ app, subscription, periodEnd, stage, customer, known }: Planned): NoMailReason | null {
   if (known?.status === 'sent') return 'already_sent'
   if (known?.handedOverAt) return 'unconfirmed'
   if (!hasStage(stage, subscription.periodStart, periodEnd)) return 'period_too_short'

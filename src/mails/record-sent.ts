@@ -5,7 +5,9 @@ import { formatIsoOffset, formatTimestamp } from '#shared/time.ts'
 import { presentSubject } from '#subscriptions/present.ts'
 import { emitEvents, type Emission } from '#webhooks/emit-event.ts'
 import type { DueReminder } from '#mails/compose-reminder.ts'
-import { markSent, type Claim } from './store.ts'
+import { markSent } from './claims.ts'
+import { REMINDERS } from './mail-kinds.ts'
+import type { Claim } from './store.ts'
 
 /** What the app's event says about a mail. */
 export type SentReminder = Omit<DueReminder, 'price' | 'promotion'>
@@ -30,10 +32,8 @@ export const remindersSent = command({
  * that an operator has resolved in the meantime stays as it is; among several it is an error, and nothing is recorded.
  */
 export async function recordSent(tx: Tx, mails: readonly SentMail[]): Promise<void> {
-  const recorded = await markSent(
-    tx,
-    mails.map(({ claim }) => claim),
-  )
+  const claims = mails.map(({ claim }) => claim)
+  const recorded = await markSent(tx, REMINDERS, claims, tx.now)
   if (recorded === mails.length) await emitEvents(tx, mails.map(emissionIn(tx)))
   else if (mails.length > 1) throw new Error('an operator has resolved one of the mails')
 }

@@ -6,27 +6,26 @@ import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { isDuplicate } from '#db/database-error.ts'
 import { databaseNow, databasePresent } from '#db/database-now.ts'
 import { formatDay } from '#shared/time.ts'
+import { recordFailure, release } from './claims.ts'
 import { composeReminder, type DueReminder } from './compose-reminder.ts'
 import { dailyLimit } from './daily-limit.ts'
+import { countMails } from './limits/store.ts'
+import { REMINDERS } from './mail-kinds.ts'
 import { Stopped, type MailQueue, type Outcome } from './mail-queue.ts'
 import { remindersSent } from './record-sent.ts'
 import { stageWindow } from './stages.ts'
 import {
   claimNew,
   countMail,
-  countMails,
   dropClaim,
   markHandedOver,
-  noteUnconfirmed,
   reclaim,
-  refuseClaim,
-  releaseClaim,
   REMINDER_KEY,
   type Claim,
   type ReminderKey,
 } from './store.ts'
 
-const REMINDERS = job('reminders')
+const REMINDER_JOB = job('reminders')
 
 /** A mail that only this sweep may send. */
 export interface ClaimedReminder {
@@ -85,25 +84,24 @@ export function reminderQueue(
         return claimOneByOne(mails)
       }
     },
-    release: (tx, { claim, wasTried }) =>
-      wasTried ? releaseClaim(tx, claim, 'the sweep ended before it tried this mail again') : dropClaim(tx, claim),
+    async release(tx, { claim, wasTried }) {
+      if (!wasTried) return dropClaim(tx, claim)
+      const lastError = 'the sweep ended before it tried this mail again'
+      await release(tx, REMINDERS, claim, { ...REMINDERS.waiting(await databaseNow(ctx, tx)), lastError })
+    },
     compose: (mail) => composeReminder(ctx.config, mail.due),
     handOver: (mail) => handOver(ctx, mail),
-    recordSent: (mails) => perform(ctx, REMINDERS, remindersSent, undefined, { mails }),
+    recordSent: (mails) => perform(ctx, REMINDER_JOB, remindersSent, undefined, { mails }),
     stop: ({ claim }) => inTransaction(ctx, (tx) => dropClaim(tx, claim)),
     async fail({ due: { app, stage, customer }, claim }, failure, reason) {
       ctx.log.warn(
-        { reminderId: claim.reminderId, appId: app.id, stage, reason },
+        { reminderId: claim.id, appId: app.id, stage, reason },
         failure === 'unknown'
           ? 'a reminder may or may not have been sent: reminders plan shows it'
           : 'a reminder was not sent',
       )
-      await inTransaction(ctx, async (tx) => {
-        if (failure === 'unknown') await noteUnconfirmed(tx, claim, reason)
-        else if (failure === 'no_such_address') await refuseClaim(tx, claim, customer.email, reason)
-        // While the mail server is unreachable, the time until the next sweep is pause enough.
-        else await releaseClaim(tx, claim, reason, failure === 'unreachable' ? null : await databaseNow(ctx, tx))
-      })
+      const failed = { failure, reason, to: customer.email }
+      await inTransaction(ctx, (tx) => recordFailure(tx, REMINDERS, claim, failed))
     },
     count(mail, outcome) {
       run.summary[outcome] += 1

@@ -1,36 +1,28 @@
-import { getApp, type App } from '#apps/store.ts'
+import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
-import type { MailFailure } from '#mail/send.ts'
 import { MINUTE_MS, addMs, formatDay } from '#shared/time.ts'
-import type { Receipt } from '#transactions/store.ts'
+import { receipts, type Receipt } from '#transactions/store.ts'
+import { markSent, recordFailure, release } from './claims.ts'
 import { composeReceipt } from './compose-receipt.ts'
 import { findAppsAtLimit, receiptLimit } from './daily-limit.ts'
+import { listDueReceipts } from './due/store.ts'
+import { countMails } from './limits/store.ts'
+import { leaseFrom, RECEIPTS } from './mail-kinds.ts'
 import { Stopped, type MailQueue } from './mail-queue.ts'
 import { sendMails, withMailSweep, type SweepOptions } from './send-mails.ts'
-import {
-  countMails,
-  decrementDailyCount,
-  listDueReceipts,
-  pauseAfter,
-  RECEIPT_LEASE_MS,
-  updateReceipt,
-} from './store.ts'
+import type { Claim } from './store.ts'
 
 const PAGE_SIZE = 100
 /** How long a receipt waits for its refund to succeed at the provider before it is looked at again. */
 const REFUND_PAUSE_MS = 10 * MINUTE_MS
-/** A receipt that failed more often is dropped. */
-const MAX_FAILURES = 30
 
-/** A receipt that only this sweep may send: its `nextTryAt` is the end of the lease. */
+/** A receipt that only this sweep may send. */
 interface ClaimedReceipt {
   readonly receipt: Receipt
-  /** The receipt as the hand-over stores it; before that the same as `receipt`. */
-  marked: Receipt
-  /** The UTC day whose daily limit it counts towards, from the hand-over on. */
-  countedOn: string | null
+  /** The hand-over adds its mark, and counts it. */
+  claim: Claim
 }
 
 /**
@@ -54,89 +46,67 @@ function receiptQueue(ctx: Context): MailQueue<Receipt, ClaimedReceipt> {
     } while (page.length === PAGE_SIZE)
   }
 
-  const isLimited = (app: App): boolean => receiptLimit(ctx.config, app) !== null && appsAtLimit.has(app.id)
-
   return {
     due: due(),
     claim: (mails) =>
       inTransaction(ctx, async (tx) => {
-        const nextTryAt = addMs(await databaseNow(ctx, tx), RECEIPT_LEASE_MS)
+        const nextTryAt = leaseFrom(await databaseNow(ctx, tx))
         const claimed: ClaimedReceipt[] = []
         for (const due of mails) {
           const receipt = { ...due, nextTryAt }
-          if (await updateReceipt(tx, due, { nextTryAt })) claimed.push({ receipt, marked: receipt, countedOn: null })
+          if (await changeDue(tx, due, { nextTryAt })) claimed.push({ receipt, claim: RECEIPTS.claimOf(receipt) })
         }
         return claimed
       }),
-    async release(tx, { receipt }) {
-      await updateReceipt(tx, receipt, { nextTryAt: await databaseNow(ctx, tx) })
-    },
+    release: async (tx, { claim }) => release(tx, RECEIPTS, claim, RECEIPTS.waiting(await databaseNow(ctx, tx))),
     async compose({ receipt }) {
       const app = await getApp(ctx.db, receipt.appId)
-      if (isLimited(app)) throw overLimit()
+      if (receiptLimit(ctx.config, app) !== null && appsAtLimit.has(app.id)) throw overLimit()
       return composeReceipt(ctx, app, receipt)
     },
     handOver: (mail) => markHandedOver(ctx, mail),
-    recordSent: (mails) =>
-      inTransaction(ctx, async (tx) => {
-        const sent = { status: 'sent', sentAt: await databaseNow(ctx, tx), lastError: null } as const
-        for (const { marked } of mails) await updateReceipt(tx, marked, sent)
-      }),
-    async stop({ receipt }, { until, reason }) {
+    async recordSent(mails) {
+      const claims = mails.map(({ claim }) => claim)
+      await inTransaction(ctx, async (tx) => markSent(tx, RECEIPTS, claims, await databaseNow(ctx, tx)))
+    },
+    async stop({ receipt, claim }, { until, reason }) {
       await inTransaction(ctx, async (tx) => {
         const changes =
           until === 'later'
-            ? { nextTryAt: addMs(await databaseNow(ctx, tx), REFUND_PAUSE_MS) }
+            ? RECEIPTS.waiting(addMs(await databaseNow(ctx, tx), REFUND_PAUSE_MS))
             : ({ status: 'dropped', lastError: reason ?? receipt.lastError } as const)
-        await updateReceipt(tx, receipt, changes)
+        await release(tx, RECEIPTS, claim, changes)
       })
     },
-    async fail(mail, failure, reason) {
-      const { id: receiptId, appId } = mail.receipt
+    async fail({ receipt, claim }, failure, reason) {
+      const { id: receiptId, appId } = receipt
       ctx.log.warn({ receiptId, appId, fault: failure, reason }, 'a receipt was not confirmed as sent')
-      await inTransaction(ctx, (tx) => recordFailure(tx, mail, failure, reason))
+      await inTransaction(ctx, (tx) => recordFailure(tx, RECEIPTS, claim, { failure, reason, to: null }))
     },
     // Receipts have no metric.
     count: () => undefined,
   }
 }
 
+/** Changes a receipt that is still due as it was read; false if another sweep has it. */
+async function changeDue(tx: Tx, { id, status, nextTryAt }: Receipt, changes: Partial<Receipt>): Promise<boolean> {
+  return (await tx.update(receipts, { id, status, nextTryAt }, changes)) === 1
+}
+
 const overLimit = (): Stopped => new Stopped('permanently', 'the sandbox app has reached its daily limit of mails')
 
 async function markHandedOver(ctx: Context, mail: ClaimedReceipt): Promise<void> {
-  const { receipt } = mail
+  const { receipt, claim } = mail
   const limit = receiptLimit(ctx.config, await getApp(ctx.db, receipt.appId))
   const now = await databaseNow(ctx, ctx.db)
-  const changes = { status: 'handed_over', nextTryAt: addMs(now, RECEIPT_LEASE_MS) } as const
-  // Known before the COMMIT, whose answer may be lost.
-  mail.marked = { ...receipt, ...changes }
+  const nextTryAt = leaseFrom(now)
   const day = formatDay(now)
+  // Known before the COMMIT, whose answer may be lost.
+  mail.claim = { ...claim, marks: [...claim.marks, nextTryAt] }
   await inTransaction(ctx, async (tx) => {
-    if (!(await updateReceipt(tx, receipt, changes))) throw new Error('another sweep claimed this receipt')
+    if (!(await changeDue(tx, receipt, { status: 'handed_over', nextTryAt })))
+      throw new Error('another sweep claimed this receipt')
     if (limit !== null && !(await countMails(tx, receipt.appId, day, 1, limit))) throw overLimit()
   })
-  if (limit !== null) mail.countedOn = day
-}
-
-async function recordFailure(
-  tx: Tx,
-  { receipt, marked, countedOn }: ClaimedReceipt,
-  failure: MailFailure,
-  lastError: string,
-): Promise<void> {
-  if (failure === 'unknown') {
-    await updateReceipt(tx, marked, { lastError })
-    return
-  }
-  const now = await databaseNow(tx.ctx, tx)
-  const { failures, retryAt } = pauseAfter(receipt.failures, now)
-  const isOver = failure === 'no_such_address' || failures > MAX_FAILURES
-  const changes = {
-    lastError,
-    status: isOver ? 'dropped' : 'due',
-    ...(failure === 'unreachable' ? { nextTryAt: addMs(now, MINUTE_MS) } : { failures, nextTryAt: retryAt }),
-  } as const
-  // The mail did not leave, whether or not the receipt was marked.
-  if (await updateReceipt(tx, receipt, changes)) return
-  if (await updateReceipt(tx, marked, changes)) await decrementDailyCount(tx, { ...receipt, countedOn })
+  if (limit !== null) mail.claim = { ...mail.claim, countedOn: day }
 }

@@ -7,45 +7,45 @@ import { databaseNow } from '#db/database-now.ts'
 import { findPlan } from '#plans/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
-import type { Receipt } from '#transactions/store.ts'
-import { mailState } from './mail-state.ts'
+import { markSent, release } from './claims.ts'
+import { mailState, RECEIPTS, REMINDERS, type MailKind, type MailRow } from './mail-kinds.ts'
 import { recordSent, type SentReminder } from './record-sent.ts'
-import { claimOf, lockReceipt, lockReminder, releaseClaim, updateReceipt, type Reminder } from './store.ts'
+import type { Claim, Reminder } from './store.ts'
 
 const NOT_SENT = 'an operator recorded that it was not sent'
 
 /** `sent` marks the reminder as sent and emits its event; `not_sent` lets the next sweep send it, if its stage still applies. */
-export const settleReminder = settling('reminder', lockReminder, async (tx, reminder, isSent) => {
-  const claim = claimOf(reminder)
-  if (isSent) await recordSent(tx, [{ due: await subjectOf(tx, reminder), claim }])
-  else await releaseClaim(tx, claim, NOT_SENT)
-})
+export const settleReminder = settling(REMINDERS, async (tx, reminder, claim) =>
+  recordSent(tx, [{ due: await subjectOf(tx, reminder), claim }]),
+)
 
 /** `sent` marks the receipt as sent; `not_sent` lets the next sweep send it. */
-export const settleReceipt = settling('receipt', lockReceipt, async (tx, receipt, isSent) => {
-  const now = await databaseNow(tx.ctx, tx)
-  const sent = { status: 'sent', sentAt: now, lastError: null } as const
-  await updateReceipt(tx, receipt, isSent ? sent : { status: 'due', nextTryAt: now, lastError: NOT_SENT })
+export const settleReceipt = settling(RECEIPTS, async (tx, _receipt, claim) => {
+  await markSent(tx, RECEIPTS, [claim], await databaseNow(tx.ctx, tx))
 })
 
 /**
  * Records what an operator found out about an unconfirmed mail. Throws `not_found`, and `invalid_request` for a mail that is not
  * unconfirmed, or not yet: it may be on its way.
  */
-function settling<Mail extends Reminder | Receipt>(
-  noun: 'reminder' | 'receipt',
-  lock: (tx: Tx, mailId: number) => Promise<Mail | null>,
-  record: (tx: Tx, mail: Mail, isSent: boolean) => Promise<void>,
+function settling<Mail extends MailRow>(
+  kind: MailKind<Mail>,
+  recordAsSent: (tx: Tx, mail: Mail, claim: Claim) => Promise<void>,
 ): Command<{ readonly mailId: number }, void> {
+  const { noun, table } = kind
   return command({
     name: `${noun}.settle`,
     input: z.strictObject({ outcome: z.enum(['sent', 'not_sent']) }),
     async run(tx, { outcome }, { mailId }: { readonly mailId: number }) {
-      const mail = await lock(tx, mailId)
+      // Locked until the commit, so that of two decisions about it one is the first.
+      const mail = await tx.one(table, 'WHERE id = ? FOR UPDATE', [mailId])
       if (!mail) throw notFound(noun)
-      if (mailState(mail, await databaseNow(tx.ctx, tx)) !== 'unconfirmed')
+      const now = await databaseNow(tx.ctx, tx)
+      if (mailState(kind, mail, now) !== 'unconfirmed')
         throw new AppError('invalid_request', `this ${noun} is not unconfirmed`)
-      await record(tx, mail, outcome === 'sent')
+      const claim = kind.claimOf(mail)
+      if (outcome === 'sent') await recordAsSent(tx, mail, claim)
+      else await release(tx, kind, claim, { ...kind.waiting(now), lastError: NOT_SENT })
       await tx.audit({ appId: mail.appId, subject: `${noun} ${mailId}`, after: { outcome } })
     },
   })

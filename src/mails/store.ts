@@ -1,15 +1,13 @@
 import { appTime, bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
-import { below, where, type Condition, type Position } from '#db/conditions.ts'
-import { shape, table, type Row, type Source } from '#db/table.ts'
-import { insertedNew } from '#db/database-error.ts'
+import type { Where } from '#db/conditions.ts'
 import type { Present } from '#db/database-now.ts'
 import type { Queries } from '#db/queries.ts'
+import { shape, table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { prices, type Price } from '#plans/store.ts'
-import { addMs, formatDay, HOUR_MS, MINUTE_MS, SECOND_MS, type AppTime, type RealTime } from '#shared/time.ts'
-import { subscriptions, type Subscription } from '#subscriptions/store.ts'
-import { receipts, type Receipt, type Transaction } from '#transactions/store.ts'
-import { endsInWindow, type Stage } from '#mails/stages.ts'
+import { addMs, formatDay, SECOND_MS, type RealTime } from '#shared/time.ts'
+import type { Subscription } from '#subscriptions/store.ts'
+import { countMails, uncountMail } from './limits/store.ts'
+import type { Stage } from './stages.ts'
 
 /**
  * `claimed`: a sweep is sending it, or died; with `handedOverAt` set the mail server may have it, and no sweep sends it again.
@@ -43,129 +41,12 @@ export const reminders = table('reminders', {
 })
 export type Reminder = Row<typeof reminders>
 
-/** How many mails of an app were sent, or are being sent, in a UTC day: compared with the daily limit. */
-export const dailyMails = table('daily_mails', {
-  id: id(),
-  appId: bigint('app_id'),
-  /** `YYYY-MM-DD` */
-  day: exact('day', 10),
-  mails: int('mails'),
-})
-
 /** A claim this old that was not handed over belongs to a sweep that died, and may be taken over. */
 const CLAIM_LEASE_MS = 60 * SECOND_MS
-/** A mail that failed waits this long, then twice as long each time, up to an hour. */
-const FIRST_PAUSE_MS = MINUTE_MS
-const LONGEST_PAUSE_MS = HOUR_MS
 
 /** Claims from before this instant belong to sweeps that died. */
 export function staleBefore(now: RealTime): RealTime {
   return addMs(now, -CLAIM_LEASE_MS)
-}
-
-/** Which subscriptions a sweep covers: one app's, or those of all apps in real time. */
-export type SweepScope = { readonly appId: number } | 'apps in real time'
-
-export interface Keyset {
-  readonly periodEnd: AppTime
-  readonly id: number
-}
-
-/** Apps whose test clock was moved. Each has its own present, and so a sweep of its own. */
-export async function listMovedApps(db: Queries): Promise<{ id: number; clockOffsetMs: number }[]> {
-  return db.all(
-    shape({ id: id(), clockOffsetMs: bigint() }),
-    'SELECT id, clock_offset_ms AS clockOffsetMs FROM apps WHERE clock_offset_ms <> 0 ORDER BY id',
-  )
-}
-
-/**
- * Subscriptions whose mail of `stage` is due at `now` (the time of the scope's apps), in the order of their ends. Left out are mails
- * that were sent, are being sent, or were refused for the customer's present address. `withFailed` adds those that failed and have
- * waited out their pause. `realNow` is by the database's clock, and decides which claims are stale.
- *
- * The query reads an index on the period end within the stage's window, so that its cost depends on what is due, not on what exists.
- * It ignores the stored status, which a sweep with a wrong clock can falsify.
- */
-export async function listDueSubscriptions(
-  db: Queries,
-  due: {
-    readonly scope: SweepScope
-    readonly stage: Stage
-    readonly now: AppTime
-    readonly realNow: RealTime
-    /** Apps to leave out. */
-    readonly exceptApps: ReadonlySet<number>
-    readonly withFailed: boolean
-    readonly after: Keyset | null
-    readonly limit: number
-  },
-): Promise<Subscription[]> {
-  const bounds = endsInWindow(due.stage, due.now)
-  const from = due.after ?? { periodEnd: bounds.after, id: Number.MAX_SAFE_INTEGER }
-  const inScope = conditionOf(due.scope)
-  const except = [...due.exceptApps]
-  // Without the hints, the optimizer may join the small tables by buffer and sort the whole window for each page.
-  const rows = await db.all(
-    shape({ id: id() }),
-    `SELECT STRAIGHT_JOIN s.id
-     FROM subscriptions s FORCE INDEX (${inScope.index ?? 'subscriptions_end'})
-     JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
-     JOIN customers c FORCE INDEX (PRIMARY) ON c.id = s.customer_id
-     LEFT JOIN reminders r FORCE INDEX (reminders_subscription_end_stage)
-       ON r.subscription_id = s.id AND r.period_end = s.current_period_end AND r.stage = ?
-         AND (r.status <> 'failed' OR ? OR r.retry_at > ?)
-         AND NOT (r.status = 'refused' AND r.refused_to <> c.email)
-         AND NOT (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?)
-     WHERE ${inScope.sql}${except.length === 0 ? '' : ' AND s.app_id NOT IN (?)'}
-       AND s.current_period_end >= ? AND s.current_period_end <= ?
-       AND (s.current_period_end > ? OR s.id > ?)
-       AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL
-       AND s.period_start <= DATE_SUB(s.current_period_end, INTERVAL ? DAY)
-       AND r.id IS NULL
-     ORDER BY s.current_period_end, s.id LIMIT ?`,
-    [
-      due.stage,
-      !due.withFailed,
-      due.realNow,
-      staleBefore(due.realNow),
-      ...inScope.values,
-      ...(except.length === 0 ? [] : [except]),
-      from.periodEnd,
-      bounds.upTo,
-      from.periodEnd,
-      from.id,
-      due.stage,
-      due.limit,
-    ],
-  )
-  return inOrder(
-    rows.map((row) => row.id),
-    (ids) => db.all(subscriptions, 'WHERE id IN (?)', [[...ids]]),
-  )
-}
-
-/** The SQL condition of a scope, and the index that orders its subscriptions by period end, if there is one. */
-export function conditionOf(scope: SweepScope): { index: string | null; sql: string; values: number[] } {
-  return scope === 'apps in real time'
-    ? { index: null, sql: 'a.clock_offset_ms = 0', values: [] }
-    : { index: 'subscriptions_app_end', sql: 's.app_id = ?', values: [scope.appId] }
-}
-
-async function inOrder<Row extends { readonly id: number }>(
-  ids: readonly number[],
-  load: (ids: readonly number[]) => Promise<Row[]>,
-): Promise<Row[]> {
-  if (ids.length === 0) return []
-  const rows = new Map((await load(ids)).map((row) => [row.id, row]))
-  return ids.flatMap((key) => rows.get(key) ?? [])
-}
-
-/** Prices by id, on sale or not. */
-export async function listPricesByIds(db: Queries, priceIds: readonly number[]): Promise<Map<number, Price>> {
-  if (priceIds.length === 0) return new Map()
-  const found = await db.all(prices, 'WHERE id IN (?)', [[...new Set(priceIds)]])
-  return new Map(found.map((price) => [price.id, price]))
 }
 
 export type ReminderKey = Pick<Reminder, 'appId' | 'subscriptionId' | 'periodEnd' | 'stage'>
@@ -173,8 +54,19 @@ export type ReminderKey = Pick<Reminder, 'appId' | 'subscriptionId' | 'periodEnd
 /** A mail to claim, and the day whose limit it counts towards. */
 export type NewClaim = ReminderKey & Pick<Reminder, 'countedOn'>
 
-/** A claim. It is valid while the row still holds its `claimedAt`. */
-export type Claim = { readonly reminderId: number } & Pick<Reminder, 'appId' | 'claimedAt' | 'countedOn' | 'failures'>
+type Marks = readonly [RealTime, ...RealTime[]]
+
+/** A mail that one sweep may send, a reminder or a receipt. */
+export interface Claim {
+  readonly id: number
+  readonly appId: number
+  /** How often it failed before. */
+  readonly failures: number
+  /** What the sweep wrote into the column that tells claims apart: the claim holds while one of these stands there. */
+  readonly marks: Marks
+  /** The UTC day whose daily limit the mail counts towards; null without a limit. */
+  readonly countedOn: string | null
+}
 
 /** The unique key by which only one sweep can claim a mail. */
 export const REMINDER_KEY = 'reminders_subscription_end_stage'
@@ -198,7 +90,12 @@ export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime
   })
 }
 
-function nameOf({ subscriptionId, periodEnd, stage }: ReminderKey): string {
+/** For the keys of maps. */
+export function nameOf({
+  subscriptionId,
+  periodEnd,
+  stage,
+}: Pick<Reminder, 'subscriptionId' | 'periodEnd' | 'stage'>): string {
   return `${subscriptionId} ${periodEnd.getTime()} ${stage}`
 }
 
@@ -218,8 +115,8 @@ export async function reclaim(tx: Tx, key: ReminderKey, address: string, now: Re
   return claimOf(claimed)
 }
 
-export function claimOf({ id: reminderId, appId, claimedAt, countedOn, failures }: Reminder): Claim {
-  return { reminderId, appId, claimedAt, countedOn, failures }
+export function claimOf({ id: reminderId, appId, failures, claimedAt, countedOn }: Reminder): Claim {
+  return { id: reminderId, appId, failures, marks: [claimedAt], countedOn }
 }
 
 /**
@@ -228,45 +125,8 @@ export function claimOf({ id: reminderId, appId, claimedAt, countedOn, failures 
  */
 export async function countMail(tx: Tx, claim: Claim, day: string, limit: number): Promise<Claim | null> {
   if (claim.countedOn === day) return claim
-  const { appId, reminderId } = claim
-  await tx.update(reminders, { id: reminderId }, { countedOn: day })
-  return (await countMails(tx, appId, day, 1, limit)) ? { ...claim, countedOn: day } : null
-}
-
-/**
- * Adds `count` to the app's mails of `day`; false if that would exceed `limit`. One statement compares and counts, so that two
- * daemons cannot both send the last mail of a day.
- */
-export async function countMails(tx: Tx, appId: number, day: string, count: number, limit: number): Promise<boolean> {
-  if (await raiseCount(tx, appId, day, count, limit)) return true
-  // At the limit, trying to insert the row would only make callers wait for each other. Another daemon may have inserted it just now.
-  const full = 'WHERE app_id = ? AND day = ? AND mails > ?'
-  if ((await tx.count(dailyMails, full, [appId, day, limit - count])) > 0) return false
-  await insertedNew('daily_mails_app_day', tx.insert(dailyMails, { appId, day, mails: 0 }))
-  return raiseCount(tx, appId, day, count, limit)
-}
-
-async function raiseCount(tx: Tx, appId: number, day: string, count: number, limit: number): Promise<boolean> {
-  return (
-    (await tx.run('UPDATE daily_mails SET mails = mails + ? WHERE app_id = ? AND day = ? AND mails <= ?', [
-      count,
-      appId,
-      day,
-      limit - count,
-    ])) === 1
-  )
-}
-
-/** Takes back the count of a mail that did not leave. */
-export async function decrementDailyCount(
-  tx: Tx,
-  { appId, countedOn }: Pick<Claim, 'appId' | 'countedOn'>,
-): Promise<void> {
-  if (countedOn === null) return
-  await tx.run('UPDATE daily_mails SET mails = mails - 1 WHERE app_id = ? AND day = ? AND mails > 0', [
-    appId,
-    countedOn,
-  ])
+  await tx.update(reminders, { id: claim.id }, { countedOn: day })
+  return (await countMails(tx, claim.appId, day, 1, limit)) ? { ...claim, countedOn: day } : null
 }
 
 /** Claims of sweeps that died before handing anything over, which still count towards the limit of the day of `now`; at most `limit`. */
@@ -276,34 +136,22 @@ export async function listDeadClaims(db: Queries, now: RealTime, limit: number):
   return rows.map(claimOf)
 }
 
-/** Apps that have reached their limit of `day`; null is no limit. */
-export async function listAppsAtLimit(
-  db: Queries,
-  day: string,
-  limits: { readonly live: number | null; readonly sandbox: number | null },
-): Promise<number[]> {
-  const rows = await db.all(
-    shape({ id: id() }),
-    `SELECT a.id FROM daily_mails d JOIN apps a ON a.id = d.app_id
-     WHERE d.day = ? AND d.mails >= CASE WHEN a.is_sandbox = 1 THEN ? ELSE ? END`,
-    [day, limits.sandbox, limits.live],
-  )
-  return rows.map((row) => row.id)
-}
-
-/** Removes up to `limit` counts of days before that of `before`; returns how many. */
-export async function deleteOldDailyMails(tx: Tx, before: RealTime, limit: number): Promise<number> {
-  return tx.run('DELETE FROM daily_mails WHERE day < ? ORDER BY day LIMIT ?', [formatDay(before), limit])
+/** Reminders `r` that were tried before and may be claimed once more, at `now`, for the address that is the SQL expression `to`. */
+export function claimable(to: string, now: RealTime, values: readonly string[] = []): Where {
+  return {
+    sql: `(r.handed_over_at IS NULL AND ((r.status = 'failed' AND (r.retry_at IS NULL OR r.retry_at <= ?))
+      OR (r.status = 'refused' AND r.refused_to <> ${to}) OR (r.status = 'claimed' AND r.claimed_at < ?)))`,
+    params: [now, ...values, staleBefore(now)],
+  }
 }
 
 async function takeOver(tx: Tx, key: ReminderKey, address: string, now: RealTime): Promise<boolean> {
+  const again = claimable('?', now, [address])
   return (
     (await tx.run(
-      `UPDATE reminders SET status = 'claimed', claimed_at = ?, refused_to = NULL
-     WHERE subscription_id = ? AND period_end = ? AND stage = ? AND handed_over_at IS NULL
-       AND ((status = 'failed' AND (retry_at IS NULL OR retry_at <= ?)) OR (status = 'refused' AND refused_to <> ?)
-         OR (status = 'claimed' AND claimed_at < ?))`,
-      [now, key.subscriptionId, key.periodEnd, key.stage, now, address, staleBefore(now)],
+      `UPDATE reminders r SET r.status = 'claimed', r.claimed_at = ?, r.refused_to = NULL
+       WHERE r.subscription_id = ? AND r.period_end = ? AND r.stage = ? AND ${again.sql}`,
+      [now, key.subscriptionId, key.periodEnd, key.stage, ...again.params],
     )) === 1
   )
 }
@@ -334,8 +182,8 @@ export async function markHandedOver(db: Queries, now: Present, claim: Claim, ex
            AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL AND a.clock_offset_ms = ?)`,
       [
         ...now.params,
-        claim.reminderId,
-        claim.claimedAt,
+        claim.id,
+        claim.marks[0],
         ...now.params,
         ...now.params,
         expected.from,
@@ -346,62 +194,6 @@ export async function markHandedOver(db: Queries, now: Present, claim: Claim, ex
       ],
     )) === 1
   )
-}
-
-/** Records that the mail server accepted the mails; returns how many, without those that an operator has resolved in the meantime. */
-export async function markSent(tx: Tx, claims: readonly Claim[]): Promise<number> {
-  let sent = 0
-  for (const [claimedMs, ofOneTime] of Map.groupBy(claims, ({ claimedAt }) => claimedAt.getTime())) {
-    sent += await tx.run(
-      `UPDATE reminders SET status = 'sent', sent_at = ?, last_error = NULL
-       WHERE id IN (?) AND status = 'claimed' AND claimed_at = ?`,
-      [tx.now, ofOneTime.map(({ reminderId }) => reminderId), new Date(claimedMs)],
-    )
-  }
-  return sent
-}
-
-/**
- * Releases a claim whose mail was not handed over, so that a later sweep may try again: at once, or, with `pauseFrom`, after a pause from
- * then on that doubles with each failure.
- */
-export async function releaseClaim(
-  tx: Tx,
-  claim: Claim,
-  lastError: string,
-  pauseFrom: RealTime | null = null,
-): Promise<void> {
-  const changes = pauseFrom === null ? { retryAt: null } : pauseAfter(claim.failures, pauseFrom)
-  const found = await tx.update(reminders, heldBy(claim), {
-    status: 'failed',
-    handedOverAt: null,
-    countedOn: null,
-    lastError,
-    ...changes,
-  })
-  if (found === 1) await decrementDailyCount(tx, claim)
-}
-
-/** A mail that failed waits longer each time. */
-export function pauseAfter(failures: number, now: RealTime): { failures: number; retryAt: RealTime } {
-  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 10), LONGEST_PAUSE_MS)
-  return { failures: failures + 1, retryAt: addMs(now, pauseMs) }
-}
-
-function heldBy({ reminderId, claimedAt }: Claim) {
-  return { id: reminderId, status: 'claimed', claimedAt } as const
-}
-
-/** Ends a claim whose address does not exist: no sweep tries again while the customer has this address. */
-export async function refuseClaim(tx: Tx, claim: Claim, address: string, lastError: string): Promise<void> {
-  const found = await tx.update(reminders, heldBy(claim), {
-    status: 'refused',
-    handedOverAt: null,
-    countedOn: null,
-    refusedTo: address,
-    lastError,
-  })
-  if (found === 1) await decrementDailyCount(tx, claim)
 }
 
 /** Whether any mail that was tried after `since` has failed. */
@@ -422,14 +214,9 @@ export async function releaseRefused(tx: Tx, reminderIds: readonly number[]): Pr
 export async function dropClaim(tx: Tx, claim: Claim): Promise<void> {
   const found = await tx.run(
     `DELETE FROM reminders WHERE id = ? AND status = 'claimed' AND claimed_at = ? AND handed_over_at IS NULL`,
-    [claim.reminderId, claim.claimedAt],
+    [claim.id, claim.marks[0]],
   )
-  if (found === 1) await decrementDailyCount(tx, claim)
-}
-
-/** Records why a mail that was handed over is unconfirmed. */
-export async function noteUnconfirmed(tx: Tx, claim: Claim, lastError: string): Promise<void> {
-  await tx.update(reminders, heldBy(claim), { lastError })
+  if (found === 1) await uncountMail(tx, claim)
 }
 
 /** A mail that a sweep has claimed and not finished. */
@@ -451,11 +238,6 @@ export async function listOpenClaims(db: Queries, appId: number, since: RealTime
   )
 }
 
-/** Locked until the commit, so that of two decisions about it one is the first. */
-export async function lockReminder(tx: Tx, reminderId: number): Promise<Reminder | null> {
-  return tx.one(reminders, 'WHERE id = ? FOR UPDATE', [reminderId])
-}
-
 /** The reminders of all periods of these subscriptions. */
 export async function listRemindersOf(db: Queries, subscriptionIds: readonly number[]): Promise<Reminder[]> {
   return subscriptionIds.length === 0
@@ -475,142 +257,4 @@ export async function listRemindersOfPeriods(db: Queries, current: readonly Subs
     `FORCE INDEX (reminders_subscription_end_stage) WHERE subscription_id IN (?) AND period_end BETWEEN ? AND ?`,
     [current.map(({ id: subscriptionId }) => subscriptionId), first, last],
   )
-}
-
-/** An app's subscriptions that end after `from` and no later than `until`, in the order of their ends. */
-export async function listEndingSubscriptions(
-  db: Queries,
-  appId: number,
-  bounds: { readonly from: AppTime; readonly until: AppTime; readonly after: Keyset | null; readonly limit: number },
-): Promise<Subscription[]> {
-  const from = bounds.after ?? { periodEnd: bounds.from, id: Number.MAX_SAFE_INTEGER }
-  return db.all(
-    subscriptions,
-    `WHERE app_id = ? AND current_period_end >= ? AND current_period_end <= ? AND (current_period_end > ? OR id > ?)
-     ORDER BY current_period_end, id LIMIT ?`,
-    [appId, from.periodEnd, bounds.until, from.periodEnd, from.id, bounds.limit],
-  )
-}
-
-/** Receipts that are due by `now`, and follow `after`. */
-export async function listDueReceipts(
-  db: Queries,
-  now: RealTime,
-  after: Pick<Receipt, 'id' | 'nextTryAt'> | null,
-  limit: number,
-): Promise<Receipt[]> {
-  const { sql, params } = where(
-    [`status = 'due' AND next_try_at <= ?`, now],
-    after && ['(next_try_at > ? OR (next_try_at = ? AND id > ?))', after.nextTryAt, after.nextTryAt, after.id],
-  )
-  return db.all(receipts, `${sql} ORDER BY next_try_at, id LIMIT ?`, [...params, limit])
-}
-
-/** Changes a receipt that is still as it was read; false if another sweep has it. */
-export async function updateReceipt(
-  tx: Tx,
-  { id: receiptId, status, nextTryAt }: Receipt,
-  changes: Partial<Pick<Receipt, 'status' | 'failures' | 'nextTryAt' | 'lastError' | 'sentAt'>>,
-): Promise<boolean> {
-  return (await tx.update(receipts, { id: receiptId, status, nextTryAt }, changes)) === 1
-}
-
-/** Locked until the commit, so that of two decisions about it one is the first. */
-export async function lockReceipt(tx: Tx, receiptId: number): Promise<Receipt | null> {
-  return tx.one(receipts, 'WHERE id = ? FOR UPDATE', [receiptId])
-}
-
-/** How long a sweep may keep a receipt from other sweeps; the hand-over begins the lease anew. */
-export const RECEIPT_LEASE_MS = 2 * MINUTE_MS
-
-/** When a mail was handed over that is not answered yet; null for others. */
-export function handedOverAt(mail: Reminder | Receipt): RealTime | null {
-  if ('claimedAt' in mail) return mail.status === 'claimed' ? mail.handedOverAt : null
-  return mail.status === 'handed_over' ? addMs(mail.nextTryAt, -RECEIPT_LEASE_MS) : null
-}
-
-/** A reminder with the end user whose subscription it is about. */
-export type ReminderWithOwner = Reminder & { readonly externalRef: string }
-/** A receipt with what operators know its transaction by. */
-export type ReceiptOfTransaction = Receipt & Pick<Transaction, 'externalRef' | 'currency'>
-
-/** Mails that an operator looks after, as rows `r`. */
-export interface Selection<Row> {
-  readonly source: Source<Row>
-  /** The table `r`, and those by which its rows are selected. */
-  readonly from: string
-  readonly joins: string
-  readonly conditions: readonly Condition[]
-  /** The newest in this column come first. */
-  readonly column: string
-  readonly timeOf: (row: Row) => RealTime
-}
-
-const OF_REMINDERS = {
-  source: reminders.joined('r', { externalRef: exact('s.external_ref', 191) }),
-  from: 'reminders r',
-  column: 'r.claimed_at',
-  timeOf: ({ claimedAt }: Reminder): RealTime => claimedAt,
-}
-
-/** Reminders that were handed over at `before` or earlier, and not answered since. */
-export function unconfirmedReminders(before: RealTime): Selection<ReminderWithOwner> {
-  return {
-    ...OF_REMINDERS,
-    joins: 'JOIN subscriptions s ON s.id = r.subscription_id',
-    conditions: [[`r.status = 'claimed' AND r.handed_over_at <= ?`, before]],
-  }
-}
-
-/** As `unconfirmedReminders`, of receipts. */
-export function unconfirmedReceipts(before: RealTime): Selection<ReceiptOfTransaction> {
-  return {
-    source: receipts.joined('r', { externalRef: exact('t.external_ref', 191), currency: exact('t.currency', 3) }),
-    from: 'receipts r',
-    joins: 'JOIN transactions t ON t.id = r.transaction_id',
-    conditions: [[`r.status = 'handed_over' AND r.next_try_at <= ?`, addMs(before, RECEIPT_LEASE_MS)]],
-    column: 'r.next_try_at',
-    timeOf: ({ nextTryAt }) => nextTryAt,
-  }
-}
-
-/**
- * Reminders of current periods that were refused after `since` for the customer's present address. Subscriptions that were renewed or
- * opted out and those of disabled apps are left out.
- */
-export function refusedReminders(since: RealTime): Selection<ReminderWithOwner> {
-  return {
-    ...OF_REMINDERS,
-    joins: `JOIN subscriptions s ON s.id = r.subscription_id AND s.current_period_end = r.period_end
-     JOIN customers c ON c.id = s.customer_id AND c.email = r.refused_to
-     JOIN apps a ON a.id = s.app_id`,
-    conditions: [
-      [`r.status = 'refused' AND r.claimed_at >= ?`, since],
-      ['s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL'],
-    ],
-  }
-}
-
-/** A page of the selected mails, newest first. */
-export async function listSelected<Row>(
-  db: Queries,
-  { source, joins, conditions, column }: Selection<Row>,
-  page: { readonly below: Position | null; readonly limit: number },
-): Promise<Row[]> {
-  const { sql, params } = where(...conditions, below(page.below, column))
-  return db.all(source, `${joins} ${sql} ORDER BY ${column} DESC, r.id DESC LIMIT ?`, [...params, page.limit])
-}
-
-/** How many `listSelected` lists in all. */
-export async function countSelected(
-  db: Queries,
-  { from, joins, conditions }: Pick<Selection<unknown>, 'from' | 'joins' | 'conditions'>,
-): Promise<number> {
-  const { sql, params } = where(...conditions)
-  const counted = await db.one(
-    shape({ mails: bigint() }),
-    `SELECT COUNT(*) AS mails FROM ${from} ${joins} ${sql}`,
-    params,
-  )
-  return counted?.mails ?? 0
 }

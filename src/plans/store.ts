@@ -1,4 +1,5 @@
 import { bigint, exact, id, int, longtext, realTime, words } from '#db/columns.ts'
+import { byId } from '#db/by-id.ts'
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
@@ -132,9 +133,12 @@ export async function findPrice(db: Queries, appId: number, priceId: number): Pr
 
 /** Plans by id, for presenting lists. */
 export async function listPlansByIds(db: Queries, planIds: readonly number[]): Promise<Map<number, Plan>> {
-  if (planIds.length === 0) return new Map()
-  const found = await db.all(plans, 'WHERE id IN (?)', [[...new Set(planIds)]])
-  return new Map(found.map((plan) => [plan.id, plan]))
+  return byId(db, plans, planIds)
+}
+
+/** Prices by id, on sale or not. */
+export async function listPricesByIds(db: Queries, priceIds: readonly number[]): Promise<Map<number, Price>> {
+  return byId(db, prices, priceIds)
 }
 
 /** The codes among `codes` that no plan of the app has. */

@@ -10,7 +10,7 @@ import { expiredData, viewSubscription } from '#subscriptions/present.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { listSweeps, type Sweep } from '#mails/find-due.ts'
-import type { Keyset } from '#mails/store.ts'
+import type { Keyset } from '#mails/due/store.ts'
 import type { SweepOptions } from '#mails/send-mails.ts'
 import { listRunOut, storeExpired, type RunOut } from './store.ts'
 

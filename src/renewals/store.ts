@@ -1,8 +1,9 @@
 import { appTime, flag, id } from '#db/columns.ts'
+import { where } from '#db/conditions.ts'
 import { shape } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { conditionOf, type Keyset, type SweepScope } from '#mails/store.ts'
+import { beyond, inScopeOf, type Keyset, type SweepScope } from '#mails/due/store.ts'
 import type { AppTime } from '#shared/time.ts'
 
 /** `isAnnounced`: the app asks for `subscription.expired`. */
@@ -18,26 +19,20 @@ export async function listRunOut(
   after: Keyset | null,
   limit: number,
 ): Promise<RunOut[]> {
-  const inScope = conditionOf(scope)
-  // The first bound is for the index, to skip what is already stored as expired.
-  const behind = after
-    ? ([
-        'AND s.current_period_end >= ? AND (s.current_period_end > ? OR s.id > ?)',
-        after.periodEnd,
-        after.periodEnd,
-        after.id,
-      ] as const)
-    : ([''] as const)
-  const [condition, ...values] = behind
+  const inScope = inScopeOf(scope)
+  const { sql, params } = where(
+    [`s.status = 'active' AND s.current_period_end <= ?`, now],
+    inScope.condition,
+    after && beyond(after),
+  )
   return db.all(
     shape({ id: id(), periodEnd: appTime(), isAnnounced: flag() }),
     `SELECT STRAIGHT_JOIN s.id, s.current_period_end AS periodEnd,
        COALESCE(a.more_events LIKE '%"subscription.expired"%', 0) AS isAnnounced
      FROM subscriptions s FORCE INDEX (${inScope.index ?? 'subscriptions_status_end'})
      JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
-     WHERE s.status = 'active' AND ${inScope.sql} AND s.current_period_end <= ? ${condition}
-     ORDER BY s.current_period_end, s.id LIMIT ?`,
-    [...inScope.values, now, ...values, limit],
+     ${sql} ORDER BY s.current_period_end, s.id LIMIT ?`,
+    [...params, limit],
   )
 }
 

@@ -3,12 +3,9 @@ import { suggestionsOf } from '#bank-mail/list-bank-mails.ts'
 import { fitOf } from '#bank-mail/fits.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { confirmedBy } from '#mails/mail-state.ts'
-import { REFUSED_LISTED_MS } from '#mails/mail-lists.ts'
-import { RECEIPT_LEASE_MS } from '#mails/store.ts'
 import { formatId } from '#shared/ids.ts'
-import { HOUR_MS, SECOND_MS, addMs, type RealTime } from '#shared/time.ts'
-import { countWaiting, listWaiting, REVIEW_KINDS, type ReviewKind, type ReviewTimes, type WaitingRow } from './store.ts'
+import { SECOND_MS } from '#shared/time.ts'
+import { countWaiting, listWaiting, REVIEW_KINDS, type ReviewKind, type WaitingRow } from './store.ts'
 
 /** A matter that waits for an operator, as `review` prints it. */
 export interface ReviewItem {
@@ -30,23 +27,10 @@ export interface ReviewItem {
 
 /** More than an operator works off; the list says when it is cut. */
 export const MAX_ITEMS = 1000
-/** An account whose pause ended this long ago is forgotten, even if it has not answered since. */
-const PAUSE_FORGOTTEN_MS = HOUR_MS
-
-/** The instants by which the queue is read at `now`, by the database's clock. */
-export function reviewTimes(now: RealTime): ReviewTimes {
-  return {
-    confirmedBy: confirmedBy(now),
-    receiptsBy: addMs(confirmedBy(now), RECEIPT_LEASE_MS),
-    refusedSince: addMs(now, -REFUSED_LISTED_MS),
-    pausedSince: addMs(now, -PAUSE_FORGOTTEN_MS),
-  }
-}
-
 /** What waits for an operator, the oldest first: each matter once. `appId` null reads those of all apps, and of none. */
 export async function readReview(ctx: Context, appId: number | null): Promise<ReviewItem[]> {
   const now = await databaseNow(ctx, ctx.db)
-  const rows = await listWaiting(ctx.db, reviewTimes(now), { appId, limit: MAX_ITEMS })
+  const rows = await listWaiting(ctx.db, now, { appId, limit: MAX_ITEMS })
   const sandboxes = new Map((await listApps(ctx.db)).map(({ id, isSandbox }) => [id, isSandbox]))
   const matches = await matchesOf(ctx, rows)
   return rows.map((row) => ({
@@ -72,7 +56,7 @@ export interface ReviewSize {
 /** The size of the queue, by kind; each kind is there. */
 export async function measureReview(ctx: Context): Promise<ReviewSize[]> {
   const now = await databaseNow(ctx, ctx.db)
-  const counts = new Map((await countWaiting(ctx.db, reviewTimes(now))).map((count) => [count.kind, count]))
+  const counts = new Map((await countWaiting(ctx.db, now)).map((count) => [count.kind, count]))
   return REVIEW_KINDS.map((kind) => {
     const { matters = 0, oldest = now } = counts.get(kind) ?? {}
     return { kind, matters, oldestSeconds: Math.max(0, (now.getTime() - oldest.getTime()) / SECOND_MS) }

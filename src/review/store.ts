@@ -2,7 +2,8 @@ import { bigint, realTime, text } from '#db/columns.ts'
 import { where } from '#db/conditions.ts'
 import type { Param, Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
-import type { RealTime } from '#shared/time.ts'
+import { columnsOf, refusedReminders, unconfirmedReceipts, unconfirmedReminders } from '#mails/lists/store.ts'
+import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
 
 export const REVIEW_KINDS = [
   'flagged_payment',
@@ -45,17 +46,8 @@ const WAITING = shape({
   mail: text().nullable(),
 })
 
-/** The instants by which the queue is read. */
-export interface ReviewTimes {
-  /** Mails that were handed over by then will not be confirmed any more. */
-  readonly confirmedBy: RealTime
-  /** As `confirmedBy`, for the column in which receipts keep it. */
-  readonly receiptsBy: RealTime
-  /** Refusals since then are listed. */
-  readonly refusedSince: RealTime
-  /** Pauses that ended since then are listed: their accounts have not answered yet. */
-  readonly pausedSince: RealTime
-}
+/** An account whose pause ended this long ago is forgotten, even if it has not answered since. */
+const PAUSE_FORGOTTEN_MS = HOUR_MS
 
 interface Part {
   readonly kinds: readonly ReviewKind[]
@@ -92,15 +84,9 @@ const BANK_MAILS = `
   WHERE m.review IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM bank_mails o WHERE o.payment_id = m.payment_id AND o.review IS NOT NULL AND o.id < m.id)`
 
-const UNCONFIRMED_REMINDERS = `
-  SELECT 'unconfirmed_mail', r.id, r.app_id, r.handed_over_at, NULL, NULL, s.external_ref, r.last_error, 'reminder'
-  FROM reminders r JOIN subscriptions s ON s.id = r.subscription_id
-  WHERE r.status = 'claimed' AND r.handed_over_at <= ?`
+const UNCONFIRMED_REMINDERS = `'unconfirmed_mail', r.id, r.app_id, r.handed_over_at, NULL, NULL, s.external_ref, r.last_error, 'reminder'`
 
-const UNCONFIRMED_RECEIPTS = `
-  SELECT 'unconfirmed_mail', r.id, r.app_id, r.created_at, NULL, NULL, t.external_ref, r.last_error, 'receipt'
-  FROM receipts r JOIN transactions t ON t.id = r.transaction_id
-  WHERE r.status = 'handed_over' AND r.next_try_at <= ?`
+const UNCONFIRMED_RECEIPTS = `'unconfirmed_mail', r.id, r.app_id, r.created_at, NULL, NULL, t.external_ref, r.last_error, 'receipt'`
 
 /** Without an address or a secret nothing can be delivered again, and what a disabled app does not take harms nobody. */
 const FAILED_WEBHOOKS = `
@@ -113,31 +99,26 @@ const PAUSED_ACCOUNTS = `
   FROM provider_pauses p WHERE p.paused_until > ?`
 
 /** The mails of one period to one address are one matter; the first stands for all. */
-const REFUSED_ADDRESSES = `
-  SELECT 'refused_address', MIN(r.id), r.app_id, MIN(r.claimed_at), NULL, NULL, r.refused_to, MIN(r.last_error), NULL
-  FROM reminders r
-  JOIN subscriptions s ON s.id = r.subscription_id AND s.current_period_end = r.period_end
-  JOIN customers c ON c.id = s.customer_id AND c.email = r.refused_to
-  JOIN apps a ON a.id = s.app_id
-  WHERE r.status = 'refused' AND r.claimed_at >= ? AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL
-  GROUP BY r.app_id, r.refused_to`
+const REFUSED_ADDRESSES = `'refused_address', MIN(r.id), r.app_id, MIN(r.claimed_at), NULL, NULL, r.refused_to, MIN(r.last_error), NULL`
 
-function partsAt(times: ReviewTimes): Part[] {
+/** At `now`, by the database's clock. */
+function partsAt(now: RealTime): Part[] {
+  const refused = columnsOf(REFUSED_ADDRESSES, refusedReminders(now))
   return [
     { kinds: ['flagged_payment'], sql: FLAGGED, params: [] },
     { kinds: ['unapplied_payment'], sql: UNAPPLIED, params: [] },
     { kinds: ['unmatched_bank_mail', 'unreadable_bank_mail'], sql: BANK_MAILS, params: [] },
-    { kinds: ['unconfirmed_mail'], sql: UNCONFIRMED_REMINDERS, params: [times.confirmedBy] },
-    { kinds: ['unconfirmed_mail'], sql: UNCONFIRMED_RECEIPTS, params: [times.receiptsBy] },
+    { kinds: ['unconfirmed_mail'], ...columnsOf(UNCONFIRMED_REMINDERS, unconfirmedReminders(now)) },
+    { kinds: ['unconfirmed_mail'], ...columnsOf(UNCONFIRMED_RECEIPTS, unconfirmedReceipts(now)) },
     { kinds: ['failed_webhook'], sql: FAILED_WEBHOOKS, params: [] },
-    { kinds: ['paused_account'], sql: PAUSED_ACCOUNTS, params: [times.pausedSince] },
-    { kinds: ['refused_address'], sql: REFUSED_ADDRESSES, params: [times.refusedSince] },
+    { kinds: ['paused_account'], sql: PAUSED_ACCOUNTS, params: [addMs(now, -PAUSE_FORGOTTEN_MS)] },
+    { kinds: ['refused_address'], ...refused, sql: `${refused.sql} GROUP BY r.app_id, r.refused_to` },
   ]
 }
 
 /** The queue of these kinds as a statement: only their tables are read. */
-function queueAt(times: ReviewTimes, asked: readonly ReviewKind[]): Pick<Part, 'sql' | 'params'> {
-  const parts = partsAt(times).filter(({ kinds }) => kinds.some((kind) => asked.includes(kind)))
+function queueAt(now: RealTime, asked: readonly ReviewKind[]): Pick<Part, 'sql' | 'params'> {
+  const parts = partsAt(now).filter(({ kinds }) => kinds.some((kind) => asked.includes(kind)))
   return {
     sql: [NAMES, ...parts.map(({ sql }) => sql)].join(' UNION ALL '),
     params: parts.flatMap(({ params }) => params),
@@ -154,10 +135,10 @@ export interface WaitingFilter {
 /** The oldest matters first. */
 export async function listWaiting(
   db: Queries,
-  times: ReviewTimes,
+  now: RealTime,
   { appId, kinds = REVIEW_KINDS, limit }: WaitingFilter,
 ): Promise<WaitingRow[]> {
-  const queue = queueAt(times, kinds)
+  const queue = queueAt(now, kinds)
   const listed = where(['q.kind IN (?)', kinds], appId === null ? null : ['q.appId = ?', appId])
   return db.all(WAITING, `SELECT * FROM (${queue.sql}) q ${listed.sql} ORDER BY q.since, q.kind, q.id LIMIT ?`, [
     ...queue.params,
@@ -196,8 +177,8 @@ export interface WaitingCount {
 }
 
 /** How many matters of each kind wait, and since when the oldest does. */
-export async function countWaiting(db: Queries, times: ReviewTimes): Promise<WaitingCount[]> {
-  const queue = queueAt(times, REVIEW_KINDS)
+export async function countWaiting(db: Queries, now: RealTime): Promise<WaitingCount[]> {
+  const queue = queueAt(now, REVIEW_KINDS)
   return db.all(
     shape({ kind: text().as<ReviewKind>(), matters: bigint(), oldest: realTime() }),
     `SELECT q.kind, COUNT(*) AS matters, MIN(q.since) AS oldest FROM (${queue.sql}) q GROUP BY q.kind ORDER BY q.kind`,

@@ -33,8 +33,8 @@ import {
   CREDENTIALS_UNIT_FILE,
   HIDDEN,
   isHidden,
+  isOfPackage,
   PACKAGE_CLI_FILE,
-  PACKAGE_ROOT,
   renderCli,
   renderCredentials,
   SERVICE_USER,
@@ -192,13 +192,13 @@ class Installation {
   }
 
   #findProgram(): Finding {
-    if (ROOT === PACKAGE_ROOT) return unchanged(`${PACKAGE_CLI_FILE}, of the package`)
+    if (isOfPackage(ROOT)) return unchanged(`${PACKAGE_CLI_FILE}, of the package`)
     return this.#findFiles([{ path: CLI_FILE, content: renderCli(this.#paths()), mode: 0o755 }])
   }
 
   #findUnit(): Finding {
     const { prefix } = this.#options
-    if (ROOT === PACKAGE_ROOT)
+    if (isOfPackage(ROOT))
       return this.#findFiles([{ path: CREDENTIALS_UNIT_FILE, content: renderCredentials(prefix), mode: 0o644 }])
     if (isHidden(ROOT) && this.#hasSystemd) throw new Error(HIDDEN(ROOT))
     const units = renderUnits(this.#paths())

@@ -15,6 +15,12 @@ export const UNIT_FOLDER = '/etc/systemd/system'
 /** Where the package puts the project; the unit and billing-cli come with it, too. */
 export const PACKAGE_ROOT = '/usr/lib/paygate'
 export const PACKAGE_CLI_FILE = '/usr/bin/billing-cli'
+/** Copies of the package's program, which share its files (hard links), so that dpkg may replace them under a daemon that runs (R480). */
+export const VERSIONS_FOLDER = '/usr/lib/paygate-versions'
+/** A link to the copy that the service runs: the program that was installed last only after `billing-cli upgrade`. */
+export const SERVED_ROOT = `${VERSIONS_FOLDER}/current`
+/** Whether a program is of the package, rather than of a clone. */
+export const isOfPackage = (root: string): boolean => root === PACKAGE_ROOT || root.startsWith(`${VERSIONS_FOLDER}/`)
 /** Beside the package's unit, which knows no credentials. */
 export const CREDENTIALS_UNIT_FILE = '/etc/systemd/system/billing-daemon.service.d/credentials.conf'
 export const CLI_FILE = '/usr/local/bin/billing-cli'
@@ -69,8 +75,20 @@ export function renderCredentials(prefix: string): string {
   return `# Written by billing-cli setup.\n[Service]\n${secrets}\n${SERVER}\n`
 }
 
+/** Everything is of the version that serves, but for what brings the installed one: the first word that is no option says which. */
+const CHOOSE_VERSION = `root=$(cd -P ${SERVED_ROOT} && pwd)
+for word; do
+  case $word in
+    migrate | upgrade) root=${PACKAGE_ROOT} ;;
+    -*) continue ;;
+  esac
+  break
+done
+`
+
 /** billing-cli with the service's own settings, for root. It works while the daemon is down, too. */
 export function renderCli({ root }: InstallPaths): string {
+  const isPackage = root === PACKAGE_ROOT
   return `#!/bin/sh
 # Written by billing-cli service install: the command line with the settings of the service.
 set -eu
@@ -86,8 +104,8 @@ if [ -r ${ENVIRONMENT_FILE} ]; then
     esac
   done < ${ENVIRONMENT_FILE}
 fi
-${root === PACKAGE_ROOT ? 'NODE_COMPILE_CACHE=/var/cache/paygate-cli ' : ''}BILLING_ENV=\${BILLING_ENV:-production} BILLING_HOME=\${BILLING_HOME:-/var/lib/private/paygate} CREDENTIALS_DIRECTORY=${CREDENTIALS_FOLDER} \\
-  exec ${root}/bin/billing-cli "$@"
+${isPackage ? `${CHOOSE_VERSION}NODE_COMPILE_CACHE=/var/cache/paygate-cli ` : ''}BILLING_ENV=\${BILLING_ENV:-production} BILLING_HOME=\${BILLING_HOME:-/var/lib/private/paygate} CREDENTIALS_DIRECTORY=${CREDENTIALS_FOLDER} \\
+  exec ${isPackage ? '"$root"' : root}/bin/billing-cli "$@"
 `
 }
 

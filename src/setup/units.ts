@@ -5,6 +5,7 @@ import {
   ENVIRONMENT_FILE,
   PACKAGE_CLI_FILE,
   PACKAGE_ROOT,
+  SERVED_ROOT,
   serviceValues,
   type InstallPaths,
 } from './systemd-unit.ts'
@@ -24,13 +25,16 @@ export function renderUnits({ root, prefix }: InstallPaths): Unit[] {
   return render({ ROOT: root, CLI_FILE, ...serviceValues(prefix) })
 }
 
+/** dpkg replaces files under a daemon that runs, which loads some of them later: it sees a copy in their place. */
+const PROGRAM = `# The version that billing-cli upgrade chose, whatever was installed since.\nBindReadOnlyPaths=${SERVED_ROOT}:${PACKAGE_ROOT}`
+
 /** Those of the package. They name no credentials, which `setup` adds in a file of its own. */
 export function packageUnits(): Unit[] {
   const units = render({
     ROOT: PACKAGE_ROOT,
     CLI_FILE: PACKAGE_CLI_FILE,
     CREDENTIALS: '',
-    SERVER: 'DynamicUser=yes\nKillMode=mixed',
+    SERVER: `DynamicUser=yes\nKillMode=mixed\n${PROGRAM}`,
   })
   const docs = (content: string) => content.replaceAll(`${PACKAGE_ROOT}/docs/`, '/usr/share/doc/paygate/docs/')
   return units.map(({ name, content }) => ({ name, content: docs(content) }))

@@ -31,8 +31,8 @@ const MAX_DIGITS = 13
 export function amountsIn(text: string): MeantAmount[] {
   const [, before = '', number = '', multiple, after = ''] =
     WRITTEN.exec(text.trim().toLowerCase().normalize('NFC')) ?? []
-  const unit = unitOf(before || after)
-  if (number === '' || unit === null || (before !== '' && after !== '')) return []
+  const unit = agreed(unitOf(before), unitOf(after))
+  if (number === '' || unit === null) return []
   return meanings(number, MULTIPLES[multiple ?? ''] ?? null)
     .filter(({ decimals }) => unit.decimals === null || decimals === unit.decimals)
     .map((meant) => ({ ...meant, currency: unit.currency }))
@@ -53,7 +53,22 @@ export function isMeant(
   return meant.decimals === currencyDecimals(currency)
 }
 
-function unitOf(written: string): { readonly decimals: number | null; readonly currency: string | null } | null {
+interface Unit {
+  readonly decimals: number | null
+  /** Null if the text does not say it. */
+  readonly currency: string | null
+}
+
+/** What stands before and after the number, as in `$14.99 USD`; null if they say different things. */
+function agreed(before: Unit | null, after: Unit | null): Unit | null {
+  if (before === null || after === null) return null
+  if (before.decimals === null) return after
+  if (after.decimals === null) return before
+  const isSame = before.decimals === after.decimals && (before.currency === null || after.currency === null)
+  return isSame ? { ...before, currency: before.currency ?? after.currency } : null
+}
+
+function unitOf(written: string): Unit | null {
   if (written === '') return { decimals: null, currency: null }
   const decimals = SYMBOLS[written]
   if (decimals !== undefined) return { decimals, currency: null }

@@ -20,8 +20,15 @@ function countDown(element) {
 }
 
 async function writeClipboard(text) {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text)
-  // Plain http on a local network has no clipboard interface.
+  try {
+    await navigator.clipboard.writeText(text)
+  } catch {
+    // Plain http on a local network has no clipboard interface, and browsers inside other apps may refuse it.
+    copySelected(text)
+  }
+}
+
+function copySelected(text) {
   const field = document.createElement('textarea')
   field.value = text
   field.readOnly = true

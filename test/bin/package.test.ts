@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
+import { PACKAGE_ROOT, SERVED_ROOT } from '#setup/systemd-unit.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
@@ -22,9 +23,12 @@ describe('the Debian package', function () {
   this.timeout(300_000)
   let file: string
   let content: Map<string, string>
+  let unpacked: string
 
   before(() => {
     file = build()
+    unpacked = scratchFolder('unpacked')
+    execFileSync('dpkg-deb', ['--extract', file, unpacked])
     const lines = execFileSync('dpkg-deb', ['--contents', file], { encoding: 'utf8', maxBuffer: 1 << 26 })
       .trim()
       .split('\n')
@@ -53,10 +57,21 @@ describe('the Debian package', function () {
     expect(development).to.deep.equal([])
   })
 
+  it('leaves the version that serves alone when it is installed over it, and its files are no others', () => {
+    const control = scratchFolder('control')
+    execFileSync('dpkg-deb', ['--control', file, control])
+    const script = (name: string) => readFileSync(join(control, name), 'utf8')
+    expect(execFileSync('sh', [join(control, 'prerm'), 'upgrade', '2.0.0'], { encoding: 'utf8' })).to.equal('')
+    for (const name of ['postinst', 'prerm', 'postrm']) {
+      execFileSync('sh', ['-n', join(control, name)])
+      expect(script(name), name).not.to.match(/@[A-Z]+@|systemctl (re)?start|invoke restart/)
+    }
+    const unit = readFileSync(join(unpacked, 'usr/lib/systemd/system/billing-daemon.service'), 'utf8')
+    expect(unit).to.include(`BindReadOnlyPaths=${SERVED_ROOT}:${PACKAGE_ROOT}\n`)
+  })
+
   it('runs from its folder, with its own Node', () => {
-    const folder = scratchFolder('unpacked')
-    execFileSync('dpkg-deb', ['--extract', file, folder])
-    const root = join(folder, 'usr/lib/paygate')
+    const root = join(unpacked, 'usr/lib/paygate')
     const run = (...words: readonly string[]) =>
       execFileSync(join(root, 'bin/billing-cli'), words, {
         encoding: 'utf8',

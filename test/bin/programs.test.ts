@@ -74,6 +74,10 @@ describe('the programs in bin', () => {
     expect((await run(join(ROOT, 'bin', 'system-packages'), ['--all'])).code).to.equal(2)
   })
 
+  it('database-packages knows MySQL and MariaDB alone', async () => {
+    expect((await run(join(ROOT, 'bin', 'database-packages'), ['postgresql', directory])).code).to.equal(2)
+  })
+
   it('test says before it begins that root cannot become another user here, and how the tests can run', async () => {
     const project = join(directory, 'confined')
     cpSync(join(ROOT, 'bin'), join(project, 'bin'), { recursive: true })
@@ -219,7 +223,7 @@ describe('the last line of a test run', () => {
 
     it('is the sum of the run on MariaDB and that on MySQL, of the parts that depend most on the database', async () => {
       stub('npm', `echo "$*"; ${BOTH}`)
-      stub('bin/mysql-packages', 'exit 0')
+      stub('bin/database-packages', 'exit 0')
       const [code, printed] = await lines()
       expect(printed.at(-1)).to.equal('7 passed, 1 failed')
       expect(code).to.equal(1)
@@ -229,7 +233,7 @@ describe('the last line of a test run', () => {
 
     it('is that of the run on MariaDB where MySQL cannot be had, which one line says', async () => {
       stub('npm', BOTH)
-      stub('bin/mysql-packages', `echo 'Fetching' >&2; echo 'MySQL cannot be fetched: no network' >&2; exit 1`)
+      stub('bin/database-packages', `echo 'Fetching' >&2; echo 'MySQL cannot be fetched: no network' >&2; exit 1`)
       expect(await lines()).to.deep.equal([
         0,
         ['5 passed, 0 failed', 'Not run on MySQL: MySQL cannot be fetched: no network', '5 passed, 0 failed'],
@@ -238,7 +242,7 @@ describe('the last line of a test run', () => {
 
     it('is that of the tests that were asked for, on MariaDB alone', async () => {
       stub('npm', BOTH)
-      stub('bin/mysql-packages', 'exit 0')
+      stub('bin/database-packages', 'exit 0')
       expect(await lines('test/plans')).to.deep.equal([0, ['5 passed, 0 failed', '5 passed, 0 failed']])
     })
   })

@@ -43,7 +43,7 @@ describe('statement budgets of webhooks', () => {
     }
   }
 
-  it('a batch of 50 webhooks takes 11: they are found, claimed, charged, signed and recorded', async () => {
+  it('a batch of 50 webhooks takes 8, beside the looks for what is due: they are claimed, charged, signed and recorded', async () => {
     const answers: (() => void)[] = []
     // Answers when all have come: how fast the machine is does not count.
     receiver.answer = (response) => {
@@ -51,8 +51,9 @@ describe('statement budgets of webhooks', () => {
       if (answers.length === BATCH) for (const answer of answers) answer()
     }
     await emit(BATCH)
-    counted = await countStatements(ctx)
-    expect(await counted.atMost(11, () => deliverDue(ctx))).to.include({ delivered: BATCH })
+    // While answers are on their way, it looks again now and then.
+    counted = await countStatements(ctx, /FORCE INDEX \(events_app_due\)/)
+    expect(await counted.atMost(8, () => deliverDue(ctx))).to.include({ delivered: BATCH })
   })
 })
 

@@ -31,7 +31,7 @@ describe('amounts as people write them', () => {
   it('knows millions, cents and currencies of three decimals', () => {
     for (const text of ['1,5tr', '1.5 triệu', '1.500k', '1.500.000', '1,500,000đ'])
       expect(means(text, 1_500_000, 'VND'), text).to.equal(true)
-    for (const text of ['$14.99', '14,99', '14.99 USD', '14.99$', 'usd14.99'])
+    for (const text of ['$14.99', '14,99', '14.99 USD', '14.99$', 'usd14.99', '$14.99 USD'])
       expect(means(text, 1499, 'USD'), text).to.equal(true)
     expect(means('14.9', 1490, 'EUR')).to.equal(true)
     expect(means('10', 1000, 'USD')).to.equal(true)
@@ -41,6 +41,9 @@ describe('amounts as people write them', () => {
       ['$14.99', 1499, 'VND'],
       ['14.99 EUR', 1499, 'USD'],
       ['99.000đ', 99_000, 'USD'],
+      ['$14.99 CAD', 1499, 'USD'],
+      ['$99.000đ', 99_000, 'VND'],
+      ['USD 14.99 CAD', 1499, 'USD'],
     ] as const)
       expect(means(text, amount, currency), `${text} as ${currency}`).to.equal(false)
   })

@@ -1,5 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { alerts } from '#alerts/store.ts'
+import { approvals } from '#approvals/store.ts'
+import type { Context } from '#context.ts'
+import { operators } from '#operators/store.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import { systemClock } from '#shared/time.ts'
 import { onSimulatedTerminal } from '../cli/simulated-terminal.ts'
@@ -27,6 +31,7 @@ export async function lookAtTables(folder: string): Promise<void> {
     outcome: 'noted',
     note: 'the payer disputes ₫99,000: answer it at Stripe before 2026-12-01',
   })
+  await whatOperatorsMeet(ctx, made)
   const { env } = openCli()
   const browser = await startBrowser()
   const page = await browser.newPage({ viewport: { width: 1280, height: 400 } })
@@ -41,6 +46,32 @@ export async function lookAtTables(folder: string): Promise<void> {
     }
   }
   await browser.close()
+}
+
+/** An alert, an operator, a refund that waits for a second one, and a promotion. */
+async function whatOperatorsMeet(ctx: Context, { reader, flagged }: BusyService): Promise<void> {
+  const at = ctx.clock.now()
+  const subject = `transaction ${flagged}`
+  await ctx.db.insert(alerts, {
+    ...{ kind: 'money_waiting', subject, openKey: subject, text: '₫90,000 wait since yesterday: user-1, underpaid' },
+    ...{ since: at, openedAt: at, closedAt: null, isAnnounced: true, notifiedAt: at },
+  })
+  await ctx.db.insert(operators, { name: 'linh', role: 'money', createdAt: at })
+  await ctx.db.insert(approvals, {
+    ...{ status: 'open', openKey: 'refund', requestedBy: 'linh', requestedAt: at, note: null, seen: '', effects: [] },
+    ...{ command: `transaction resolve ${flagged} --action refund`, paymentId: null },
+    terms: { of: 'transaction', id: flagged, amount: null, reference: null, note: 'paid twice' },
+    ...{
+      appId: reader.app.id,
+      transactionId: flagged,
+      amount: 90_000,
+      currency: 'VND',
+      decidedBy: null,
+      decidedAt: null,
+    },
+  })
+  const code = ['--code', 'TET2027', '--percent', '20', '--max-uses', '500', '--on-page']
+  await openCli().json(['promotion', 'create', String(reader.app.id), ...code])
 }
 
 function commandsOf({ reader, plan, flagged }: BusyService): string[] {

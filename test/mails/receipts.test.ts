@@ -3,18 +3,12 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { openBankPage } from '#checkout/open-bank-page.ts'
 import { operator } from '#commands/caller.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
-import { perform } from '#commands/perform.ts'
-import { formatCursor } from '#http/page-of.ts'
-import { checkReceipts } from '#doctor/check-work.ts'
-import { unconfirmedReceipts } from '#mails/mail-lists.ts'
-import { settleReceipt } from '#mails/settle-mail.ts'
 import { hasDueMails } from '#mails/has-due-mails.ts'
 import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { updateAppRow, apps } from '#apps/store.ts'
-import { dailyMails } from '#mails/store.ts'
-import { DAY_MS, asRealTime, parseTimestamp } from '#shared/time.ts'
-import { AppError } from '#shared/errors.ts'
+import { apps, updateAppRow } from '#apps/store.ts'
+import { dailyMails } from '#mails/limits/store.ts'
+import { DAY_MS } from '#shared/time.ts'
 import { formatId } from '#shared/ids.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
 import { recordRefundAnswer } from '#transactions/refund-money.ts'
@@ -23,7 +17,6 @@ import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
 import { BRAND } from '../pages/scenes.ts'
 import { changeApp } from '../support/operators.ts'
 import { aCheckout, aCustomer, aPlan, LIFETIME, paid, priceId, tokenOf, transferred } from '../support/factories.ts'
-import { until } from '../support/until.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
 
 describe('receipts', () => {
@@ -240,39 +233,11 @@ describe('receipts', () => {
     expect(subjects()).to.have.length(1)
   })
 
-  it('are sent once if several sweeps run at once', async () => {
-    for (let made = 0; made < 5; made += 1) await pay(await open(), 99_000)
-    await Promise.all([sweep(), sweep(), sweep()])
-    expect(subjects()).to.have.length(5)
-  })
-
-  it('of a sweep that died before the hand-over are sent by a later sweep, those of one that died after it are not', async () => {
-    for (let made = 0; made < 2; made += 1) await pay(await open(), 99_000)
-    const rows = await scene.ctx.db.all(receipts, 'ORDER BY id')
-    const nextTryAt = asRealTime(parseTimestamp('2026-03-01 10:02:00')!)
-    await scene.ctx.db.update(receipts, { id: rows[0]!.id }, { nextTryAt })
-    await scene.ctx.db.update(receipts, { id: rows[1]!.id }, { status: 'handed_over' })
-    await sweep()
-    expect(subjects()).to.have.length(0)
-    scene.ctx.clock.set('2026-03-01 10:02:01')
-    await sweep()
-    expect(scene.inbox.mails.map(({ parsed }) => parsed.messageId)).to.deep.equal([
-      `<receipt.${rows[0]!.id}@pay.example>`,
-    ])
-  })
-
   it('are dated by the app’s own clock', async () => {
     await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { clockOffsetMs: 60 * DAY_MS }))
     await pay(await open(), 99_000)
     await sweep()
     expect(scene.inbox.mails[0]?.parsed.text).to.contain('Date: 30 April 2026').and.to.contain('30 May 2026')
-  })
-
-  it('are sent over several connections at once', async () => {
-    for (let made = 0; made < 5; made += 1) await pay(await open(), 99_000)
-    scene.inbox.beforeAnswer = () => until(() => scene.inbox.messagesSeen === 5)
-    await sweep()
-    expect(subjects()).to.have.length(5)
   })
 
   it('go out though another one cannot be written, which is tried again later', async () => {
@@ -285,77 +250,6 @@ describe('receipts', () => {
     scene.ctx.clock.advance('1h')
     await sweep()
     expect(subjects()).to.have.length(2)
-  })
-
-  it('that may or may not have been sent are listed page by page, counted by doctor, and settled by an operator', async () => {
-    scene.inbox.behaviour = 'lose-answer'
-    for (let made = 0; made < 3; made += 1) {
-      await pay(await open(), 99_000)
-      await sweep()
-      scene.ctx.clock.advance('1s')
-    }
-    expect(await unconfirmedReceipts.count(scene.ctx), 'they may still be on their way').to.equal(0)
-    scene.ctx.clock.advance('3m')
-    const first = await unconfirmedReceipts.page(scene.ctx, { limit: '2' })
-    const rest = await unconfirmedReceipts.page(scene.ctx, { limit: '2', cursor: formatCursor(first.next) })
-    const ids = [...first.rows, ...rest.rows].map(({ receipt_id: id }) => id)
-    expect(ids)
-      .to.deep.equal(ids.toSorted((a, b) => b - a))
-      .and.to.have.length(3)
-    expect(first.rows[0]).to.include({ kind: 'received', amount: 99_000, currency: 'VND' })
-    const [found] = await checkReceipts(scene.ctx)
-    expect(found!.detail).to.equal(
-      `3 receipts may or may not have been sent, the newest receipt ${ids[0]} of transaction ${first.rows[0]!.transaction_id}`,
-    )
-    scene.inbox.behaviour = 'accept'
-    const settle = (receiptId: number, outcome: string) =>
-      perform(scene.ctx, operator('mai'), settleReceipt, { outcome }, { mailId: receiptId })
-    await settle(ids[0]!, 'sent')
-    await settle(ids[1]!, 'not_sent')
-    const again: unknown = await settle(ids[1]!, 'sent').catch((error: unknown) => error)
-    expect(again).to.be.instanceOf(AppError).and.to.include({ code: 'invalid_request' })
-    const before = scene.inbox.mails.length
-    await sweep()
-    expect(scene.inbox.mails.slice(before).map(({ parsed }) => parsed.messageId)).to.deep.equal([
-      `<receipt.${ids[1]}@pay.example>`,
-    ])
-    expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(1)
-  })
-
-  it('that two operators settle at once are settled by one of them, and the other is refused', async () => {
-    scene.inbox.behaviour = 'lose-answer'
-    for (let made = 0; made < 4; made += 1) {
-      await pay(await open(), 99_000)
-      await sweep()
-    }
-    scene.ctx.clock.advance('3m')
-    const { rows } = await unconfirmedReceipts.page(scene.ctx)
-    const settle = (mailId: number, outcome: string) =>
-      perform(scene.ctx, operator('mai'), settleReceipt, { outcome }, { mailId }).then(
-        () => mailId,
-        (error: unknown) => expect(error).to.include({ code: 'invalid_request' }) && null,
-      )
-    const ids = rows.map(({ receipt_id: id }) => id)
-    const answers = await Promise.all(
-      ['sent', 'not_sent', 'sent'].flatMap((outcome) => ids.map((id) => settle(id, outcome))),
-    )
-    expect(answers.filter((id) => id !== null))
-      .to.have.members(ids)
-      .and.to.have.length(4)
-  })
-
-  it('that left late may be settled three minutes after they left, no earlier', async () => {
-    await pay(await open(), 99_000)
-    scene.inbox.behaviour = 'lose-answer'
-    scene.inbox.beforeGoAhead = () => {
-      scene.ctx.clock.advance('110s')
-      return Promise.resolve()
-    }
-    await sweep()
-    scene.ctx.clock.advance('2m')
-    expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(0)
-    scene.ctx.clock.advance('1m')
-    expect(await unconfirmedReceipts.count(scene.ctx)).to.equal(1)
   })
 
   it('at which the mail server hangs up do not hold up those of other customers', async () => {
@@ -403,23 +297,6 @@ describe('receipts', () => {
     expect(await counted()).to.deep.include(['2026-03-02', 1])
   })
 
-  it('of a sandbox app that did not leave are not counted, those that may have left are', async () => {
-    await pay(await open(), 99_000)
-    for (const behaviour of ['refuse-data', 'drop-early', 'refuse-recipient'] as const) {
-      scene.inbox.behaviour = behaviour
-      await sweep()
-      expect(
-        (await counted()).filter(([, mails]) => mails !== 0),
-        behaviour,
-      ).to.deep.equal([])
-      scene.ctx.clock.advance('1h')
-    }
-    await pay(await open(), 99_000)
-    scene.inbox.behaviour = 'lose-answer'
-    await sweep()
-    expect(await counted()).to.deep.equal([['2026-03-01', 1]])
-  })
-
   it('of a live app have no daily limit: each is about money that came or went back', async () => {
     await count(199)
     await scene.ctx.db.update(apps, { id: scene.seller.app.id }, { isSandbox: false })
@@ -427,18 +304,5 @@ describe('receipts', () => {
     await sweep()
     expect(subjects()).to.have.length(3)
     expect(await counted()).to.deep.equal([['2026-03-01', 199]])
-  })
-
-  it('that the mail server refuses temporarily are tried again later', async () => {
-    await pay(await open(), 99_000)
-    scene.inbox.behaviour = 'refuse-recipient'
-    scene.inbox.refusal = [450, 'try again']
-    await sweep()
-    scene.inbox.behaviour = 'accept'
-    await sweep()
-    expect(subjects()).to.have.length(0)
-    scene.ctx.clock.set('2026-03-01 11:30:00')
-    await sweep()
-    expect(subjects()).to.have.length(1)
   })
 })

@@ -1,13 +1,14 @@
 import { loadConfig } from '#config.ts'
 import { openContext } from '#open-context.ts'
+import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { TestClock } from '../support/context.ts'
 
-// A process of its own, so that a test can kill it in the middle: `node sweep-once.ts '2026-03-29 10:00:00'`.
+// A process of its own, so that a test can kill it in the middle: `node sweep-once.ts '2026-03-29 10:00:00'`, with `receipt` those instead of reminders.
 const { ctx, close } = await openContext({
   config: loadConfig(),
   thread: 'sweep-once',
   clock: new TestClock(process.argv[2]),
 })
-await sendDueReminders(ctx)
+await (process.argv[3] === 'receipt' ? sendDueReceipts(ctx) : sendDueReminders(ctx))
 await close()

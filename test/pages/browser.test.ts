@@ -204,6 +204,19 @@ describe('hosted pages in a browser', () => {
       }
     })
 
+    it('copy also where the browser refuses its clipboard', async () => {
+      const { page } = await enter(`${open.checkout_url}/bank`)
+      const { purpose } = await printed(page)
+      await page.evaluate("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))")
+      const button = page.getByRole('button', { name: 'Copy: Transfer note (nội dung)' })
+      await button.click()
+      await button.getByText('Copied').waitFor()
+      await page.evaluate("document.body.append(document.createElement('textarea'))")
+      await page.locator('textarea').focus()
+      await page.keyboard.press('Control+V')
+      expect(await page.locator('textarea').inputValue()).to.equal(purpose)
+    })
+
     it('do not shift when a copy button reports that it has copied', async () => {
       const { page } = await enter(`${open.checkout_url}/bank`, { locale: 'vi' })
       const button = page.locator('.typed .copy').last()

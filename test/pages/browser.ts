@@ -6,7 +6,6 @@ import { listen } from '../support/http-server.ts'
 
 const ARTIFACTS = join(import.meta.dirname, '../artifacts')
 const FLAGS = [
-  '--headless',
   '--no-sandbox',
   '--disable-gpu',
   '--disable-quic',
@@ -22,7 +21,7 @@ export const PHONE = { width: 390, height: 844 }
 export const DESKTOP = { width: 1280, height: 800 }
 
 export async function startBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS })
+  return chromium.launch({ executablePath: '/usr/bin/chromium-headless-shell', args: FLAGS })
 }
 
 /** A seller's site: what `success_url` and `cancel_url` lead to. */

@@ -1,6 +1,6 @@
 import { delimiter, join } from 'node:path'
 
-/** The folder of a MySQL installation (`bin/mysql-packages`), on which the tests run then; null stands for the machine's MariaDB. */
+/** The folder of a MySQL installation (`bin/database-packages mysql`), on which the tests run then; null stands for the machine's MariaDB. */
 export const MYSQL = process.env['PAYGATE_TEST_MYSQL'] ?? null
 
 export const CLIENT_PROGRAM = MYSQL === null ? 'mariadb' : 'mysql'

@@ -12,11 +12,16 @@ import { paymentRace } from './payment-race.ts'
 import { startGroupBehindRouter } from './router.ts'
 import { SingleServer } from './single-server.ts'
 
+/** Where `bin/database-packages` put MariaDB. */
+const MARIADB_FOLDER = process.env['PAYGATE_TEST_MARIADB'] ?? join(import.meta.dirname, '../../.mariadb')
+
 /** A database for a run. */
 interface Database {
   url(first?: number): string
   /** Kills its server with -9, and starts it again; or kills one of several, the primary. */
   fail(): Promise<void>
+  /** Takes back the one that was killed. */
+  mend(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -31,7 +36,6 @@ export interface DatabasesOptions {
 }
 
 export interface DatabaseFigures {
-  readonly database: string
   readonly version: string
   readonly parts: readonly PartFigures[]
   readonly webhooks: number
@@ -42,53 +46,56 @@ export interface DatabaseFigures {
 const single = (server: SingleServer): Database => ({
   url: () => server.url(),
   fail: () => server.killAndRestart(),
+  mend: () => Promise.resolve(),
   stop: () => server.stop(),
 })
 
 interface Several {
   url(first?: number): string
   kill(number: number): Promise<void>
+  /** Not where a proxy would send changes to the first member again, which is no longer the primary. */
+  join?(number: number): Promise<void>
   stop(): Promise<void>
 }
 
 const several = (servers: Several): Database => ({
   url: (first) => servers.url(first),
   fail: () => servers.kill(0),
+  mend: async () => servers.join?.(0),
   stop: () => servers.stop(),
 })
 
-const DATABASES: Readonly<Record<string, () => Promise<Database>>> = {
-  'one MySQL': async () => single(await SingleServer.start([join(MYSQL_FOLDER, 'bin')])),
-  'a MySQL group': async () => several(await MysqlGroup.start()),
-  'a MySQL group behind Router': async () => several(await startGroupBehindRouter()),
-  'one MariaDB': async () => single(await SingleServer.start(['/usr/sbin', '/usr/bin'])),
-  'a Galera cluster': async () => several(await GaleraCluster.start()),
-}
+/** By the last part of the trial's name. */
+export const DATABASES = {
+  mysql: async () => single(await SingleServer.start([join(MYSQL_FOLDER, 'bin')])),
+  group: async () => several(await MysqlGroup.start()),
+  router: async () => several(await startGroupBehindRouter()),
+  // The machine's own: 10.11 on Debian 12.
+  mariadb: async () => single(await SingleServer.start(['/usr/sbin', '/usr/bin'])),
+  // 11.8, of Debian 13.
+  'newer-mariadb': async () => single(await SingleServer.start([join(MARIADB_FOLDER, 'bin')])),
+  galera: async () => several(await GaleraCluster.start()),
+} as const satisfies Readonly<Record<string, () => Promise<Database>>>
 
 /**
  * The same run on each kind of database: checkouts, payments at once, webhooks, reminders, kill -9 of the server and of the daemon, bank
  * mails, trials at once, doctor, ledger. Throws at the first thing that differs from what every database must do.
  */
-export async function databases(options: DatabasesOptions): Promise<readonly DatabaseFigures[]> {
-  const figures: DatabaseFigures[] = []
-  for (const [name, start] of Object.entries(DATABASES)) {
-    const database = await start()
-    try {
-      figures.push({ database: name, ...(await onDatabase(database.url(), () => runOn(database, options))) })
-    } catch (error) {
-      throw new Error(`on ${name}`, { cause: error })
-    } finally {
-      await database.stop()
-    }
+export async function databases(kind: keyof typeof DATABASES, options: DatabasesOptions): Promise<DatabaseFigures> {
+  const database = await DATABASES[kind]()
+  try {
+    return await onDatabase(database.url(), () => runOn(database, options))
+  } finally {
+    await database.stop()
   }
-  return figures
 }
 
-async function runOn(database: Database, options: DatabasesOptions): Promise<Omit<DatabaseFigures, 'database'>> {
+async function runOn(database: Database, options: DatabasesOptions): Promise<DatabaseFigures> {
   const { payments, reminders, rounds } = options
   const load = { payments, reminders, endUsers: 10, payers: 8 }
   const { parts, webhooks, mails } = await onCluster(database, load, async (trial) => {
     const figures = await sell(trial, 'kill -9 of the server', () => database.fail())
+    await database.mend()
     await untilReady(trial)
     return [figures]
   })

@@ -8,7 +8,7 @@ import { MYSQL } from '../support/database-server.ts'
 import { Network } from './network.ts'
 import { end, freePorts, launch, untilConnected } from './server-process.ts'
 
-/** Where `bin/mysql-packages` put MySQL. */
+/** Where `bin/database-packages` put MySQL. */
 export const MYSQL_FOLDER = MYSQL ?? join(import.meta.dirname, '../../.mysql')
 const USER = 'paygate'
 const PASSWORD = 'a,b@c'
@@ -43,7 +43,8 @@ export class MysqlGroup {
 
   /** Starts three members from copies of an empty server, and waits until all of them are online. The first one is the primary. */
   static async start(): Promise<MysqlGroup> {
-    if (!existsSync(join(MYSQL_FOLDER, 'bin/mysqld'))) throw new Error(`run bin/mysql-packages ${MYSQL_FOLDER}`)
+    if (!existsSync(join(MYSQL_FOLDER, 'bin/mysqld')))
+      throw new Error(`run bin/database-packages mysql ${MYSQL_FOLDER}`)
     const root = mkdtempSync(join(tmpdir(), 'paygate-group-'))
     const network = Network.open(3)
     const ports = await freePorts(6)

@@ -123,8 +123,8 @@ export class Internet {
   async payInBrowser(checkoutUrl: string): Promise<string> {
     const names = `MAP ${PAY} ${this.#payAddress},MAP ${SHOP} ${INTERNET}`
     const browser = await chromium.launch({
-      executablePath: '/usr/bin/chromium',
-      args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', `--host-resolver-rules=${names}`],
+      executablePath: '/usr/bin/chromium-headless-shell',
+      args: ['--no-sandbox', '--disable-gpu', '--disable-quic', `--host-resolver-rules=${names}`],
     })
     try {
       // The browser does not know the authority; every other client here checks the certificate.

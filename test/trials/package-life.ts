@@ -14,7 +14,11 @@ export interface LifeFigures {
   /** Of a backup while payers pay. */
   readonly backupSeconds: number
   readonly verifySeconds: number
-  /** The longest time without a completed payment, while the newer package was installed and while the power was away. */
+  /**
+   * The longest time without a completed payment: while a package was installed whose daemon does not start and the version before served
+   * again, while a newer one was installed and served, and while the power was away.
+   */
+  readonly failedUpgradeGapMs: number
   readonly upgradeGapMs: number
   readonly powerCutGapMs: number
   readonly restoreSeconds: number
@@ -38,10 +42,13 @@ interface Totals {
 }
 
 const PAYERS = 12
+/** For a single machine. */
+const MOST_GAP_MS = 5000
 const PRICE = 99_000
 const FOLDER = '/var/backups/paygate'
 const IDENTITY = '/etc/paygate/backup-identity'
 const DATABASE = 'mysql://paygate:password@127.0.0.1:3306/paygate'
+const BROKEN_VERSION = '8.0.0'
 const NEXT_VERSION = '9.0.0'
 const NEXT_MIGRATION = 'Walk9000000000000'
 
@@ -56,15 +63,16 @@ export async function liveOn(options: LifeOptions): Promise<LifeFigures> {
     const created = await timed(() => machine.run('billing-cli backup create'))
     return { created, verified: JSON.parse(await machine.run('billing-cli backup verify --json')).seconds as number }
   })
-  const next = buildNext(machine, file)
-  const [upgraded] = await whilePaying(options, 'upgrade', payments / 4, () => machine.run(UPGRADE(next)))
+  const [broken, next] = [buildBroken(machine, file), buildNext(machine, file)]
+  const [failed] = await whilePaying(options, 'failed-upgrade', payments / 8, () => upgradeInVain(machine, broken))
+  const [upgraded] = await whilePaying(options, 'upgrade', payments / 8, () => upgrade(machine, next))
   const [cut] = await whilePaying(options, 'power-cut', payments / 4, async () => {
     await machine.cutPower()
     // Calls that were under way would wait for answers for minutes.
     internet.pointTo(machine.address)
     await machine.boot()
   })
-  const parts = [backedUp, upgraded, cut]
+  const parts = [backedUp, failed, upgraded, cut]
   const before = await totalsOf(machine)
   await machine.run('billing-cli backup create && systemctl disable --now billing-daemon')
   const restoreSeconds = await timed(() => restore(options, next))
@@ -78,9 +86,14 @@ export async function liveOn(options: LifeOptions): Promise<LifeFigures> {
   internet.pointTo(options.second.address)
   const title = await internet.payInBrowser(await openCheckout(internet, seller, 'elsewhere'))
   if (title !== 'Thanks') throw new Error(`the page after a payment there is ${title}`)
+  // Last, so that a busy machine hides nothing else.
+  if (upgraded.gapMs > MOST_GAP_MS)
+    throw new Error(
+      `no payment for ${upgraded.gapMs} ms in the upgrade, ${failed.gapMs} ms in the one that failed, ${cut.gapMs} ms in the power cut`,
+    )
   return {
     ...{ payments: done, sum: before.sum, backupSeconds: backup.created, verifySeconds: backup.verified },
-    ...{ upgradeGapMs: upgraded.gapMs, powerCutGapMs: cut.gapMs, restoreSeconds },
+    ...{ failedUpgradeGapMs: failed.gapMs, upgradeGapMs: upgraded.gapMs, powerCutGapMs: cut.gapMs, restoreSeconds },
   }
 }
 
@@ -122,26 +135,74 @@ async function prepareBackups(machine: Machine): Promise<void> {
   await machine.run(script, { input: `${settings.join('\n')}\n` })
 }
 
-/** As docs/operating.md says: the package stops a daemon that could not work with its files, and waits for the migrations. */
-const UPGRADE = (file: string): string =>
-  `apt-get install -y ${file} && billing-cli migrate | grep -x ${NEXT_MIGRATION} && systemctl start billing-daemon`
+/** As docs/operating.md says. Until the second command everything is of the version before. */
+async function upgrade(machine: Machine, file: string): Promise<void> {
+  await installBeside(machine, file)
+  const { status, to, migrations } = JSON.parse(await machine.run('billing-cli upgrade --json'))
+  if (JSON.stringify([status, to, migrations]) !== JSON.stringify(['upgraded', NEXT_VERSION, [NEXT_MIGRATION]]))
+    throw new Error(`the upgrade is ${status} to ${to} with ${migrations}`)
+  await expectVersion(machine, NEXT_VERSION)
+}
+
+async function upgradeInVain(machine: Machine, file: string): Promise<void> {
+  const before = (await machine.run('billing-cli --version')).trim()
+  await installBeside(machine, file)
+  const { code, stderr } = await machine.try('billing-cli upgrade')
+  if (code !== 1 || !stderr.includes(`Version ${before} serves again`)) throw new Error(`${code}: ${stderr}`)
+  await expectVersion(machine, before)
+}
+
+/** The daemon goes on, as the same process. */
+async function installBeside(machine: Machine, file: string): Promise<void> {
+  const daemon = 'systemctl show --property=MainPID --property=NRestarts billing-daemon && billing-cli --version'
+  const before = await machine.run(daemon)
+  await machine.run(`apt-get install -y ${file}`)
+  const after = await machine.run(daemon)
+  if (after !== before) throw new Error(`${after} instead of ${before} serves`)
+}
+
+async function expectVersion(machine: Machine, version: string): Promise<void> {
+  const { stdout } = await machine.try(
+    'billing-cli --version; systemctl is-active billing-daemon; ls /usr/lib/paygate-versions | grep -v current',
+  )
+  const [cli, active, ...copies] = stdout.trim().split('\n')
+  if (cli !== version || active !== 'active' || copies.length !== 1 || !copies[0]?.startsWith(`${version}-`))
+    throw new Error(`${stdout} instead of ${version}`)
+}
 
 /** A package of the next version, with one more migration, on the machine; its path there. */
 function buildNext(machine: Machine, file: string): string {
+  const table = 'CREATE TABLE IF NOT EXISTS walk (id BIGINT NOT NULL AUTO_INCREMENT, PRIMARY KEY (id)) ENGINE=InnoDB'
+  const up = `up(runner: { query(sql: string): Promise<unknown> }): Promise<unknown> { return runner.query('${table}') }`
+  const migration = `export class ${NEXT_MIGRATION} { phase = 'expand'; work = {}; ${up} }\n`
+  return buildVersion(machine, file, NEXT_VERSION, { 'migrations/9000000000000-walk.ts': migration })
+}
+
+/** One that loads, and whose daemon ends at once. */
+function buildBroken(machine: Machine, file: string): string {
+  const serve = `export const rehearseStart = async () => {}\nexport const serve = () => Promise.reject(new Error('broken'))\n`
+  return buildVersion(machine, file, BROKEN_VERSION, { 'src/daemon/serve.ts': serve })
+}
+
+function buildVersion(
+  machine: Machine,
+  file: string,
+  version: string,
+  files: Readonly<Record<string, string>>,
+): string {
   const folder = mkdtempSync(join(tmpdir(), 'paygate-next-'))
+  const root = join(folder, 'usr/lib/paygate')
+  const rewrite = (path: string, from: RegExp, to: string) =>
+    writeFileSync(path, readFileSync(path, 'utf8').replace(from, to))
   try {
     execFileSync('dpkg-deb', ['--raw-extract', file, folder])
-    const control = join(folder, 'DEBIAN/control')
-    writeFileSync(control, readFileSync(control, 'utf8').replace(/^Version: .*$/m, `Version: ${NEXT_VERSION}`))
-    const table = 'CREATE TABLE IF NOT EXISTS walk (id BIGINT NOT NULL AUTO_INCREMENT, PRIMARY KEY (id)) ENGINE=InnoDB'
-    const up = `up(runner: { query(sql: string): Promise<unknown> }): Promise<unknown> { return runner.query('${table}') }`
-    const migration = join(folder, 'usr/lib/paygate/migrations/9000000000000-walk.ts')
-    writeFileSync(migration, `export class ${NEXT_MIGRATION} { phase = 'expand'; work = {}; ${up} }\n`)
-    const next = `/root/paygate_${NEXT_VERSION}.deb`
-    execFileSync('dpkg-deb', ['--root-owner-group', '-Znone', '--build', folder, machine.path(next)], {
-      stdio: 'ignore',
-    })
-    return next
+    rewrite(join(folder, 'DEBIAN/control'), /^Version: .*$/m, `Version: ${version}`)
+    rewrite(join(root, 'package.json'), /"version": "[^"]*"/, `"version": "${version}"`)
+    for (const [path, content] of Object.entries(files)) writeFileSync(join(root, path), content)
+    const built = `/root/paygate_${version}.deb`
+    const words = ['--root-owner-group', '-Znone', '--build', folder, machine.path(built)]
+    execFileSync('dpkg-deb', words, { stdio: 'ignore' })
+    return built
   } finally {
     rmSync(folder, { recursive: true })
   }

@@ -143,7 +143,7 @@ async function checkDaemonAway(machine: Machine): Promise<void> {
 async function checkRemoval(machine: Machine, internet: Internet, seller: SellerKeys, file: string): Promise<void> {
   await machine.run('apt-get remove -y paygate')
   expectEqual((await machine.try('command -v billing-cli')).stdout, '')
-  await machine.run('test -s /etc/paygate/credentials/BILLING_ENCRYPTION_KEYS')
+  await machine.run('test -s /etc/paygate/credentials/BILLING_ENCRYPTION_KEYS -a ! -e /usr/lib/paygate-versions')
   await machine.run(`apt-get install -y ${file}`)
   await until(async () => (await internet.signed(seller, 'GET', '/api/v1/subscriptions/first')).status === 200)
   await machine.run('apt-get purge -y paygate')

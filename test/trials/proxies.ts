@@ -1,10 +1,11 @@
 import type { ChildProcess } from 'node:child_process'
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { findProgram } from '#embedded/setup.ts'
 import type { Certificate } from '../support/certificates.ts'
 import { freePort } from '../support/shell.ts'
+import { until } from './cluster-trial.ts'
 import { MYSQL_FOLDER } from './mysql-group-servers.ts'
 import { launch, untilConnected } from './server-process.ts'
 
@@ -46,10 +47,19 @@ server_ssl_mode=PREFERRED
   return port
 }
 
-/** HAProxy in front of MySQL: the first member that is up. Needs a user `check` without a password. Returns its port. */
+/** A member of a group as HAProxy sees it: on loopback, at `checkPort`, it is told over HTTP whether the member is the primary. */
+export interface CheckedMember {
+  readonly address: string
+  readonly checkPort: number
+}
+
+/**
+ * HAProxy in front of a MySQL group: the primary, whichever that is. Its own `mysql-check` speaks no way to log in that MySQL 9 has, and
+ * does not ask for the role. Returns its port.
+ */
 export async function startHaproxy(
   root: string,
-  destinations: readonly string[],
+  members: readonly CheckedMember[],
   processes: ChildProcess[],
 ): Promise<number> {
   const program = findProgram('haproxy')
@@ -57,8 +67,9 @@ export async function startHaproxy(
   const port = await freePort()
   const folder = mkdtempSync(join(root, 'haproxy-'))
   const settings = join(folder, 'haproxy.cfg')
-  const members = destinations.map(
-    (destination, index) => `server m${index + 1} ${destination} check inter 1s${index === 0 ? '' : ' backup'}`,
+  const lines = members.map(
+    ({ address, checkPort }, index) =>
+      `server m${index + 1} ${address} check addr 127.0.0.1 port ${checkPort} inter 1s`,
   )
   writeFileSync(
     settings,
@@ -70,14 +81,20 @@ export async function startHaproxy(
   timeout check 5s
 listen mysql
   bind 127.0.0.1:${port}
-  option mysql-check user check
-  ${members.join('\n  ')}
+  option httpchk
+  default-server on-marked-down shutdown-sessions
+  ${lines.join('\n  ')}
 `,
   )
   const log = join(folder, 'log')
   processes.push(launch(program, ['-db', '-f', settings], log))
-  await untilGreeted(port, log)
+  // Until it has asked a member it takes it for up.
+  await until('HAProxy knows the secondaries', () => timesDown(log) === members.length - 1)
   return port
+}
+
+function timesDown(log: string): number {
+  return readFileSync(log, 'utf8').split(' is DOWN').length - 1
 }
 
 /** Waits until the proxy lets clients through to a server, which greets them first and then refuses this one. */

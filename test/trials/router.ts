@@ -1,5 +1,8 @@
 import { execFileSync, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inTransaction } from '#commands/transaction.ts'
@@ -35,8 +38,7 @@ export interface RouterFigures {
   readonly payments: number
   readonly webhooks: number
   /** Before a group of three: what was sold while its primary died. */
-  readonly router: readonly PartFigures[]
-  readonly haproxy: readonly PartFigures[]
+  readonly group: readonly PartFigures[]
 }
 
 const BILLING_CLI = join(import.meta.dirname, '../../bin/billing-cli')
@@ -48,7 +50,7 @@ const COMMAND_BYTES = [0, 1, 2, 3]
 /**
  * MySQL behind MySQL Router, which reads the protocol: migrates, stores values that look like commands, and sells. Throws if a value
  * comes back changed, a payment is not answered 200, a webhook comes twice or never, or the ledger has a discrepancy. Then a group of
- * three behind Router and behind HAProxy, whose primary is killed: throws if payments do not go on within 45 s.
+ * three, whose primary is killed: throws if payments do not go on within 45 s.
  */
 export async function router({ payments, transactions, callers }: RouterOptions): Promise<RouterFigures> {
   const root = mkdtempSync(join(tmpdir(), 'paygate-router-'))
@@ -71,8 +73,7 @@ export async function router({ payments, transactions, callers }: RouterOptions)
         values,
         payments,
         webhooks,
-        router: await followPrimary(payments, startGroupBehindRouter),
-        haproxy: await followPrimary(payments, startGroupBehindHaproxy),
+        group: await followPrimary(payments, startGroupBehindRouter),
       }
     } finally {
       await close()
@@ -86,13 +87,20 @@ export async function router({ payments, transactions, callers }: RouterOptions)
   }
 }
 
-/** Starts a proxy that knows the members and their order, not their roles. Returns the address for Paygate. */
+/** A group of three behind HAProxy, whose primary is killed: throws if payments do not go on within 45 s. */
+export async function haproxy(payments: number): Promise<{ readonly group: readonly PartFigures[] }> {
+  return { group: await followPrimary(payments, startGroupBehindHaproxy) }
+}
+
+/** Starts a proxy. Returns the address for Paygate. */
 type StartProxy = (group: MysqlGroup, kit: ProxyKit) => Promise<string>
 
 interface ProxyKit {
   readonly root: string
   readonly authority: Authority
   readonly processes: ChildProcess[]
+  /** Whom HAProxy asks for the role of each member. */
+  readonly checks: Server[]
 }
 
 /** A group of three behind a proxy. */
@@ -102,6 +110,7 @@ class ProxiedGroup {
     root: mkdtempSync(join(tmpdir(), 'paygate-proxy-')),
     authority: anAuthority(),
     processes: [],
+    checks: [],
   }
   #url = ''
 
@@ -111,7 +120,7 @@ class ProxiedGroup {
 
   static async start(startProxy: StartProxy): Promise<ProxiedGroup> {
     const proxied = new ProxiedGroup(await MysqlGroup.start())
-    // The proxies try the members in this order, so it has to be that of the election.
+    // Router tries the members in this order, so it has to be that of the election.
     for (const [number, weight] of [90, 70, 10].entries())
       await proxied.#group.ask(number, `SET GLOBAL group_replication_member_weight = ${weight}`)
     proxied.#url = await startProxy(proxied.#group, proxied.#kit)
@@ -128,7 +137,8 @@ class ProxiedGroup {
   }
 
   async stop(): Promise<void> {
-    const { root, authority, processes } = this.#kit
+    const { root, authority, processes, checks } = this.#kit
+    for (const check of checks) check.close()
     await Promise.all(processes.map((child) => end(child)))
     await this.#group.stop()
     authority.discard()
@@ -144,10 +154,23 @@ export const startGroupBehindRouter = () =>
   })
 
 const startGroupBehindHaproxy = () =>
-  ProxiedGroup.start(async (group, { root, processes }) => {
-    await group.ask(0, "CREATE USER 'check'@'%'")
-    return group.url(0, [`127.0.0.1:${await startHaproxy(root, group.addresses(), processes)}`])
+  ProxiedGroup.start(async (group, { root, processes, checks }) => {
+    const members = await Promise.all(
+      group.addresses().map(async (address, number) => {
+        const check = createServer((_, response) => void answerRole(group, number, response)).listen(0, '127.0.0.1')
+        checks.push(check)
+        await once(check, 'listening')
+        return { address, checkPort: (check.address() as AddressInfo).port }
+      }),
+    )
+    return group.url(0, [`127.0.0.1:${await startHaproxy(root, members, processes)}`])
   })
+
+/** 200 while the member is the primary. */
+async function answerRole(group: MysqlGroup, number: number, response: ServerResponse): Promise<void> {
+  const primary = await group.primary(number).catch(() => null)
+  response.writeHead(primary === number ? 200 : 503).end()
+}
 
 /** The command line migrates, three daemons sell, and the primary is killed. */
 async function followPrimary(payments: number, start: () => Promise<ProxiedGroup>): Promise<readonly PartFigures[]> {

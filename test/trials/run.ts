@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { inspect, parseArgs } from 'node:util'
 import { messageOf } from '#shared/errors.ts'
 import { systemClock } from '#shared/time.ts'
 import { emptyTestDatabase, startTestDatabase, stopTestDatabase, testDatabase } from '../support/database.ts'
@@ -27,7 +27,7 @@ function readArguments(args: readonly string[]): Asked {
     allowPositionals: true,
     options: { list: { type: 'boolean' }, seed: text, depth: text, steps: text, case: text },
   })
-  const unknown = names.filter((name) => !(name in TRIALS))
+  const unknown = names.filter((name) => !Object.keys(TRIALS).some((trial) => isOf(name, trial)))
   if (unknown.length > 0)
     throw new Error(`no such trial: ${unknown.join(', ')}; there are ${Object.keys(TRIALS).join(', ')}`)
   const { list: isList = false, case: name = null, ...numbers } = values
@@ -39,6 +39,11 @@ function readArguments(args: readonly string[]): Asked {
     steps: countOf('steps', values.steps),
   }
   return { names, isList, isUsual, ...counts, case: name, print }
+}
+
+/** Whether a trial is the one that is asked for, or begins with its name, as `databases-mysql` does for `databases`. */
+function isOf(asked: string, trial: string): boolean {
+  return trial === asked || trial.startsWith(`${asked}-`)
 }
 
 function requireCase(names: readonly string[], name: string): void {
@@ -70,7 +75,7 @@ async function runTrials(asked: Asked): Promise<void> {
   const runs: TrialRun[] = []
   const all = Object.keys(TRIALS)
   for (const [name, trial] of Object.entries(TRIALS)) {
-    if (asked.names.length > 0 && !asked.names.includes(name)) continue
+    if (asked.names.length > 0 && !asked.names.some((each) => isOf(each, name))) continue
     const run = await runTrial(name, trial, asked)
     runs.push(run)
     if ('error' in run.outcome) failed.push(name)
@@ -98,8 +103,8 @@ async function runTrial(name: string, trial: Trial, asked: Asked): Promise<Trial
     print(`${name}: held in ${run.seconds.toFixed(1)} s ${JSON.stringify(figures)}`)
     return run
   } catch (error) {
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    print(`${name}: FAILED ${text}`)
+    // With its causes.
+    print(`${name}: FAILED ${inspect(error)}`)
     return end({ error: messageOf(error).split('\n')[0]?.replaceAll(ROOT, '.') ?? '' })
   } finally {
     if (trial.needsDatabase) {

@@ -8,6 +8,7 @@ const LONG_ONLY = [
   'databases',
   'debianPackage',
   'galera',
+  'haproxy',
   'mailServer',
   'mysqlGroup',
   'operatorWalk',

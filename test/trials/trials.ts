@@ -2,7 +2,7 @@ import { cardDuplicates } from './card-duplicates.ts'
 import { clockSkew } from './clock-skew.ts'
 import { crashPayments } from './crash-payments.ts'
 import { DATABASE_OUTAGES, databaseOutage } from './database-outage.ts'
-import { databases } from './databases.ts'
+import { DATABASES, databases } from './databases.ts'
 import { deadlockStorm } from './deadlock-storm.ts'
 import { galera } from './galera.ts'
 import { httpAbuse } from './http-abuse.ts'
@@ -17,7 +17,7 @@ import { debianPackage } from './package.ts'
 import { paymentRace } from './payment-race.ts'
 import { quoteHistories } from './quote-histories.ts'
 import { OUTAGES, realtimeOutage } from './realtime-outage.ts'
-import { router } from './router.ts'
+import { haproxy, router } from './router.ts'
 import { stopOnHungReceiver, stopUnderLoad } from './stop-under-load.ts'
 import { steadyMemory } from './steady-memory.ts'
 import { steadyRequests } from './steady-requests.ts'
@@ -265,13 +265,19 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
     },
     () => galera({ payments: 200, endUsers: 20, reminders: 40, payers: 12 }),
   ),
-  databases: fixed(
-    {
-      load: 'checkouts, payments and trials at once, webhooks, reminders, bank mails on one MySQL, a group with and without Router, one MariaDB, Galera',
-      faults: 'kill -9 of the server or the primary, and of the daemon',
-      holds: `each database does the same, doctor finds nothing, ${LEDGER}`,
-    },
-    () => databases({ payments: 60, reminders: 10, trials: 8, rounds: 12 }),
+  ...Object.fromEntries(
+    (Object.keys(DATABASES) as (keyof typeof DATABASES)[]).map((kind) => [
+      `databases-${kind}`,
+      {
+        load: 'checkouts, payments and trials at once, webhooks, reminders, bank mails',
+        faults: 'kill -9 of the server or the primary, and of the daemon',
+        holds: `each database does the same, doctor finds nothing, ${LEDGER}`,
+        seed: null,
+        // It brings one of its own.
+        needsDatabase: false,
+        run: () => databases(kind, { payments: 60, reminders: 10, trials: 8, rounds: 12 }),
+      },
+    ]),
   ),
   'mysql-group': fixed(
     {
@@ -283,11 +289,19 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
   ),
   router: fixed(
     {
-      load: '200 payments through MySQL Router; 400 in front of a group, through Router and through HAProxy each',
+      load: '200 payments through MySQL Router to one server, 400 to a group',
       faults: '500 transactions with crafted values, kill -9 of the primary',
       holds: `each is stored as it is, payments go on within 45 s, ${LEDGER}`,
     },
     () => router({ payments: 200, transactions: 500, callers: 20 }),
+  ),
+  haproxy: fixed(
+    {
+      load: '400 payments through HAProxy to a MySQL group',
+      faults: 'kill -9 of the primary',
+      holds: `payments go on within 45 s, ${LEDGER}`,
+    },
+    () => haproxy(200),
   ),
   'clock-skew-seconds': fixed(
     {

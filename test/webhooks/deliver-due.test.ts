@@ -357,6 +357,7 @@ describe('webhook delivery', () => {
   })
 
   it('records the other attempts if one cannot be recorded, repeats that one when its lease expires, and logs no secret or body', async () => {
+    ctx = testContext({ BILLING_WEBHOOK_TIMEOUT_MS: '10000' })
     const ids = await emit(30)
     receiver.answer = (response, { eventId }) =>
       response.writeHead(eventId === `evt_${ids[10]!}` ? 299 : 200).end('a secret answer')
@@ -369,7 +370,7 @@ describe('webhook delivery', () => {
       await until(async () => (await ctx.db.count(events, "WHERE delivery_status = 'delivered'")) === 29)
       await delivering
     } finally {
-      ctx.clock.advance('5s')
+      ctx.clock.advance('41s')
       await delivering
       await ctx.db.query('DROP TRIGGER refuse_299')
     }

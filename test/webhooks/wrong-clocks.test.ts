@@ -24,7 +24,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
   let app: TestApp
 
   beforeEach(async () => {
-    const settings = { BILLING_WEBHOOK_TIMEOUT_MS: '1000' }
+    const settings = { BILLING_WEBHOOK_TIMEOUT_MS: '10000' }
     ahead = { ...testContext(settings), clock: wrongClock(5 * HOUR_MS) }
     behind = { ...testContext(settings), clock: wrongClock(-5 * HOUR_MS) }
     receiver = await Receiver.start()
@@ -94,7 +94,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
   it('are taken over when the lease of a dead daemon expires', async () => {
     await emit(ahead, 1)
     const [event] = await claimAll(ahead)
-    expect(await untilMs('leaseUntil', event!.id)).to.be.within(0, 5 * SECOND_MS)
+    expect(await untilMs('leaseUntil', event!.id)).to.be.within(0, 41 * SECOND_MS)
   })
 
   it('are retried after the gap of the schedule', async () => {

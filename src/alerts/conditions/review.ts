@@ -3,7 +3,6 @@ import type { Condition } from '#alerts/kinds.ts'
 import { listFailedWebhooks, listMailsOfSandboxes } from '#alerts/store.ts'
 import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
-import { reviewTimes } from '#review/read-review.ts'
 import { listWaiting, type ReviewKind, type WaitingRow } from '#review/store.ts'
 import { counted } from '#shared/counted.ts'
 import { englishMoney } from '#shared/money.ts'
@@ -46,7 +45,7 @@ export async function mailUnreadable(ctx: Context, look: Look): Promise<Conditio
 
 /** Providers' accounts that do not answer, or refuse their credentials. */
 export async function accountPaused({ db }: Context, { now }: Look): Promise<Condition[]> {
-  const rows = await listWaiting(db, reviewTimes(now), { kinds: ['paused_account'], appId: null, limit: MAX_ROWS })
+  const rows = await listWaiting(db, now, { kinds: ['paused_account'], appId: null, limit: MAX_ROWS })
   const sandboxes = await listSandboxes(db)
   return rows.map(({ appId, subject, reason, since }) => ({
     kind: 'account_paused',
@@ -80,7 +79,7 @@ async function listSandboxes(db: Queries): Promise<ReadonlySet<number | null>> {
 async function listReal({ db }: Context, { now }: Look, kinds: readonly ReviewKind[]): Promise<WaitingRow[]> {
   const sandboxes = await listSandboxes(db)
   const mails = new Set((await listMailsOfSandboxes(db)).map(({ id }) => id))
-  const rows = await listWaiting(db, reviewTimes(now), { kinds, appId: null, limit: MAX_ROWS })
+  const rows = await listWaiting(db, now, { kinds, appId: null, limit: MAX_ROWS })
   return rows.filter(
     ({ appId, kind, id }) => !sandboxes.has(appId) && !(kind.endsWith('_bank_mail') && appId === null && mails.has(id)),
   )

@@ -1,0 +1,71 @@
+import { bigint, exact, id, int } from '#db/columns.ts'
+import { insertedNew } from '#db/database-error.ts'
+import type { Queries } from '#db/queries.ts'
+import { shape, table } from '#db/table.ts'
+import type { Tx } from '#commands/transaction.ts'
+import { formatDay, type RealTime } from '#shared/time.ts'
+
+/** How many mails of an app were sent, or are being sent, in a UTC day: compared with the daily limit. */
+export const dailyMails = table('daily_mails', {
+  id: id(),
+  appId: bigint('app_id'),
+  /** `YYYY-MM-DD` */
+  day: exact('day', 10),
+  mails: int('mails'),
+})
+
+/**
+ * Adds `count` to the app's mails of `day`; false if that would exceed `limit`. One statement compares and counts, so that two
+ * daemons cannot both send the last mail of a day.
+ */
+export async function countMails(tx: Tx, appId: number, day: string, count: number, limit: number): Promise<boolean> {
+  if (await raiseCount(tx, appId, day, count, limit)) return true
+  // At the limit, trying to insert the row would only make callers wait for each other. Another daemon may have inserted it just now.
+  const full = 'WHERE app_id = ? AND day = ? AND mails > ?'
+  if ((await tx.count(dailyMails, full, [appId, day, limit - count])) > 0) return false
+  await insertedNew('daily_mails_app_day', tx.insert(dailyMails, { appId, day, mails: 0 }))
+  return raiseCount(tx, appId, day, count, limit)
+}
+
+async function raiseCount(tx: Tx, appId: number, day: string, count: number, limit: number): Promise<boolean> {
+  return (
+    (await tx.run('UPDATE daily_mails SET mails = mails + ? WHERE app_id = ? AND day = ? AND mails <= ?', [
+      count,
+      appId,
+      day,
+      limit - count,
+    ])) === 1
+  )
+}
+
+/** Takes back the count of a mail that did not leave; `countedOn` null: it was not counted. */
+export async function uncountMail(
+  tx: Tx,
+  { appId, countedOn }: { readonly appId: number; readonly countedOn: string | null },
+): Promise<void> {
+  if (countedOn === null) return
+  await tx.run('UPDATE daily_mails SET mails = mails - 1 WHERE app_id = ? AND day = ? AND mails > 0', [
+    appId,
+    countedOn,
+  ])
+}
+
+/** Apps that have reached their limit of `day`; null is no limit. */
+export async function listAppsAtLimit(
+  db: Queries,
+  day: string,
+  limits: { readonly live: number | null; readonly sandbox: number | null },
+): Promise<number[]> {
+  const rows = await db.all(
+    shape({ id: id() }),
+    `SELECT a.id FROM daily_mails d JOIN apps a ON a.id = d.app_id
+     WHERE d.day = ? AND d.mails >= CASE WHEN a.is_sandbox = 1 THEN ? ELSE ? END`,
+    [day, limits.sandbox, limits.live],
+  )
+  return rows.map((row) => row.id)
+}
+
+/** Removes up to `limit` counts of days before that of `before`; returns how many. */
+export async function deleteOldDailyMails(tx: Tx, before: RealTime, limit: number): Promise<number> {
+  return tx.run('DELETE FROM daily_mails WHERE day < ? ORDER BY day LIMIT ?', [formatDay(before), limit])
+}

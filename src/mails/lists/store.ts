@@ -1,0 +1,99 @@
+import { bigint, exact } from '#db/columns.ts'
+import { below, where, type Condition, type Position, type Where } from '#db/conditions.ts'
+import type { Queries } from '#db/queries.ts'
+import { shape, type Source } from '#db/table.ts'
+import { confirmedBy, RECEIPTS, REMINDERS } from '#mails/mail-kinds.ts'
+import { reminders, type Reminder } from '#mails/store.ts'
+import { DAY_MS, addMs, type RealTime } from '#shared/time.ts'
+import { receipts, type Receipt, type Transaction } from '#transactions/store.ts'
+
+/** Longer than the stages of one period last. */
+const REFUSED_LISTED_MS = 14 * DAY_MS
+
+/** A reminder with the end user whose subscription it is about. */
+export type ReminderWithOwner = Reminder & { readonly externalRef: string }
+/** A receipt with what operators know its transaction by. */
+type ReceiptOfTransaction = Receipt & Pick<Transaction, 'externalRef' | 'currency'>
+
+/** Mails that an operator looks after, as rows `r`. */
+interface Selected {
+  /** The table `r`, and those by which its rows are selected. */
+  readonly from: string
+  readonly joins: string
+  readonly conditions: readonly Condition[]
+}
+
+export interface Selection<Row> extends Selected {
+  readonly source: Source<Row>
+  /** The newest in this column come first. */
+  readonly column: string
+  readonly timeOf: (row: Row) => RealTime
+}
+
+const OF_REMINDERS = {
+  source: reminders.joined('r', { externalRef: exact('s.external_ref', 191) }),
+  from: 'reminders r',
+  column: 'r.claimed_at',
+  timeOf: ({ claimedAt }: Reminder): RealTime => claimedAt,
+}
+
+/** Reminders that were handed over and not answered, at `now` by the database's clock. */
+export function unconfirmedReminders(now: RealTime): Selection<ReminderWithOwner> {
+  return {
+    ...OF_REMINDERS,
+    joins: 'JOIN subscriptions s ON s.id = r.subscription_id',
+    conditions: [REMINDERS.handedOverBy(confirmedBy(now))],
+  }
+}
+
+/** As `unconfirmedReminders`, of receipts. */
+export function unconfirmedReceipts(now: RealTime): Selection<ReceiptOfTransaction> {
+  return {
+    source: receipts.joined('r', { externalRef: exact('t.external_ref', 191), currency: exact('t.currency', 3) }),
+    from: 'receipts r',
+    joins: 'JOIN transactions t ON t.id = r.transaction_id',
+    conditions: [RECEIPTS.handedOverBy(confirmedBy(now))],
+    column: 'r.next_try_at',
+    timeOf: ({ nextTryAt }) => nextTryAt,
+  }
+}
+
+/**
+ * Reminders of current periods that were refused lately for the customer's present address. Subscriptions that were renewed or opted out
+ * and those of disabled apps are left out.
+ */
+export function refusedReminders(now: RealTime): Selection<ReminderWithOwner> {
+  return {
+    ...OF_REMINDERS,
+    joins: `JOIN subscriptions s ON s.id = r.subscription_id AND s.current_period_end = r.period_end
+     JOIN customers c ON c.id = s.customer_id AND c.email = r.refused_to
+     JOIN apps a ON a.id = s.app_id`,
+    conditions: [
+      [`r.status = 'refused' AND r.claimed_at >= ?`, addMs(now, -REFUSED_LISTED_MS)],
+      ['s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL'],
+    ],
+  }
+}
+
+/** A page of the selected mails, newest first. */
+export async function listSelected<Row>(
+  db: Queries,
+  selection: Selection<Row>,
+  page: { readonly below: Position | null; readonly limit: number },
+): Promise<Row[]> {
+  const { source, joins, conditions, column } = selection
+  const { sql, params } = where(...conditions, below(page.below, column))
+  return db.all(source, `${joins} ${sql} ORDER BY ${column} DESC, r.id DESC LIMIT ?`, [...params, page.limit])
+}
+
+/** How many `listSelected` lists in all. */
+export async function countSelected(db: Queries, selection: Selected): Promise<number> {
+  const { sql, params } = columnsOf('COUNT(*) AS mails', selection)
+  return (await db.one(shape({ mails: bigint() }), sql, params))?.mails ?? 0
+}
+
+/** A statement that reads some columns of all selected mails. */
+export function columnsOf(list: string, { from, joins, conditions }: Selected): Where {
+  const { sql, params } = where(...conditions)
+  return { sql: `SELECT ${list} FROM ${from} ${joins} ${sql}`, params }
+}

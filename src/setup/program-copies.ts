@@ -1,0 +1,76 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
+import { runProgram } from './run-program.ts'
+import { PACKAGE_ROOT, SERVED_ROOT, VERSIONS_FOLDER } from './systemd-unit.ts'
+
+/** Where the package's program is. */
+export interface ProgramFolders {
+  /** As dpkg installed it last. */
+  readonly installed: string
+  /** Copies of it, and the link to the one that serves. */
+  readonly versions: string
+}
+
+export const PACKAGE_FOLDERS: ProgramFolders = { installed: PACKAGE_ROOT, versions: VERSIONS_FOLDER }
+const LINK = basename(SERVED_ROOT)
+
+/** The version of a program's folder. */
+export function versionOf(root: string): string {
+  return (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }).version
+}
+
+/** Copies the installed program by hard links: dpkg replaces files by new ones, so that the copy stays as it is, and takes no room before. */
+export async function copyInstalled({ installed, versions }: ProgramFolders): Promise<string> {
+  mkdirSync(versions, { recursive: true, mode: 0o755 })
+  const copy = mkdtempSync(join(versions, `${versionOf(installed)}-`))
+  await runProgram('cp', ['--archive', '--link', `${installed}/.`, copy])
+  chmodSync(copy, 0o755)
+  return copy
+}
+
+/** Has the service run this copy from its next start on. A power cut leaves one or the other. */
+export function serve({ versions }: ProgramFolders, copy: string): void {
+  const link = join(versions, `${LINK}.new`)
+  rmSync(link, { force: true })
+  symlinkSync(basename(realpathSync(copy)), link)
+  renameSync(link, join(versions, LINK))
+}
+
+/** The copy that the service runs at its next start; null before the first. */
+export function servedCopy({ versions }: ProgramFolders): string | null {
+  const link = join(versions, LINK)
+  return existsSync(link) ? realpathSync(link) : null
+}
+
+/** The copy whose files these are; null if there is none. */
+export function copyOf({ versions }: ProgramFolders, root: string): string | null {
+  const folders = readdirSync(versions, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  return folders.map(({ name }) => join(versions, name)).find((copy) => hasSameFiles(copy, root)) ?? null
+}
+
+/** Whether two folders share their files, by one that every build has. */
+export function hasSameFiles(one: string, other: string): boolean {
+  const [first, second] = [one, other].map((root) => statSync(join(root, 'package.json'), { throwIfNoEntry: false }))
+  return first !== undefined && second !== undefined && first.dev === second.dev && first.ino === second.ino
+}
+
+/** Removes the copies that do not serve. */
+export function removeOthers(folders: ProgramFolders): void {
+  const served = servedCopy(folders)
+  for (const entry of readdirSync(folders.versions, { withFileTypes: true })) {
+    const path = join(folders.versions, entry.name)
+    if (entry.isDirectory() && path !== served) rmSync(path, { recursive: true, force: true })
+  }
+}

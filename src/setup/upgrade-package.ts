@@ -1,0 +1,117 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { migrateSafely } from '#backups/migrate-safely.ts'
+import type { Context } from '#context.ts'
+import { AppError, messageOf } from '#shared/errors.ts'
+import {
+  copyInstalled,
+  copyOf,
+  hasSameFiles,
+  removeOthers,
+  serve,
+  servedCopy,
+  versionOf,
+  type ProgramFolders,
+} from './program-copies.ts'
+
+export interface Upgraded {
+  readonly status: 'upgraded' | 'unchanged'
+  /** The version that served before; null if none did. */
+  readonly from: string | null
+  readonly to: string
+  /** Those that were applied. */
+  readonly migrations: readonly string[]
+  /** From the restart until the version was ready. */
+  readonly seconds: number
+}
+
+/** What runs the daemon. */
+export interface Service {
+  /** The folder of the program that runs, as it is seen from here; null while none does. */
+  programFolder(): Promise<string | null>
+  /** Throws where the installed program would not start, whatever serves meanwhile. */
+  check(): Promise<unknown>
+  /** Ends once the daemon has started; throws if it does not. */
+  restart(): Promise<void>
+  /** Whether it is ready to take calls (`/readyz`). */
+  isReady(): Promise<boolean>
+}
+
+export interface UpgradeOptions {
+  readonly folders: ProgramFolders
+  readonly isWithoutBackup: boolean
+  readonly onStep: (text: string) => void
+  /** How long a daemon that has started may take until it is ready. */
+  readonly readyMs?: number
+}
+
+const READY_MS = 10_000
+const POLL_MS = 100
+
+/**
+ * Migrates below the version that serves, then restarts the service with the installed one. Where that one does not become ready, the version before serves
+ * again, which works with the expanded schema, and this throws `service_unavailable` (R481). Throws what `migrateSafely` does, before anything is restarted.
+ */
+export async function upgradePackage(
+  source: Pick<Context, 'db' | 'config' | 'clock'>,
+  service: Service,
+  options: UpgradeOptions,
+): Promise<Upgraded> {
+  const { folders, isWithoutBackup, onStep } = options
+  const [installed, before] = [folders.installed, await copyThatServes(folders, service)]
+  const migrations = await migrateSafely(source, { isContracting: false, isWithoutBackup })
+  const versions = { from: before && versionOf(before), to: versionOf(installed), migrations }
+  if (before !== null && hasSameFiles(before, installed) && (await service.isReady()))
+    return { status: 'unchanged', ...versions, seconds: 0 }
+  await service.check().catch((error: unknown) => {
+    throw new AppError(
+      'service_unavailable',
+      `version ${versions.to} cannot start (${messageOf(error)}): nothing was restarted`,
+    )
+  })
+  const served = servedCopy(folders)
+  const next = served !== null && hasSameFiles(served, installed) ? served : await copyInstalled(folders)
+  const startedMs = performance.now()
+  onStep(`starting version ${versions.to}`)
+  try {
+    await start(next, service, options)
+  } catch (error) {
+    onStep('going back to the version before')
+    return await goBack(before, error, service, options)
+  }
+  removeOthers(folders)
+  return { status: 'upgraded', ...versions, seconds: Math.round((performance.now() - startedMs) / 100) / 10 }
+}
+
+/** The copy that the daemon runs, also where an upgrade was interrupted; while none runs, the one that it would start with. */
+async function copyThatServes(folders: ProgramFolders, service: Service): Promise<string | null> {
+  const running = await service.programFolder()
+  return running === null ? servedCopy(folders) : copyOf(folders, running)
+}
+
+async function start(copy: string, service: Service, { folders, readyMs = READY_MS }: UpgradeOptions): Promise<void> {
+  serve(folders, copy)
+  await service.restart()
+  const deadline = performance.now() + readyMs
+  while (!(await service.isReady())) {
+    if (performance.now() > deadline) throw new Error(`it is not ready after ${readyMs / 1000} s`)
+    await delay(POLL_MS)
+  }
+}
+
+async function goBack(
+  before: string | null,
+  error: unknown,
+  service: Service,
+  options: UpgradeOptions,
+): Promise<never> {
+  const { folders } = options
+  const failed = `version ${versionOf(folders.installed)} does not serve (${messageOf(error)}); journalctl -u billing-daemon says why`
+  if (before === null || hasSameFiles(before, folders.installed))
+    throw new AppError('service_unavailable', `${failed}. There is no version before to go back to`)
+  const old = versionOf(before)
+  await start(before, service, options).catch((second: unknown) => {
+    throw new AppError('service_unavailable', `${failed}. Version ${old} does not serve either: ${messageOf(second)}`)
+  })
+  removeOthers(folders)
+  throw new AppError('service_unavailable', `${failed}. Version ${old} serves again; nothing was lost`)
+}

@@ -1,0 +1,190 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { after, before, beforeEach, describe, it } from 'mocha'
+import type { Context } from '#context.ts'
+import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
+import { copyInstalled, serve, servedCopy, versionOf, type ProgramFolders } from '#setup/program-copies.ts'
+import { upgradePackage, type Service } from '#setup/upgrade-package.ts'
+import { systemClock } from '#shared/time.ts'
+import { testContext } from '../support/context.ts'
+import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
+import { refusalOf } from '../support/expect-error.ts'
+import { anApp } from '../support/factories.ts'
+import { scratchFolder } from '../support/scratch.ts'
+
+/** What a daemon loads after its start. */
+const LATE = 'jobs/late.ts'
+
+describe('an upgrade by the package', () => {
+  let folders: ProgramFolders
+  let service: FakeService
+  let ctx: Context
+  let close: () => Promise<void>
+  let name: string
+
+  before(async () => {
+    name = `${testDatabase().name}_package`
+    await testDatabase().db.query(`CREATE DATABASE ${name}`)
+    const opened = await openTestDb(urlOf(testDatabase().socketPath, name))
+    close = opened.close
+    ctx = { ...testContext({ BILLING_BACKUP_DIR: scratchFolder('backups') }), clock: systemClock, db: opened.db }
+    await runMigrations(ctx.db)
+    await anApp(ctx)
+  })
+
+  after(async () => {
+    await close()
+    await testDatabase().db.query(`DROP DATABASE ${name}`)
+  })
+
+  beforeEach(async () => {
+    const root = scratchFolder('program')
+    folders = { installed: join(root, 'paygate'), versions: join(root, 'versions') }
+    install('1.0.0')
+    serve(folders, await copyInstalled(folders))
+    service = new FakeService(folders)
+    await service.restart()
+  })
+
+  /** Replaces files as dpkg does. */
+  function install(version: string): void {
+    const files = { 'package.json': JSON.stringify({ version }), [LATE]: version }
+    mkdirSync(join(folders.installed, 'jobs'), { recursive: true })
+    for (const [path, content] of Object.entries(files)) {
+      const file = join(folders.installed, path)
+      writeFileSync(`${file}.dpkg-new`, content)
+      renameSync(`${file}.dpkg-new`, file)
+    }
+  }
+
+  const steps: string[] = []
+  const upgrade = (own: Context = ctx, isWithoutBackup = false) =>
+    upgradePackage(own, service, { folders, isWithoutBackup, onStep: (text) => steps.push(text), readyMs: 300 })
+  const copies = () => readdirSync(folders.versions).filter((entry) => !entry.startsWith('current'))
+  /** The newest migration is pending again; each can be run twice. */
+  const forgetNewest = () => ctx.db.run('DELETE FROM migrations WHERE name = ?', [MIGRATIONS.at(-1)?.name ?? ''])
+
+  it('leaves what serves as it is while a newer version is installed', async () => {
+    install('2.0.0')
+    expect(service.read(LATE)).to.equal('1.0.0')
+    await service.restart()
+    expect(service.read(LATE), 'after a crash, too').to.equal('1.0.0')
+  })
+
+  it('migrates below the version that serves, then starts the installed one, and keeps no other', async () => {
+    install('2.0.0')
+    await forgetNewest()
+    service.onRestart = async () => expect(await pendingMigrations(ctx.db)).to.deep.equal([])
+    const { seconds, ...upgraded } = await upgrade()
+    const newest = [MIGRATIONS.at(-1)?.name]
+    expect(upgraded).to.deep.equal({ status: 'upgraded', from: '1.0.0', to: '2.0.0', migrations: newest })
+    expect(seconds).to.be.within(0, 1)
+    expect(service.read(LATE)).to.equal('2.0.0')
+    expect(copies()).to.have.length(1)
+    expect(await upgrade()).to.include({ status: 'unchanged', from: '2.0.0', to: '2.0.0' })
+    expect(service.starts).to.equal(2)
+  })
+
+  it('goes back to the version before where the new one does not start, or is not ready', async () => {
+    for (const isStarting of [false, true]) {
+      install('2.0.0')
+      service.unhealthy = { version: '2.0.0', isStarting }
+      const { code, message } = await refusalOf(upgrade())
+      expect(code).to.equal('service_unavailable')
+      expect(message).to.match(/^version 2\.0\.0 does not serve \(.*\); journalctl .*\. Version 1\.0\.0 serves again/)
+      expect(await service.isReady()).to.equal(true)
+      expect(service.read(LATE)).to.equal('1.0.0')
+      expect(copies()).to.have.length(1)
+    }
+    install('2.0.1')
+    expect(await upgrade()).to.include({ status: 'upgraded', from: '1.0.0', to: '2.0.1' })
+  })
+
+  it('restarts nothing where the new version cannot start beside the one that serves', async () => {
+    install('2.0.0')
+    service.check = () => Promise.reject(new Error('a module is missing'))
+    expect((await refusalOf(upgrade())).message).to.equal(
+      'version 2.0.0 cannot start (a module is missing): nothing was restarted',
+    )
+    expect([service.starts, service.read(LATE), copies().length]).to.deep.equal([1, '1.0.0', 1])
+    await service.restart()
+    expect(service.read(LATE)).to.equal('1.0.0')
+  })
+
+  it('says so where neither version serves, and where there is none before', async () => {
+    install('2.0.0')
+    service.unhealthy = { version: '', isStarting: false }
+    expect((await refusalOf(upgrade())).message).to.include('Version 1.0.0 does not serve either')
+    service.unhealthy = null
+    await upgrade()
+    service.unhealthy = { version: '2.0.0', isStarting: true }
+    expect((await refusalOf(upgrade())).message).to.include('no version before to go back to')
+  })
+
+  it('that was interrupted is finished by the next one, which can still go back', async () => {
+    install('2.0.0')
+    serve(folders, await copyInstalled(folders))
+    service.unhealthy = { version: '2.0.0', isStarting: false }
+    expect((await refusalOf(upgrade())).message).to.include('Version 1.0.0 serves again')
+    serve(folders, await copyInstalled(folders))
+    service.unhealthy = null
+    expect(await upgrade()).to.include({ status: 'upgraded', from: '1.0.0', to: '2.0.0' })
+  })
+
+  it('starts a service that was stopped', async () => {
+    service.running = null
+    expect(await upgrade()).to.include({ status: 'upgraded', from: '1.0.0', to: '1.0.0' })
+    expect(await service.isReady()).to.equal(true)
+  })
+
+  it('in production restarts nothing without a verified backup, where migrations are pending', async () => {
+    install('2.0.0')
+    await forgetNewest()
+    const production: Context = { ...ctx, config: { ...ctx.config, env: 'production' } }
+    expect((await refusalOf(upgrade(production))).message).to.include(
+      'a verified backup of the last 24 hours is needed',
+    )
+    expect([service.starts, service.read(LATE)]).to.deep.equal([1, '1.0.0'])
+    expect(await upgrade(production, true)).to.include({ status: 'upgraded', to: '2.0.0' })
+  })
+})
+
+/** A service that reads files of its program late, as a daemon does. */
+class FakeService implements Service {
+  readonly #folders: ProgramFolders
+  starts = 0
+  running: string | null = null
+  /** Of which version a daemon does not start, or starts and is not ready; of an empty one, every version. */
+  unhealthy: { readonly version: string; readonly isStarting: boolean } | null = null
+  onRestart: () => Promise<unknown> = () => Promise.resolve()
+  check: () => Promise<unknown> = () => Promise.resolve()
+
+  constructor(folders: ProgramFolders) {
+    this.#folders = folders
+  }
+
+  read(path: string): string {
+    return readFileSync(join(this.running!, path), 'utf8')
+  }
+
+  programFolder(): Promise<string | null> {
+    return Promise.resolve(this.running)
+  }
+
+  async restart(): Promise<void> {
+    await this.onRestart()
+    this.starts += 1
+    const copy = servedCopy(this.#folders)
+    this.running = this.#isUnhealthy(copy) && !this.unhealthy?.isStarting ? null : copy
+    if (this.running === null) throw new Error('it ended at once')
+  }
+
+  isReady(): Promise<boolean> {
+    return Promise.resolve(this.running !== null && !this.#isUnhealthy(this.running))
+  }
+
+  #isUnhealthy(copy: string | null): boolean {
+    return copy !== null && ['', versionOf(copy)].includes(this.unhealthy?.version ?? 'none')
+  }
+}
