@@ -42,7 +42,7 @@ async function multiply({ db }: TestContext, copies: number): Promise<void> {
   )
   const unique = new Set(keys.map(({ key }) => key))
   for (const [table, own] of Map.groupBy(columns, ({ tableName }) => tableName)) {
-    const [{ count }] = await db.query(`SELECT COUNT(*) AS count FROM ${table}`)
+    const [{ count }]: [{ count: string }] = await db.query(`SELECT COUNT(*) AS count FROM ${table}`)
     if (Number(count) < PAID || table === 'commit_tokens') continue
     const names = own.map(({ name }) => `\`${name}\``).join(', ')
     for (let copy = 1; copy <= copies; copy += 1) {

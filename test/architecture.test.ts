@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { listProviders } from '#providers/providers.ts'
+import { NEED_SQL, statementsOfTests, STATEMENTS_LEFT } from './house/raw-sql.ts'
 
 /** Where a provider is named besides its folder, and why. */
 const MAY_NAME_PROVIDERS = [
@@ -306,6 +307,16 @@ describe('architecture', () => {
         .map((specifier) => `${path} imports ${specifier}`),
     )
     expect(running).to.deep.equal(['providers/open-session.ts imports ./engine/schedule.ts'])
+  })
+
+  it('tests write SQL only where a row must be broken or a server is tested; elsewhere its places only become fewer', () => {
+    expect(statementsOfTests()).to.deep.equal(STATEMENTS_LEFT)
+    const files = globSync('**/*.ts', { cwd: 'test' })
+    for (const { path, why } of NEED_SQL)
+      expect(
+        files.filter((file) => path.test(file)),
+        why,
+      ).to.not.be.empty
   })
 
   it('the hooks of a test file stand inside its describe: outside they would run for every test of the suite', () => {

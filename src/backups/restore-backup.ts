@@ -1,11 +1,12 @@
-import { openDatabase, parseDatabaseUrl, type Database, type Target } from '#db/connect.ts'
+import { openDatabase, type Database, type Target } from '#db/connect.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { AppError } from '#shared/errors.ts'
 import type { StoredBackup } from './backup-folder.ts'
 import { compareContents, type Comparison } from './compare-contents.ts'
 import type { Manifest } from './manifest.ts'
+import { listSeenDaemons } from './daemons/store.ts'
 import { load, readManifest, type ReadableBackup } from './replay.ts'
-import { isEmptyDatabase, leaveGaps, moneyColumnsOf, readContents, readFamily } from './store.ts'
+import { dropTables, hasApps, isEmptyDatabase, leaveGaps, moneyColumnsOf, readContents, readFamily } from './store.ts'
 import type { ReadOptions } from './verify-backup.ts'
 
 export interface Restored extends Comparison {
@@ -16,11 +17,26 @@ export interface Restored extends Comparison {
 
 const STATEMENT_SECONDS = 3600
 
-/** Restores a backup into the empty database at `url`. Throws what `rehearseRestore` throws, and nothing is restored then. */
-export async function restoreBackup(backup: StoredBackup, url: string, options: ReadOptions): Promise<Restored> {
-  await rehearseRestore(backup, url, options)
-  return inDatabase(url, async (db, target) => {
-    const manifest = await load(readingOf(backup, 'restoring', options), backup.family, target)
+/** A database by its address, or Paygate's own server of a home. */
+export type RestoreTarget = { readonly url: string } | { readonly home: string }
+
+/** Restores a backup into an empty database. Throws what `rehearseRestore` throws, and nothing is restored then. */
+export async function restoreBackup(
+  backup: StoredBackup,
+  place: RestoreTarget,
+  options: ReadOptions,
+): Promise<Restored> {
+  await rehearseRestore(backup, place, options)
+  return inDatabase(place, async (db, target) => {
+    const isOwn = 'home' in place
+    if (isOwn) await refuseInUse(db).then(() => dropTables(db))
+    const manifest = await load(readingOf(backup, 'restoring', options), backup.family, target).catch(
+      async (error: unknown) => {
+        // A part of a backup is of no use, and an app in it would keep the next one out.
+        if (isOwn) await dropTables(db)
+        throw error
+      },
+    )
     options.onStep('comparing rows and sums')
     const comparison = compareContents(manifest, await readContents(db, moneyColumnsOf(manifest)))
     await leaveGaps(db)
@@ -30,25 +46,38 @@ export async function restoreBackup(backup: StoredBackup, url: string, options: 
 
 /**
  * Reads the backup to its end and restores nothing. Throws `UnreadableBackup`, and `invalid_request` for a database that is not empty or of
- * another family.
+ * another family. Paygate's own server makes its tables when it starts: there no app may be, and no daemon.
  */
-export async function rehearseRestore(backup: StoredBackup, url: string, options: ReadOptions): Promise<Manifest> {
-  return inDatabase(url, async (db, { database }) => {
+export async function rehearseRestore(
+  backup: StoredBackup,
+  place: RestoreTarget,
+  options: ReadOptions,
+): Promise<Manifest> {
+  return inDatabase(place, async (db, { database }) => {
     const { family, version } = await readFamily(db)
     if (family !== backup.family)
       throw new AppError('invalid_request', `the backup is of ${backup.family}, and the server is ${family} ${version}`)
-    if (!(await isEmptyDatabase(db)))
+    if ('home' in place) await refuseInUse(db)
+    else if (!(await isEmptyDatabase(db)))
       throw new AppError('invalid_request', `the database ${database} is not empty: create a new one for the backup`)
     return readManifest(readingOf(backup, 'reading', options))
   })
 }
 
-async function inDatabase<T>(url: string, work: (db: Database, target: Target) => Promise<T>): Promise<T> {
-  const [target] = parseDatabaseUrl(url)
-  if (!target) throw new AppError('invalid_request', 'the address names no server')
-  const options = { statementSeconds: STATEMENT_SECONDS, poolSize: 1 }
-  const { db, close } = await openDatabase({ databaseUrl: url, home: '' }, options)
+async function refuseInUse(db: Database): Promise<void> {
+  if (await hasApps(db))
+    throw new AppError('invalid_request', 'the database of the service has an app: restore before one is created')
+  const [seen] = await listSeenDaemons(db)
+  if (seen) throw new AppError('invalid_request', `the daemon ${seen.name} was seen ${seen.secondsAgo} s ago: stop it`)
+}
+
+async function inDatabase<T>(place: RestoreTarget, work: (db: Database, target: Target) => Promise<T>): Promise<T> {
+  const where = 'url' in place ? { databaseUrl: place.url, home: '' } : { databaseUrl: null, home: place.home }
+  const options = { statementSeconds: STATEMENT_SECONDS, poolSize: 1, keepsSchema: true }
+  const { db, close } = await openDatabase(where, options)
   try {
+    const [target] = db.targets
+    if (!target) throw new AppError('invalid_request', 'the address names no server')
     return await work(db, target)
   } finally {
     await close()

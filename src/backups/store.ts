@@ -71,6 +71,10 @@ export async function isEmptyDatabase(db: Readable): Promise<boolean> {
   return found === null
 }
 
+export async function dropTables(db: Queries): Promise<void> {
+  for (const table of (await readTables(db)).keys()) await db.run(`DROP TABLE \`${table}\``)
+}
+
 /** Whether anything is sold: without an app there is nothing to lose. */
 export async function hasApps(db: Readable): Promise<boolean> {
   if (!(await readTables(db)).has('apps')) return false

@@ -1,12 +1,14 @@
 import type { BackedUp } from '#backups/back-up.ts'
-import type { Restored } from '#backups/restore-backup.ts'
+import type { RestoreTarget, Restored } from '#backups/restore-backup.ts'
 import type { Verified } from '#backups/verify-backup.ts'
+import type { Config } from '#config.ts'
 import { counted } from '#shared/counted.ts'
 import { drawing, IDENTITY, openTools, pickBackup, readingOf, storedBackup } from './backup-files.ts'
 import { minuteCell } from './cells.ts'
 import type { Commands, Flags, Texts } from './declaration.ts'
 import type { Output } from './output.ts'
 import { listOf } from './table.ts'
+import { UsageError } from './usage-error.ts'
 
 /** `backup …`: encrypted copies of the database. */
 export const commands: Commands = {
@@ -72,7 +74,7 @@ export const commands: Commands = {
     options: [
       [
         '--into <url>',
-        'the empty database, as BILLING_DATABASE_URL; without a password, BILLING_CLI_DATABASE_PASSWORD has it, or it is asked for',
+        'the empty database, as BILLING_DATABASE_URL, or embedded-service; without a password, BILLING_CLI_DATABASE_PASSWORD has it, or it is asked for',
       ],
       IDENTITY,
       ['--dry-run', 'only read the backup to its end, and see whether the database is empty'],
@@ -81,25 +83,39 @@ export const commands: Commands = {
     async print(out, [named], options: RestoreOptions) {
       const { rehearseRestore, restoreBackup } = await import('#backups/restore-backup.ts')
       const { required } = await import('./ask.ts')
-      const { withPassword } = await import('./database-password.ts')
       const tools = await openTools()
       const file = await pickBackup(tools.config, named)
       const into = await required(options.into, '--into', 'Into which empty database? mysql://user@host:port/database:')
       const backup = await storedBackup(tools.config, file)
       const reading = await readingOf(tools.config, out, options)
       if (options.dryRun) {
-        const { taken_at, schema, rows } = await withPassword('--into', into, (url) =>
-          rehearseRestore(backup, url, reading),
+        const { taken_at, schema, rows } = await inPlace(tools.config, into, (place) =>
+          rehearseRestore(backup, place, reading),
         )
         const would = { dry_run: true, file: backup.file, taken_at: timestampOf(taken_at), schema, rows }
         out.result(would, () => out.line(`It can be restored: as of ${would.taken_at} UTC, ${totalOf(rows)} rows`))
         return
       }
-      const restored = await withPassword('--into', into, (url) => restoreBackup(backup, url, reading))
+      const restored = await inPlace(tools.config, into, (place) => restoreBackup(backup, place, reading))
       printRestored(out, backup.file, restored, tools.keyring.ids)
       if (!restored.rowsEqual || !restored.sumsEqual) process.exitCode = 1
     },
   },
+}
+
+/** Works on the database that `--into` names: of the service's own server, or at an address. */
+async function inPlace<T>(
+  { databaseUrl, home }: Pick<Config, 'databaseUrl' | 'home'>,
+  into: string,
+  work: (place: RestoreTarget) => Promise<T>,
+): Promise<T> {
+  const { EMBEDDED } = await import('#setup/answers.ts')
+  if (into !== EMBEDDED) {
+    const { withPassword } = await import('./database-password.ts')
+    return withPassword('--into', into, (url) => work({ url }))
+  }
+  if (databaseUrl === null) return work({ home })
+  throw new UsageError(`the service does not use ${EMBEDDED}: give --into the address of BILLING_DATABASE_URL`)
 }
 
 type RestoreOptions = Texts<'into' | 'identity'> & Flags<'dryRun'>

@@ -127,9 +127,8 @@ export type BookedPayment = Payment & { readonly kept: number }
 /** The payments that were allocated to a transaction, the oldest first; `kept` is 0 if all was moved or refunded. */
 export async function listPaymentsOf(db: Queries, transactionId: number): Promise<BookedPayment[]> {
   return db.all(
-    payments.joined('p', { kept: bigint('a.kept') }),
-    `JOIN (SELECT payment_id, SUM(amount) AS kept FROM allocations WHERE transaction_id = ? GROUP BY payment_id) a
-       ON a.payment_id = p.id ORDER BY p.id`,
+    payments.joined('p', { kept: bigint('SUM(a.amount)') }),
+    'JOIN allocations a ON a.payment_id = p.id WHERE a.transaction_id = ? GROUP BY p.id ORDER BY p.id',
     [transactionId],
   )
 }
@@ -213,10 +212,9 @@ export async function listRefundsOfTransaction(
   transactionId: number,
 ): Promise<(Refund & { readonly taken: number; readonly provider: string })[]> {
   return db.all(
-    refunds.joined('r', { taken: bigint('a.taken'), provider: exact('p.provider', 32) }),
-    `JOIN (SELECT refund_id, -SUM(amount) AS taken FROM allocations
-           WHERE transaction_id = ? AND cause = 'refund' GROUP BY refund_id) a ON a.refund_id = r.id
-     JOIN payments p ON p.id = r.payment_id ORDER BY r.id`,
+    refunds.joined('r', { taken: bigint('-SUM(a.amount)'), provider: exact('p.provider', 32) }),
+    `JOIN allocations a ON a.refund_id = r.id AND a.cause = 'refund' JOIN payments p ON p.id = r.payment_id
+     WHERE a.transaction_id = ? GROUP BY r.id ORDER BY r.id`,
     [transactionId],
   )
 }

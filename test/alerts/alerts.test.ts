@@ -9,16 +9,19 @@ import { listAlerts } from '#alerts/list-alerts.ts'
 import { lookAround, newMemory, READERS, type Readers } from '#alerts/look-around.ts'
 import { muteAlert } from '#alerts/mute-alert.ts'
 import { alertOnce } from '#alerts/run-alerts.ts'
-import { alertMessages, alerts } from '#alerts/store.ts'
+import { alertMessages, alerts, alertChores } from '#alerts/store.ts'
 import { verifyNightly } from '#alerts/verify-nightly.ts'
+import { apps } from '#apps/store.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { insertJobRun } from '#db/store.ts'
 import { JOBS } from '#doctor/check-work.ts'
+import { payments } from '#payments/store.ts'
 import { providerPauses, providerSessions } from '#providers/store.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, addMs, type RealTime } from '#shared/time.ts'
 import { transactions } from '#transactions/store.ts'
+import { events } from '#webhooks/store.ts'
 import { aBankMail } from '../cli/states.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
@@ -181,9 +184,8 @@ describe('alerts', () => {
     ])
     await aBankMail(ctx, { bank: 'VCB', bankReference: 'u-1', review: 'not_understood' })
     await aPausedAccount(ctx, app)
-    await ctx.db.run(`UPDATE alert_chores SET result = ? WHERE name = 'ledger'`, [
-      JSON.stringify({ checked: 1, faults: [{ subject: 'subscription 7', fault: 'ends early' }] }),
-    ])
+    const faults = [{ subject: 'subscription 7', fault: 'ends early' }]
+    await ctx.db.update(alertChores, { name: 'ledger' }, { result: { checked: 1, faults } })
     machine = { room: { free: 1e9, size: 1000e9 }, skewSeconds: 9, backupAt: addMs(ctx.clock.now(), -2 * DAY_MS) }
     await attempts(app, 20, addMs(ctx.clock.now(), -31 * MINUTE_MS), 2 * MINUTE_MS, () => false)
     await pass(5)
@@ -208,9 +210,9 @@ describe('alerts', () => {
     silent = null
     machine = { room: ROOM, skewSeconds: 0, backupAt: ctx.clock.now() }
     await ctx.db.run(`UPDATE alert_chores SET result = '{"checked":1,"faults":[]}'`)
-    await ctx.db.run(`UPDATE events SET delivery_status = 'delivered'`)
+    await ctx.db.update(events, { deliveryStatus: 'failed' }, { deliveryStatus: 'delivered' })
     await ctx.db.run('UPDATE transactions SET flag_reason = NULL')
-    await ctx.db.run('UPDATE payments SET closed_at = ?', [ctx.clock.now()])
+    await ctx.db.update(payments, { closedAt: null }, { closedAt: ctx.clock.now() })
     await ctx.db.run('UPDATE bank_mails SET review = NULL')
     await ctx.db.run('DELETE FROM provider_pauses')
     await ctx.db.insert(bankMails, { ...mailRow(accountId), receivedAt: ctx.clock.now() })
@@ -418,17 +420,16 @@ describe('alerts', () => {
     expect(await verify()).to.equal(false)
     ctx.clock.set('2026-03-01 19:01:00')
     const { app } = await anApp(ctx)
-    await ctx.db.run(
-      `INSERT INTO payments (app_id, provider, reference, amount, amount_left, currency, paid_at, received_at)
-       VALUES (?, 'payos', 'broken', 100, 5, 'VND', ?, ?)`,
-      [app.id, ctx.clock.now(), ctx.clock.now()],
-    )
+    const at = ctx.clock.now()
+    const broken = { provider: 'payos', reference: 'broken', amount: 100, amountLeft: 5, currency: 'VND' }
+    const absent = { endUserId: null, providerAccountId: null, bankAccountId: null, chargeReference: null }
+    await ctx.db.insert(payments, { appId: app.id, ...broken, ...absent, paidAt: at, receivedAt: at, closedAt: null })
     expect(await verify()).to.equal(true)
     const only = { ...quiet(), ledger_fault: READERS.ledger_fault }
     await lookAround(ctx, newMemory(ctx.clock.now()), only)
     const [fault] = await listAlerts(ctx)
     expect(fault!.subject).to.match(/^payment \d+$/)
-    await ctx.db.run('UPDATE payments SET amount_left = 100')
+    await ctx.db.update(payments, { reference: 'broken' }, { amountLeft: 100 })
     ctx.clock.advance('61m')
     expect(await verify()).to.equal(true)
     await lookAround(ctx, newMemory(ctx.clock.now()), only)
@@ -467,7 +468,7 @@ describe('alerts', () => {
     await mailsEachDay(accountId, 28)
     const look = { now: addMs(ctx.clock.now(), 12 * HOUR_MS), open: [], memory: newMemory(ctx.clock.now()) }
     expect((await bankSilent(ctx, look)).map(({ subject }) => subject)).to.deep.equal([`bank account ${accountId}`])
-    await ctx.db.run('UPDATE apps SET is_sandbox = 1')
+    await ctx.db.update(apps, { isSandbox: false }, { isSandbox: true })
     expect(await bankSilent(ctx, look)).to.deep.equal([])
     expect(await ctx.db.count(providerPauses, '')).to.equal(0)
   })

@@ -7,6 +7,7 @@ import { setIdentity } from '#apps/set-identity.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { presentApp } from '#apps/present.ts'
 import { secretPlace, type App } from '#apps/store.ts'
+import { auditLog } from '#commands/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import { aServiceAccount, aServiceAccountFile } from '../support/service-account.ts'
@@ -27,10 +28,7 @@ describe('an app without a server', () => {
     app = (await anApp(ctx, { auth: 'identity' })).app
   })
 
-  const audit = async (action: string) => {
-    const rows = await ctx.db.query('SELECT actor, before_state, after_state FROM audit_log WHERE action = ?', [action])
-    return rows[0]
-  }
+  const audit = async (action: string) => (await ctx.db.one(auditLog, 'WHERE action = ?', [action]))!
 
   describe('app set-realtime', () => {
     const input = (changes: object = {}) => ({
@@ -62,7 +60,8 @@ describe('an app without a server', () => {
       const updated = await perform(ctx, operator('an'), setRealtime, input(), { app })
       const row = await audit('app.set-realtime')
       expect(row.actor).to.equal('an')
-      expect(row.after_state).to.contain(DATABASE).and.to.contain('svc@demo-proj.iam.gserviceaccount.com')
+      const after = JSON.stringify(row.afterState)
+      expect(after).to.contain(DATABASE).and.to.contain('svc@demo-proj.iam.gserviceaccount.com')
       const shown = JSON.stringify([row, presentApp(updated), ctx.logged])
       const secret = aServiceAccount().privateKey.split('\n')[3]!
       expect(shown).not.to.contain(secret)
@@ -163,7 +162,7 @@ describe('an app without a server', () => {
       expect(firebase.identity).to.deep.equal({ provider: 'firebase', projectId: 'demo-proj' })
       const other = await perform(ctx, operator('an'), setIdentity, oidc(), { app: firebase })
       expect(other.identity).to.deep.equal(oidc())
-      expect((await audit('app.set-identity')).after_state).to.contain('demo-proj')
+      expect((await audit('app.set-identity')).afterState).to.have.nested.property('identity.projectId', 'demo-proj')
     })
 
     const cases: readonly (readonly [string, object, string])[] = [

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { copyFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
@@ -7,14 +8,18 @@ import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
 import { backUp } from '#backups/back-up.ts'
 import { listBackups } from '#backups/backup-folder.ts'
+import { recordDaemon, recordDaemonStop } from '#backups/daemons/store.ts'
+import { restoreBackup } from '#backups/restore-backup.ts'
+import { hasApps, isEmptyDatabase } from '#backups/store.ts'
 import { verifyBackup } from '#backups/verify-backup.ts'
-import { openDatabase } from '#db/connect.ts'
+import { openDatabase, type Database } from '#db/connect.ts'
 import { systemClock } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { openCli, type Cli } from '../cli/run-cli.ts'
 import { testContext } from '../support/context.ts'
 import { CLIENT_PROGRAM } from '../support/database-server.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
+import { refusalOf } from '../support/expect-error.ts'
 import { anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { loadDump } from '../upgrade/dump.ts'
@@ -65,7 +70,7 @@ describe('a backup', () => {
     expect(verified.ledger).to.deep.equal({ checked: 2, faults: [] })
     expect(verified.seconds).to.be.greaterThan(0)
     const [listed] = await cli.json(['backup', 'list'])
-    expect(listed.verified_at).to.match(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+    expect(listed!.verified_at).to.match(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
 
     const restored = await cli.json(['backup', 'restore', created.file, '--into', targetUrl()])
     expect(restored).to.deep.include({ rows_equal: true, sums_equal: true, keys: ['test'], missing_keys: [] })
@@ -79,11 +84,11 @@ describe('a backup', () => {
     } finally {
       await close()
     }
-    const [{ id }] = await testDatabase().db.query(`SELECT MAX(id) AS id FROM ${target}.events`)
+    const [{ id }]: [{ id: string }] = await testDatabase().db.query(`SELECT MAX(id) AS id FROM ${target}.events`)
     await testDatabase().db.query(
       `INSERT INTO ${target}.events (${await columnsOf('events')}) SELECT ${await columnsOf('events')} FROM ${target}.events LIMIT 1`,
     )
-    const [{ next }] = await testDatabase().db.query(`SELECT MAX(id) AS next FROM ${target}.events`)
+    const [{ next }]: [{ next: number }] = await testDatabase().db.query(`SELECT MAX(id) AS next FROM ${target}.events`)
     expect(next, 'ids that were given out after the backup are not given out again').to.be.greaterThan(
       Number(id) + 1_000_000,
     )
@@ -104,7 +109,7 @@ describe('a backup', () => {
     decrypter.addIdentity(readFileSync(identityFile, 'utf8').trim().split('\n').at(-1)!)
     const sql = gunzipSync(await decrypter.decrypt(readFileSync(file)))
     execFileSync(CLIENT_PROGRAM, [`--socket=${testDatabase().socketPath}`, '--user=root', target], { input: sql })
-    const [{ name }] = await testDatabase().db.query(`SELECT name FROM ${target}.apps`)
+    const [{ name }]: [{ name: string }] = await testDatabase().db.query(`SELECT name FROM ${target}.apps`)
     expect(name).to.equal('Đọc sách')
     const manifest = JSON.parse(sql.toString('utf8').split('-- paygate-manifest ')[1]!)
     expect(manifest.keys).to.deep.equal(['test'])
@@ -131,7 +136,7 @@ describe('a backup', () => {
       expect(await testDatabase().db.query(`SHOW TABLES FROM ${target}`)).to.deep.equal([])
     }
     writeFileSync(file, whole)
-    expect((await cli.json(['backup', 'list']))[0].verified_at).to.equal(null)
+    expect((await cli.json(['backup', 'list']))[0]!.verified_at).to.equal(null)
   })
 
   it('of another key, and a file that is none, are refused; a wrong key leaves a verified one verified', async () => {
@@ -149,7 +154,54 @@ describe('a backup', () => {
     expect(await cli.refused(['backup', 'verify', stranger])).to.include('no backup of Paygate')
     expect(await cli.refused(['backup', 'verify', 'nothing.age'])).to.include('no file nothing.age')
     expect(await cli.refused(['backup', 'verify', '--identity', stranger])).to.include('no private key of age')
-    expect((await cli.json(['backup', 'list']))[0].verified_at).not.to.equal(null)
+    expect((await cli.json(['backup', 'list']))[0]!.verified_at).not.to.equal(null)
+  })
+
+  it('is restored into the service’s own server, over tables without an app, while no daemon runs', async () => {
+    await someData()
+    const { file, rows } = await cli.json(['backup', 'create'])
+    const home = scratchFolder('home')
+    const own = { home, databaseUrl: null }
+    const inOwn = async <T>(work: (db: Database) => Promise<T>): Promise<T> => {
+      const { db, close } = await openDatabase(own, { poolSize: 1 })
+      return work(db).finally(close)
+    }
+    const service = openCli({ ...settings, BILLING_BACKUP_DIR: folder, BILLING_HOME: home, BILLING_DATABASE_URL: '' })
+    const restore = ['backup', 'restore', file, '--into', 'embedded-service'] as const
+    const daemon = { name: 'host:1', version: '0.1.0', migrations: [] }
+    await inOwn((db) => recordDaemon(db, daemon))
+    expect(await service.refused(restore)).to.match(/the daemon host:1 was seen \d s ago: stop it/)
+    await inOwn((db) => recordDaemonStop(db, daemon.name))
+    expect((await service.preview(restore)).rows).to.deep.equal(rows)
+    expect(await service.json(restore)).to.include({ rows_equal: true, sums_equal: true })
+    expect(await inOwn(hasApps)).to.equal(true)
+    expect(await service.refused(restore)).to.include('has an app')
+    expect(await cli.misused(restore)).to.include('does not use embedded-service')
+  })
+
+  it('into the service’s own server leaves nothing of itself where it fails', async () => {
+    // More than one piece of the encryption, at the end of the dump.
+    await testDatabase().db.query('CREATE TABLE zz_noise (content MEDIUMTEXT)')
+    const noise = randomBytes(200_000).toString('hex')
+    await testDatabase().db.query('INSERT INTO zz_noise VALUES (?)', [noise])
+    const { file, bytes } = await cli.json(['backup', 'create'])
+    await testDatabase().db.query('DROP TABLE zz_noise')
+    const [backup] = await listBackups(folder)
+    const own = { home: scratchFolder('home') }
+    const { db, close } = await openDatabase({ ...own, databaseUrl: null }, { poolSize: 1, keepsSchema: true })
+    try {
+      const identities = [readFileSync(identityFile, 'utf8').trim().split('\n').at(-1)!]
+      let loaded = 0
+      const onStep = (text: string) => {
+        if (text === 'reading 100 %') truncateSync(file, bytes - 1000)
+        if (text.startsWith('restoring')) loaded += 1
+      }
+      expect((await refusalOf(restoreBackup(backup!, own, { identities, onStep }))).message).to.include('is damaged')
+      expect(loaded).to.be.greaterThan(1)
+      expect(await isEmptyDatabase(db)).to.equal(true)
+    } finally {
+      await close()
+    }
   })
 
   it('is not restored over a table', async () => {
@@ -215,6 +267,6 @@ describe('a backup', () => {
     const elsewhere = join(scratchFolder('elsewhere'), 'renamed')
     copyFileSync(file, elsewhere)
     expect(await cli.json(['backup', 'verify', elsewhere])).to.include({ file: elsewhere, ok: true })
-    expect((await cli.json(['backup', 'list']))[0].verified_at).to.equal(null)
+    expect((await cli.json(['backup', 'list']))[0]!.verified_at).to.equal(null)
   })
 })

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
+import { apps } from '#apps/store.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import { hmacHex } from '#shared/crypto.ts'
@@ -90,7 +91,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
     it('is money for an app that has been disabled since', async () => {
       await open()
       const payment = await shop.pay()
-      await shop.service.ctx.db.query('UPDATE apps SET disabled_at = NOW(3)')
+      await shop.service.ctx.db.update(apps, { id: shop.app.app.id }, { disabledAt: shop.service.ctx.clock.now() })
       expect((await shop.relay(await genuineMail('ACB', transferFor(payment)))).body).to.deep.equal({
         status: 'processed',
       })

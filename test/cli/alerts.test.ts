@@ -31,15 +31,15 @@ describe('alert', () => {
     await lookAround(ctx, newMemory(systemClock.now()), { ...quiet, disk_low: full })
     const muted = await cli.json(['alert', 'mute', 'disk_low', '--for', '12h'])
     expect(muted.kind).to.equal('disk_low')
-    expect(Date.parse(`${muted.muted_until.replace(' ', 'T')}Z`) - Date.now()).to.be.closeTo(12 * 3_600_000, 60_000)
+    expect(Date.parse(`${muted.muted_until!.replace(' ', 'T')}Z`) - Date.now()).to.be.closeTo(12 * 3_600_000, 60_000)
     const { value, text } = await cli.both(['alert', 'list'])
-    expect(Object.keys(value[0])).to.deep.equal([
+    expect(Object.keys(value[0]!)).to.deep.equal([
       ...['kind', 'subject', 'opened_at', 'closed_at', 'notified_at', 'muted_until'],
     ])
     expect(value[0]).to.include({ kind: 'disk_low', subject: '/data', closed_at: null, muted_until: muted.muted_until })
     expect(text).to.match(/^open +disk_low +\/data/m)
     expect(await cli.table(['alert', 'mute', 'disk_low', '--for', '0m'])).to.include('disk_low is muted until')
-    expect((await cli.json(['alert', 'list']))[0].muted_until).to.equal(null)
+    expect((await cli.json(['alert', 'list']))[0]!.muted_until).to.equal(null)
     expect((await cli.json(['audit', 'list']))[0]).to.include({ action: 'alert.mute', subject: 'alert disk_low' })
     await cli.expectErrors(
       [2, ['alert', 'mute', 'disk_low', '--for', 'long'], '--for'],

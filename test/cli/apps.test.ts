@@ -13,6 +13,7 @@ import { anApp } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, PROGRAM, type Cli } from './run-cli.ts'
+import type { ShownApp } from './shown.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 const AS_NOBODY = join(import.meta.dirname, '..', 'support', 'as-nobody')
@@ -65,7 +66,9 @@ describe('the command line: apps, payment methods and bank accounts', () => {
     const { app, secret } = await anApp(testContext(), { name: 'Reader' })
     const id = String(app.id)
     const changed = await cli.json([
-      ...['app', 'update', id, '--name', 'Reader 2', '--webhook-url', 'https://shop.example/hooks'],
+      'app',
+      'update',
+      ...[id, '--name', 'Reader 2', '--webhook-url', 'https://shop.example/hooks'],
       ...['--mail-from', 'billing@shop.example'],
     ])
     expect(changed).to.include({
@@ -100,7 +103,7 @@ describe('the command line: apps, payment methods and bank accounts', () => {
 
     const { value: log, text } = await cli.both(['audit', 'list', '--app', id])
     expect(log.map(({ action }: { action: string }) => action)).to.include.members(['app.update', 'app.disable'])
-    expect(log[0].actor).to.equal(userInfo().username)
+    expect(log[0]!.actor).to.equal(userInfo().username)
     expect(JSON.stringify(log)).not.to.include(rotated.api_secret).and.not.include(webhook.webhook_secret)
     expect(text).to.include('app.update')
   })
@@ -124,7 +127,7 @@ describe('the command line: apps, payment methods and bank accounts', () => {
       .to.match(/client_amounts +no/)
       .and.match(/return_origins +-/)
     const log = await cli.json(['audit', 'list', '--app', id])
-    expect(log[1].after).to.deep.include(shown)
+    expect(log[1]!.after).to.deep.include(shown)
     await cli.expectErrors(
       [2, ['app', 'update', id, '--client-amounts', 'yes'], 'on or off'],
       [2, ['app', 'update', id], 'nothing to change: give a setting'],
@@ -135,7 +138,7 @@ describe('the command line: apps, payment methods and bank accounts', () => {
 
   it('sets how pages and mails look, and restores each default when the value is empty', async () => {
     const id = String((await anApp(testContext())).app.id)
-    const settings: [option: string, value: string, field: string, shown: unknown, fallback: unknown][] = [
+    const settings: [option: string, value: string, field: keyof ShownApp, shown: unknown, fallback: unknown][] = [
       ['--time-zone', 'Asia/Tokyo', 'time_zone', 'Asia/Tokyo', null],
       ['--accent', '#0B6B3A', 'accent', '#0b6b3a', null],
       ['--support', 'help@shop.example', 'support', 'help@shop.example', null],
@@ -171,7 +174,7 @@ describe('the command line: apps, payment methods and bank accounts', () => {
   })
 
   it('records who ran sudo in the audit log, and ignores SUDO_USER unless it runs as root', async () => {
-    const create = ['app', 'create', '--name', 'Shop', '--auth', 'hmac', '--sandbox']
+    const create = ['app', 'create', '--name', 'Shop', '--auth', 'hmac', '--sandbox'] as const
     const asSudo = openCli({ SUDO_USER: 'linh', SUDO_UID: '1000' })
     const { app_id: id } = await asSudo.json(create)
     const isRoot = process.getuid?.() === 0
@@ -226,14 +229,14 @@ describe('the command line: apps, payment methods and bank accounts', () => {
 
     const file = join(scratchFolder('cli'), 'account.json')
     writeFileSync(file, aServiceAccountFile())
-    const words = ['app', 'set-realtime', id, '--database-url', 'https://my-project.firebaseio.com']
+    const words = ['app', 'set-realtime', id, '--database-url', 'https://my-project.firebaseio.com'] as const
     const { value, text } = await cli.both([...words, '--service-account', file])
     expect(value.realtime).to.deep.equal({
       database_url: 'https://my-project.firebaseio.com',
       path: 'users/{uid}/subscription',
     })
     expect(JSON.stringify(value) + text).not.to.include('PRIVATE KEY')
-    expect((await cli.json(['app', 'update', id, '--path', 'people/{uid}'])).realtime.path).to.equal('people/{uid}')
+    expect((await cli.json(['app', 'update', id, '--path', 'people/{uid}'])).realtime!.path).to.equal('people/{uid}')
     await cli.expectErrors(
       [2, ['app', 'set-realtime', id, '--service-account', file], '--database-url'],
       [2, [...words, '--service-account', `${file}.gone`], 'cannot be read'],
@@ -320,16 +323,18 @@ describe('the command line: apps, payment methods and bank accounts', () => {
     const id = String((await anApp(ctx, { methods: [] })).app.id)
     const enable = (key: string) =>
       openCli({ BILLING_CLI_STRIPE_SECRET_KEY: key, BILLING_CLI_STRIPE_WEBHOOK_SECRET: 'whsec_x' }).json([
-        ...['method', 'enable', id, 'card', '--skip-check'],
+        'method',
+        'enable',
+        ...[id, 'card', '--skip-check'],
       ])
     await enable('sk_test_1')
     const [same] = await enable('sk_test_1')
-    expect(same.versions).to.have.length(1)
+    expect(same!.versions).to.have.length(1)
     const [card] = await enable('sk_test_2')
-    const [current, earlier] = card.versions
+    const [current, earlier] = card!.versions
     expect(current).to.include({ version: 2, retired_at: null, forgotten: false, open_sessions: 0 })
     expect(earlier).to.include({ version: 1, forgotten: false, refundable_payments: 0 })
-    expect(earlier.retired_at).to.be.a('string')
+    expect(earlier!.retired_at).to.be.a('string')
     expect(await cli.table(['method', 'list', id])).to.match(/card +1 +.*replaced/)
     await cli.expectErrors(
       [2, ['method', 'forget', id, 'card'], '--version'],
@@ -346,7 +351,7 @@ describe('the command line: apps, payment methods and bank accounts', () => {
     expect(none).to.include({ has_credentials: false })
     await cli.expectErrors([2, ['method', 'enable', id, 'card', '--skip-check'], 'BILLING_CLI_STRIPE'])
     const [third] = await enable('sk_test_2')
-    expect(third.versions[0]).to.include({ version: 3, forgotten: false })
+    expect(third!.versions[0]).to.include({ version: 3, forgotten: false })
   })
 
   it("adds a bank account under any of its bank's names, assigns and disables it", async () => {
@@ -382,22 +387,23 @@ describe('the command line: apps, payment methods and bank accounts', () => {
   })
 
   it('sets, changes and clears the mailbox that a bank writes to', async () => {
-    const add = ['bank-account', 'add', '--bank', 'TIMO', '--number', '0123456', '--holder', 'AN']
+    const add = ['bank-account', 'add', '--bank', 'TIMO', '--number', '0123456', '--holder', 'AN'] as const
     const without = await cli.run(add)
     expect(without.stderr).to.match(/billing-cli bank-account update \d+ --mailbox/)
     const added = await cli.json([...add, '--mailbox', 'seller@gmail.example'])
     expect(added).to.include({ bank: 'TIMO', mailbox: 'seller@gmail.example' })
     const id = String(added.bank_account_id)
-    const update = ['bank-account', 'update', id, '--mailbox', 'shop@gmail.example']
-    const { value: planned, text: plan } = await cli.both([...update, '--dry-run'])
-    expect([planned.dry_run, planned.changes[0].after]).to.deep.equal([true, { mailbox: 'shop@gmail.example' }])
+    const update = ['bank-account', 'update', id, '--mailbox', 'shop@gmail.example'] as const
+    const planned = await cli.preview(update)
+    const plan = await cli.table([...update, '--dry-run'])
+    expect([planned.dry_run, planned.changes[0]!.after]).to.deep.equal([true, { mailbox: 'shop@gmail.example' }])
     expect(plan).to.include('mailbox: seller@gmail.example → shop@gmail.example')
     expect((await cli.json(['bank-account', 'list'])).at(-1)).to.deep.equal(added)
     expect(await cli.json(update)).to.deep.equal({ ...added, mailbox: 'shop@gmail.example' })
     const clear = ['bank-account', 'update', id, '--mailbox', '']
     expect(await cli.table([...clear, '--dry-run'])).to.include('mailbox: shop@gmail.example → -')
     expect(await cli.table(clear)).to.match(/mailbox +-/)
-    expect((await cli.json(['bank-account', 'list'])).at(-1).mailbox).to.equal(null)
+    expect((await cli.json(['bank-account', 'list'])).at(-1)!.mailbox).to.equal(null)
     const audit = JSON.stringify(await cli.json(['audit', 'list']))
     expect(audit).to.include('bank-account.update').and.include('shop@gmail.example')
     await cli.expectErrors(

@@ -12,6 +12,7 @@ import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
 import { METHODS } from '#providers/providers.ts'
 import { systemClock } from '#shared/time.ts'
+import { events } from '#webhooks/store.ts'
 import { addBankAccount, enableMethod } from '../support/operators.ts'
 import { testContext } from '../support/context.ts'
 import {
@@ -35,7 +36,7 @@ import { openCli } from './run-cli.ts'
 import { aBankMail, anOpenApproval, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { DOWN, ENTER, type Step } from './terminal.ts'
-import { query, testDatabase, urlOf } from '../support/database.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
 
 /** A command, its questions with their answers, and what the screen shows in the end. */
 type Dialogue = readonly [command: string, steps: readonly Step[], shows: string | RegExp, options?: readonly string[]]
@@ -192,7 +193,7 @@ describe('a missing argument is asked for on a terminal', () => {
     await perform(ctx, operator('tester'), setRealtime, database, { app: await getApp(ctx.db, phone.app.id) })
     const reminder = await anUnconfirmedReminder(ctx, shop)
     const receipt = await anUnconfirmedReceipt(ctx, shop)
-    const [event] = await query(ctx.db, 'SELECT id FROM events WHERE app_id = ?', [shop.app.id])
+    const event = (await ctx.db.one(events, 'WHERE app_id = ?', [shop.app.id]))!
     await partlyPaid(ctx, app, { external_ref: 'user-7', price_id: priceId(await aPlan(ctx, app)) })
     const money = await unmatchedMoney(ctx, app, 99_000)
     await addBankAccount(ctx, 'tester', { bank: 'VCB', number: '123', holder: 'AN' })

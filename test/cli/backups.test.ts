@@ -46,7 +46,7 @@ describe('the command line: backups', () => {
       JSON.parse(JSON.stringify(sums, (_, value) => (typeof value === 'bigint' ? Number(value) : value))),
     )
     expect(created.rows.prices).to.be.greaterThan(1)
-    expect(created.sums.prices.amount).to.be.greaterThan(0)
+    expect(created.sums.prices!.amount).to.be.greaterThan(0)
     expect(dirname(created.file)).to.equal(folder)
     expect(readdirSync(folder)).to.have.lengthOf(1)
     expect(statSync(created.file).mode & 0o777).to.equal(0o600)
@@ -146,7 +146,13 @@ describe('the command line: backups', () => {
     expect(await cli.misused(['upgrade'])).to.include('--rehearse')
 
     const { db, name, socketPath } = testDatabase()
-    const restore = ['backup', 'restore', basename(created.file), '--into', urlOf(socketPath, `${name}_restored`)]
+    const restore = [
+      'backup',
+      'restore',
+      basename(created.file),
+      '--into',
+      urlOf(socketPath, `${name}_restored`),
+    ] as const
     await db.query(`CREATE DATABASE ${name}_restored`)
     try {
       expect(await cli.json([...restore, '--dry-run'])).to.include({ dry_run: true, taken_at: created.taken_at })

@@ -76,7 +76,7 @@ describe('completion of the command line', () => {
     expect(await offered('subscription', 'show', id, 'us')).to.deep.equal(['user-42'])
     await aSubscription(ctx, app, plan)
     const [event] = await cli.json(['webhook', 'list', id])
-    for (const command of ['show', 'retry']) expect(await offered('webhook', command, 'ev')).to.deep.equal([event.id])
+    for (const command of ['show', 'retry']) expect(await offered('webhook', command, 'ev')).to.deep.equal([event!.id])
   })
 
   it('offers no text that a shell would read as more than one word', async () => {

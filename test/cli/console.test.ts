@@ -5,6 +5,7 @@ import { drawConsole } from '#cli/console/draw.ts'
 import { keysIn } from '#cli/console/keys.ts'
 import type { Screen } from '#cli/console/pages.ts'
 import { bankMails } from '#bank-mail/store.ts'
+import { auditLog } from '#commands/store.ts'
 import type { Context } from '#context.ts'
 import { readReview, type ReviewItem } from '#review/read-review.ts'
 import { systemClock } from '#shared/time.ts'
@@ -30,10 +31,7 @@ describe('console', () => {
   })
 
   /** The newest first. */
-  const audited = () =>
-    testDatabase().db.query<{ actor: string; action: string; reason: string | null }[]>(
-      'SELECT actor, action, reason FROM audit_log ORDER BY id DESC',
-    )
+  const audited = () => testDatabase().db.all(auditLog, 'ORDER BY id DESC')
 
   /** The last frame before the console was left. */
   const lastFrame = async (raw: string): Promise<string[]> =>

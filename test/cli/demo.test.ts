@@ -16,6 +16,7 @@ import { refusalOf } from '../support/expect-error.ts'
 import { aPlan, anApp, aSubscription } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
+import type { Shown } from './shown.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { ENTER } from './terminal.ts'
 
@@ -43,7 +44,7 @@ describe('the command line: the demo', () => {
     const before = await everyRow()
     const failuresBefore = await failures(cli)
 
-    const planned = await cli.json(['demo', '--dry-run'])
+    const planned = await cli.preview(['demo'])
     expect(await cli.table(['demo', '--dry-run'])).to.include(`${planned.customers} customers`)
     expect(await everyRow()).to.deep.equal(before)
 
@@ -62,10 +63,10 @@ describe('the command line: the demo', () => {
     expect(await cli.json(['transaction', 'list', '--app', id, '--flagged'])).to.have.length(1)
 
     const { cash, subscriptions, revenue } = await cli.json(['stats', id])
-    const months = cash.filter((row: any) => row.currency === 'VND').map((row: any) => row.month)
+    const months = cash.filter((row) => row.currency === 'VND').map((row) => row.month)
     expect(months).to.include.members(lastMonths(12))
     expect(months.length).to.equal(new Set(months).size)
-    const payments = revenue.map((row: any) => Number(row.payments))
+    const payments = revenue.map((row) => row.payments)
     expect(payments.reduce((sum: number, each: number) => sum + each)).to.equal(planned.payments)
     expect(subscriptions.active).to.be.greaterThan(5)
     expect(subscriptions.lifetime).to.equal(1)
@@ -76,7 +77,7 @@ describe('the command line: the demo', () => {
     expect(await counted('subscriptions', 'app_id = ? AND reminders_stopped_at IS NULL', app.id)).to.equal(0)
     expect(await counted('events', `app_id = ? AND delivery_status <> 'not_configured'`, app.id)).to.equal(0)
 
-    const shown = await cli.json(['demo', '--remove', '--dry-run'])
+    const shown = await cli.preview(['demo', '--remove'])
     expect(shown.dry_run).to.equal(true)
     expect(await cli.misused(['demo', '--remove'])).to.include('--yes')
     expect(await counted('apps', 'id = ?', app.id)).to.equal(1)
@@ -90,7 +91,7 @@ describe('the command line: the demo', () => {
       'audit_log',
     ])
     const [newest] = await cli.json(['audit', 'list'])
-    expect([newest.action, newest.app_id, newest.before.rows]).to.deep.equal(['demo.remove', app.id, removed.rows])
+    expect([newest!.action, newest!.app_id, newest!.before!.rows]).to.deep.equal(['demo.remove', app.id, removed.rows])
     expect(await cli.misused(['demo', '--remove'])).to.include('no demo')
   })
 
@@ -122,7 +123,7 @@ describe('the command line: the demo', () => {
       provider: 'bank_transfer',
       eventId: null,
       reference: 'FT-1',
-      transactionId: flagged.transaction_id,
+      transactionId: flagged!.transaction_id,
       amount: 9_000,
       currency: 'VND',
       paidAt: asRealTime(new Date()),
@@ -140,7 +141,8 @@ describe('the command line: the demo', () => {
 /** The checks of doctor that fail. */
 async function failures(cli: Cli): Promise<string[]> {
   const ran = await cli.run(['doctor', '--json'])
-  return JSON.parse(ran.stdout).flatMap(({ ok, check, detail }: any) => (ok ? [] : [`${check}: ${detail}`]))
+  const checks = JSON.parse(ran.stdout) as Shown<'doctor', ''>
+  return checks.flatMap(({ ok, check, detail }) => (ok ? [] : [`${check}: ${detail}`]))
 }
 
 /** Up to the month of yesterday, when the last payment was made. */

@@ -52,7 +52,8 @@ describe('the command line: tools for developers', () => {
   })
 
   it('request --dry-run shows what would be sent, and never the secret', async () => {
-    const { value, text } = await cli.both(['request', id, 'POST', '/customers', '--data', '{}', '--dry-run'])
+    const value = await cli.preview(['request', id, 'POST', '/customers', '--data', '{}'])
+    const text = await cli.table(['request', id, 'POST', '/customers', '--data', '{}', '--dry-run'])
     expect(value).to.include({ dry_run: true, method: 'POST', url: `${service.url}/api/v1/customers`, body: '{}' })
     expect(value.headers['X-Signature']).to.match(/^[0-9a-f]{64}$/)
     expect(Math.abs(Number(value.headers['X-Timestamp']) - unixSeconds(new Date()))).to.be.below(60)
@@ -77,10 +78,10 @@ describe('the command line: tools for developers', () => {
   it('trigger produces each event by a real change, for a new end user each time', async () => {
     const { value, text } = await cli.both(['trigger', id, 'subscription.updated'])
     expect(value.external_ref).to.match(/^trigger-[0-9a-f]{8}$/)
-    expect(value.events.map((event: any) => event.event_type)).to.deep.equal(['subscription.updated'])
+    expect(value.events.map((event) => event.event_type)).to.deep.equal(['subscription.updated'])
     expect(text).to.include('[TEST] Reader').and.to.include('subscription.updated')
     const types = async (type: string, ...options: string[]): Promise<string[]> =>
-      (await cli.json(['trigger', id, type, ...options])).events.map((event: any) => event.event_type)
+      (await cli.json(['trigger', id, type, ...options])).events.map((event) => event.event_type)
     expect(await types('subscription.renewed')).to.have.members([
       'subscription.updated',
       'subscription.updated',
@@ -96,7 +97,7 @@ describe('the command line: tools for developers', () => {
     expect(refused.stderr).to.include(`app update ${id} --more-events transaction.flagged`)
     await cli.json(['app', 'update', id, '--more-events', 'all'])
     const types = async (type: string): Promise<string[]> =>
-      (await cli.json(['trigger', id, type])).events.map((event: any) => event.event_type)
+      (await cli.json(['trigger', id, type])).events.map((event) => event.event_type)
     expect(await types('transaction.flagged')).to.deep.equal(['transaction.flagged'])
     expect(await types('transaction.refunded')).to.include('transaction.refunded')
     expect(await types('subscription.expired')).to.include('subscription.expired')
@@ -110,9 +111,9 @@ describe('the command line: tools for developers', () => {
         BILLING_SMTP_URL: inbox.url,
         BILLING_MAIL_FROM: 'pay@shop.example',
       })
-      const words = ['trigger', id, 'subscription.renewal_reminder_sent', '--email', 'me@example.com']
+      const words = ['trigger', id, 'subscription.renewal_reminder_sent', '--email', 'me@example.com'] as const
       const { events } = await mailing.json(words)
-      expect(events.map((event: any) => event.event_type)).to.deep.equal([
+      expect(events.map((event) => event.event_type)).to.deep.equal([
         'subscription.updated',
         'subscription.renewal_reminder_sent',
       ])
@@ -147,7 +148,7 @@ describe('the command line: tools for developers', () => {
       '1',
       '--forward-to',
       receiver.url,
-    ]
+    ] as const
     const event = await cli.json(listen)
     expect(event).to.include({ event_type: 'transaction.completed', app_id: app.app.id })
     expect(event.forwarded).to.include({ http_status: 200, error: null })
@@ -165,7 +166,7 @@ describe('the command line: tools for developers', () => {
     ])
     expect((await cli.json(['webhook', 'show', event.id])).payload).to.include({ id: event.id })
     // The event is still due for its real delivery.
-    const { attempts } = (await cli.json(['webhook', 'list', id])).find((row: any) => row.id === event.id)
+    const { attempts } = (await cli.json(['webhook', 'list', id])).find((row) => row.id === event.id)!
     expect(attempts).to.equal(0)
   })
 
@@ -179,7 +180,7 @@ describe('the command line: tools for developers', () => {
       let seen = null as { done?: boolean; value?: string } | null
       void first.then((line) => (seen = line as { value?: string }))
       const triggered: string[] = []
-      while (seen === null) triggered.push((await cli.json(['trigger', id, 'transaction.completed'])).events[0].id)
+      while (seen === null) triggered.push((await cli.json(['trigger', id, 'transaction.completed'])).events[0]!.id)
       expect(triggered).to.include(JSON.parse(seen.value ?? '').id)
       program.kill('SIGINT')
       expect(await ended).to.equal(0)

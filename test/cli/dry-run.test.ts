@@ -5,6 +5,7 @@ import { describe, it } from 'mocha'
 import { bankMails } from '#bank-mail/store.ts'
 import { createProgram } from '#cli/program.ts'
 import { systemClock } from '#shared/time.ts'
+import { events } from '#webhooks/store.ts'
 import { addBankAccount, enableMethod } from '../support/operators.ts'
 import { testContext } from '../support/context.ts'
 import { TABLES } from '../support/tables.ts'
@@ -101,10 +102,7 @@ describe('--dry-run', () => {
     const receipt = String(await anUnconfirmedReceipt(ctx, other))
     const file = join(scratchFolder('cli'), 'service-account.json')
     writeFileSync(file, aServiceAccountFile())
-    const [event] = await testDatabase().db.query<{ id: number }[]>(
-      'SELECT MIN(id) AS id FROM events WHERE app_id = ?',
-      [seller.app.id],
-    )
+    const event = await testDatabase().db.one(events, 'WHERE app_id = ? ORDER BY id LIMIT 1', [seller.app.id])
     const [app, client, planId, accountId] = [seller.app.id, clients.app.id, `plan_${plan.id}`, account.id].map(
       String,
     ) as [string, string, string, string]
@@ -181,11 +179,11 @@ describe('--dry-run', () => {
     await cli.json(['operator', 'add', 'linh', '--role', 'view'])
     const before = await snapshot()
     for (const [words, subjects, events] of rows) {
-      const shown = await cli.json([...words, '--dry-run'])
+      const shown = await cli.preview(words)
       expect(shown.dry_run, words.join(' ')).to.equal(true)
       expect(shown.changes, words.join(' ')).to.have.length(subjects.length)
-      for (const [index, subject] of subjects.entries()) expect(shown.changes[index].subject).to.include(subject)
-      const types = shown.events.map((each: { event_type: string }) => each.event_type)
+      for (const [index, subject] of subjects.entries()) expect(shown.changes[index]!.subject).to.include(subject)
+      const types = shown.events.map((each) => each.event_type)
       expect(types, words.join(' ')).to.deep.equal(events)
     }
     expect(await snapshot()).to.deep.equal(before)

@@ -23,6 +23,7 @@ import { shownOn } from '../support/screen.ts'
 import { aBankMail, aBusyService, type BusyService } from './states.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
+import type { Shown } from './shown.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 
 describe('find and open', () => {
@@ -41,7 +42,7 @@ describe('find and open', () => {
 
   const namesOf = async (text: string, ...options: string[]): Promise<string[]> =>
     (await cli.json(['find', text, '--app', app, ...options])).matches.map(
-      ({ kind, id, external_ref: ref }: any) => `${kind} ${kind === 'end user' ? ref : id}`,
+      ({ kind, id, external_ref: ref }) => `${kind} ${kind === 'end user' ? ref : id}`,
     )
 
   it('finds an e-mail address, an end user, an id or a link, as it was copied', async () => {
@@ -64,7 +65,7 @@ describe('find and open', () => {
     expect(await namesOf(`http://x/renew/${subscription.renewalToken}`)).to.deep.equal(['end user user-1'])
     expect(await namesOf(subscription.renewalToken)).to.deep.equal(['end user user-1'])
     const [event] = await cli.json(['webhook', 'list', app])
-    expect(await namesOf(event.id)).to.deep.equal([`event ${event.id}`])
+    expect(await namesOf(event!.id)).to.deep.equal([`event ${event!.id}`])
     expect(await namesOf('nobody@example.com')).to.deep.equal([])
     expect(await cli.table(['find', 'nobody'])).to.include('Nothing found.')
   })
@@ -79,7 +80,7 @@ describe('find and open', () => {
       expect(await namesOf(text), text).to.deep.equal([`customer cus_${duc.id}`])
     for (const text of ['lan%', '_an', 'nguyen x', 'n']) expect(await namesOf(text), text).to.deep.equal([])
     const { matches } = await cli.json(['find', 'thi lan'])
-    expect(matches.map(({ id }: any) => id)).to.deep.equal([`cus_${other.id}`, `cus_${lan.id}`])
+    expect(matches.map(({ id }) => id)).to.deep.equal([`cus_${other.id}`, `cus_${lan.id}`])
   })
 
   it('leads from an e-mail address or a name to the end user of an open or paid transaction, before any subscription', async () => {
@@ -90,22 +91,22 @@ describe('find and open', () => {
     for (const text of ['lan@example.com', 'nguyen thi lan', `cus_${lan.id}`]) {
       const { end_users: people } = await cli.json(['find', text])
       expect(
-        people.map((person: any) => person.external_ref),
+        people.map((person) => person.external_ref),
         text,
       ).to.deep.equal(['user-lan'])
-      expect(people[0].transactions[0]).to.include({ transaction_id: transaction, status: 'pending' })
+      expect(people[0]!.transactions[0]).to.include({ transaction_id: transaction, status: 'pending' })
     }
-    await ctx.db.run("UPDATE transactions SET status = 'void' WHERE id = ?", [transaction!])
+    await ctx.db.update(transactions, { id: transaction! }, { status: 'void' })
     expect((await cli.json(['find', 'lan@example.com'])).end_users).to.deep.equal([])
-    await ctx.db.run("UPDATE transactions SET status = 'completed' WHERE id = ?", [transaction!])
+    await ctx.db.update(transactions, { id: transaction! }, { status: 'completed' })
     expect((await cli.json(['find', 'lan@example.com'])).end_users).to.have.length(1)
   })
 
   it('says the type of an event', async () => {
     const [event] = await cli.json(['webhook', 'list', app])
-    const { value, text } = await cli.both(['find', event.id])
-    expect(value.matches[0]).to.include({ kind: 'event', event_type: event.event_type })
-    expect(text).to.include(event.event_type).and.include(event.id)
+    const { value, text } = await cli.both(['find', event!.id])
+    expect(value.matches[0]).to.include({ kind: 'event', event_type: event!.event_type })
+    expect(text).to.include(event!.event_type).and.include(event!.id)
   })
 
   it('says that an amount needs its day, unless something else has this name', async () => {
@@ -124,24 +125,24 @@ describe('find and open', () => {
       made.shop.app.id,
     ]))!
     const [mail] = await cli.json(['bank-mail', 'list', '--unmatched'])
-    const command = `billing-cli bank-mail match ${mail.id} ${waiting.id}`
+    const command = `billing-cli bank-mail match ${mail!.id} ${waiting.id}`
     const day = new Date().toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
     const what = `₫99,000 of ${day} fits transaction ${waiting.id} (user-1, pending)`
     const person = await cli.json(['find', 'user-1', '--app', String(made.shop.app.id)])
-    expect(person.end_users[0].next_steps[0]).to.deep.equal({ what, command })
+    expect(person.end_users[0]!.next_steps[0]).to.deep.equal({ what, command })
     for (const words of [
       ['99.000', '--on', today],
       ['99,000', '--on', today],
       ['99k', '--on', today],
     ])
       expect(await cli.table(['find', ...words, '--app', String(made.shop.app.id)])).to.include(`  ${command}\n`)
-    const reference = (await ctx.db.one(bankMails, 'WHERE id = ?', [mail.id]))!.bankReference!
+    const reference = (await ctx.db.one(bankMails, 'WHERE id = ?', [mail!.id]))!.bankReference!
     expect((await cli.json(['find', reference])).next_steps).to.deep.equal([{ what, command }])
     const list = (await cli.table(['bank-mail', 'list', '--unmatched'])).replaceAll('\n', ' ')
-    expect(list).to.include(`${what}: bank-mail match ${mail.id} ${waiting.id}`)
-    await ctx.db.run('UPDATE transactions SET amount = 98000 WHERE id = ?', [waiting.id])
-    const [step] = (await cli.json(['find', 'user-1', '--app', String(made.shop.app.id)])).end_users[0].next_steps
-    expect(step.command).to.equal('billing-cli bank-mail list --unmatched')
+    expect(list).to.include(`${what}: bank-mail match ${mail!.id} ${waiting.id}`)
+    await ctx.db.update(transactions, { id: waiting.id }, { amount: 98_000 })
+    const [step] = (await cli.json(['find', 'user-1', '--app', String(made.shop.app.id)])).end_users[0]!.next_steps
+    expect(step!.command).to.equal('billing-cli bank-mail list --unmatched')
     expect((await cli.table(['bank-mail', 'list', '--unmatched'])).replaceAll('\n', ' ')).to.include(
       `₫99,000 of ${day} may be for transaction ${waiting.id} (user-1, ₫98,000 due)`,
     )
@@ -177,7 +178,7 @@ describe('find and open', () => {
     expect(await namesOf('FT1')).to.include(`payment ${payment}`)
     const mail = await aBankMail(ctx, { bank: 'ACB', bankReference: 'FT26X', amount: 5000, review: 'credit' })
     const { matches } = await cli.json(['find', 'FT26X'])
-    expect(matches.map(({ kind }: any) => kind)).to.deep.equal(['payment', 'bank mail'])
+    expect(matches.map(({ kind }) => kind)).to.deep.equal(['payment', 'bank mail'])
     expect(matches[1]).to.include({ id: String(mail), amount: 5000, currency: 'VND', app_id: null, sandbox: null })
   })
 
@@ -193,8 +194,8 @@ describe('find and open', () => {
     ]
     for (const typo of typos) {
       const { code: exit, stdout, stderr } = await cli.run(['find', typo, '--app', app, '--json'])
-      const { matches } = JSON.parse(stdout)
-      expect([exit, matches.map(({ id }: any) => id)], typo).to.deep.equal([0, [String(made.flagged)]])
+      const { matches } = JSON.parse(stdout) as Shown<'find', ''>
+      expect([exit, matches.map(({ id }) => id)], typo).to.deep.equal([0, [String(made.flagged)]])
       expect(stderr).to.equal('No transaction has this code. It may be a typo for:\n')
     }
     expect((await cli.run(['find', code, '--json'])).stderr).to.equal('')
@@ -206,7 +207,7 @@ describe('find and open', () => {
     const mail = await aBankMail(ctx, { bank: 'ACB', bankAccountId: id, receivedAt, amount: 51_000, review: 'credit' })
     const mails = async (text: string, on: string) => {
       const { matches } = await cli.json(['find', text, '--on', on])
-      return matches.flatMap(({ kind, id: one }: any) => (kind === 'bank mail' ? [Number(one)] : []))
+      return matches.flatMap(({ kind, id: one }) => (kind === 'bank mail' ? [Number(one)] : []))
     }
     for (const text of ['257678859', '257 678 859', 'xxxx8859', '***8859'])
       for (const on of ['28/10/2026', '28/10/2026 14:05', '2026-10-28 14:05:31'])
@@ -221,7 +222,7 @@ describe('find and open', () => {
     const mail = await aBankMail(ctx, { bank: 'ACB', bankReference: 'FT26301X', amount: 5000, review: 'credit' })
     for (const typed of ['FT26301X', 'ft26301x', 'FT26 301X'])
       expect(
-        (await cli.json(['find', typed])).matches.map(({ id }: any) => id),
+        (await cli.json(['find', typed])).matches.map(({ id }) => id),
         typed,
       ).to.include(String(mail))
   })
@@ -294,8 +295,8 @@ describe('find and open', () => {
     const times = { nextTryAt: ctx.clock.now(), createdAt: ctx.clock.now(), sentAt: null }
     const receipt = await ctx.db.insert(receipts, { ...row, ...times, status: 'sent', failures: 0, lastError: null })
     const [person] = (await cli.json(['find', `receipt.${receipt}@pay.example`])).end_users
-    expect(person.receipts).to.have.length(1)
-    expect(person.receipts[0]).to.include({
+    expect(person!.receipts).to.have.length(1)
+    expect(person!.receipts[0]).to.include({
       receipt_id: receipt,
       transaction_id: made.flagged,
       kind: 'part',
@@ -308,25 +309,25 @@ describe('find and open', () => {
   it('shows one screen about the end user: subscription, customer, payments, mails and next steps', async () => {
     const { value, text } = await cli.both(['find', 'user-1', '--app', app])
     const [person] = value.end_users
-    expect(person.subscription).to.include({ status: 'active', plan_ref: 'premium' })
-    expect(person.subscription.price).to.deep.equal({
+    expect(person!.subscription).to.include({ status: 'active', plan_ref: 'premium' })
+    expect(person!.subscription!.price).to.deep.equal({
       ...{ amount: 99_000, currency: 'VND' },
       ...{ interval_unit: 'month', interval_count: 1 },
     })
-    expect(person.customer).to.include({ email: 'an@example.com' })
-    expect(person.transactions.map((row: any) => row.flag_reason)).to.deep.equal(['underpaid', null])
-    expect(person.renewal_link).to.match(/\/renew\/[0-9a-f]{64}$/)
-    expect(person.next_steps.map(({ command }: any) => command)).to.deep.equal([
+    expect(person!.customer).to.include({ email: 'an@example.com' })
+    expect(person!.transactions.map((row) => row.flag_reason)).to.deep.equal(['underpaid', null])
+    expect(person!.renewal_link).to.match(/\/renew\/[0-9a-f]{64}$/)
+    expect(person!.next_steps.map(({ command }) => command)).to.deep.equal([
       `billing-cli transaction resolve ${made.flagged}`,
       `billing-cli open ${made.flagged}`,
-      `billing-cli webhook retry ${person.events.last_failed}`,
+      `billing-cli webhook retry ${person!.events.last_failed}`,
     ])
     for (const part of ['[TEST] Reader', 'premium', '₫99,000/month', 'An Nguyen', 'underpaid', 'renewal link:'])
       expect(text).to.include(part)
     expect(text).to.include(`  billing-cli transaction resolve ${made.flagged}\n`)
     const stranger = await cli.json(['find', 'user-3', '--app', app])
-    expect(stranger.end_users[0].subscription).to.equal(null)
-    expect(stranger.end_users[0].next_steps[0].what).to.match(/may still be paid$/)
+    expect(stranger.end_users[0]!.subscription).to.equal(null)
+    expect(stranger.end_users[0]!.next_steps[0]!.what).to.match(/may still be paid$/)
     const lifetime = await cli.table(['find', 'user-2', '--app', app])
     expect(lifetime)
       .to.match(/ends +lifetime/)
@@ -345,9 +346,9 @@ describe('find and open', () => {
     await cli.json(['subscription', 'reminders', app, 'user-1', 'off'])
     const { value, text } = await cli.both(['find', 'an@example.com', '--app', app])
     const [person] = value.end_users
-    expect(person.mails[0]).to.include({ reminder_day: 3, status: 'refused', error: '550 no such user' })
-    expect(person.reminders_stopped_at).to.match(/^20/)
-    const commands = person.next_steps.map(({ command }: any) => command)
+    expect(person!.mails[0]).to.include({ reminder_day: 3, status: 'refused', error: '550 no such user' })
+    expect(person!.reminders_stopped_at).to.match(/^20/)
+    const commands = person!.next_steps.map(({ command }) => command)
     expect(commands).to.include.members([
       'billing-cli reminders refused',
       `billing-cli subscription reminders ${app} user-1 on`,

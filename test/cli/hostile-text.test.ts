@@ -1,7 +1,10 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
+import { bankMails } from '#bank-mail/store.ts'
 import { createProgram } from '#cli/program.ts'
+import { payments } from '#payments/store.ts'
 import { systemClock } from '#shared/time.ts'
+import { events } from '#webhooks/store.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { addBankAccount } from '../support/operators.ts'
@@ -81,9 +84,7 @@ describe('text that would steer a terminal', () => {
     made = await aBusyService(ctx)
     const account = await addBankAccount(ctx, 'linh', { bank: 'ACB', number: '257678859', holder: 'NGUYEN VAN A' })
     const { db } = testDatabase()
-    const [event] = await db.query<{ id: number }[]>('SELECT MAX(id) AS id FROM events WHERE app_id = ?', [
-      made.reader.app.id,
-    ])
+    const event = await db.one(events, 'WHERE app_id = ? ORDER BY id DESC LIMIT 1', [made.reader.app.id])
     const refs = await db.query<{ name: string }[]>(
       "SELECT table_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = 'external_ref'",
     )
@@ -95,8 +96,8 @@ describe('text that would steer a terminal', () => {
     const app = String(made.reader.app.id)
     const user = `user-1${HOSTILE}`
     const flagged = String(made.flagged)
-    const [payment] = await db.query<{ id: number }[]>('SELECT MAX(id) AS id FROM payments WHERE app_id IS NULL')
-    const [mail] = await db.query<{ id: number }[]>("SELECT MIN(id) AS id FROM bank_mails WHERE review = 'credit'")
+    const payment = await db.one(payments, 'WHERE app_id IS NULL ORDER BY id DESC LIMIT 1')
+    const mail = await db.one(bankMails, "WHERE review = 'credit' ORDER BY id LIMIT 1")
     const note = ['--note', `because${HOSTILE.replace(/\p{Cc}/gu, '')}`]
     rows = [
       ['find', user],

@@ -85,7 +85,9 @@ describe('lists of the command line', () => {
     await ctx.db.run("UPDATE transactions SET created_at = '2026-10-27 23:59:59' WHERE id = ?", [made.flagged])
     await ctx.db.run("UPDATE payments SET received_at = '2026-10-28 23:59:59' WHERE provider = 'test'")
     const idsOf = async (words: string): Promise<number[]> =>
-      (await cli.json(words.split(' '))).map((row: any) => row.transaction_id ?? row.payment_id)
+      ((await cli.json(words.split(' '))) as Partial<Record<'transaction_id' | 'payment_id', number>>[]).map(
+        (row) => row.transaction_id ?? row.payment_id!,
+      )
     expect(await idsOf('transaction list --until 2026-10-27')).to.deep.equal([made.flagged])
     expect(await idsOf('transaction list --since 27/10/2026 --until 27/10/2026')).to.deep.equal([made.flagged])
     expect(await idsOf('transaction list --since 2026-10-28')).to.not.include(made.flagged)
@@ -144,7 +146,7 @@ describe('lists of the command line', () => {
       (word) => `${word} list ${made.reader.app.id}`,
     )
     for (const list of [...ofAll, ...unconfirmed, ...ofOne]) {
-      const rows: { app_id: number | null; sandbox: boolean | null }[] = await cli.json(list.split(' '))
+      const rows = (await cli.json(list.split(' '))) as { app_id: number | null; sandbox: boolean | null }[]
       expect(rows, list).not.to.have.length(0)
       for (const { app_id: appId, sandbox } of rows)
         expect(sandbox, `${list}: app ${appId}`).to.equal(appId === null ? null : appId !== made.shop.app.id)
@@ -154,10 +156,10 @@ describe('lists of the command line', () => {
   it('say on the screen of each thing of an app that it is a sandbox', async () => {
     const reader = made.reader.app.id
     const [event] = await cli.json(['webhook', 'list', String(reader)])
-    const payments: { payment_id: number; app_id: number }[] = await cli.json(['payment', 'list'])
+    const payments = await cli.json(['payment', 'list'])
     const payment = payments.find((row) => row.app_id === reader)
     for (const thing of [
-      `webhook show ${event.id}`,
+      `webhook show ${event!.id}`,
       `payment show ${payment!.payment_id}`,
       `transaction show ${made.flagged}`,
       `subscription show ${reader} user-1`,
@@ -172,11 +174,11 @@ describe('lists of the command line', () => {
     const reader = made.reader.app.id
     for (const list of [...lists, `webhook list ${reader}`, `subscription list ${reader}`]) {
       const words = list.split(' ')
-      const all: object[] = await cli.json(words)
+      const all = (await cli.json(words)) as object[]
       const first = await cli.run([...words, '--limit', '1', '--json'])
       const cursor = /^Showing 1; see more with --cursor (\S+), or with a higher --limit\.\n$/.exec(first.stderr)?.[1]
       expect(cursor, first.stderr).to.be.a('string')
-      const rest: object[] = await cli.json([...words, '--cursor', cursor!])
+      const rest = (await cli.json([...words, '--cursor', cursor!])) as object[]
       expect([...JSON.parse(first.stdout), ...rest], list).to.deep.equal(all)
     }
     expect(await cli.refused(['transaction', 'list', '--cursor', 'x'])).to.include('--cursor')

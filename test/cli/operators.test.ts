@@ -3,14 +3,17 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
+import { approvals } from '#approvals/store.ts'
+import { auditLog } from '#commands/store.ts'
 import type { Context } from '#context.ts'
 import { PERMITTED, permissionOf } from '#cli/permissions.ts'
 import { createProgram } from '#cli/program.ts'
 import { wordsOfLine } from '#cli/words-of-line.ts'
+import { payments, refunds } from '#payments/store.ts'
 import { systemClock } from '#shared/time.ts'
+import { transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { anApp, aPlan, paid, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
-import { query } from '../support/database.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { itRunsEveryForm, leavesOf } from './forms.ts'
 import { openCli, PROGRAM, type Cli, type Ran } from './run-cli.ts'
@@ -42,6 +45,9 @@ describe('the command line: operators, their roles, and approvals', () => {
     return ran.stderr
   }
 
+  const newestTransaction = async (): Promise<number> =>
+    (await ctx.db.one(transactions, 'ORDER BY id DESC LIMIT 1'))!.id
+
   const anOperator = (name: string, role: string): Promise<unknown> =>
     cli.json(['operator', 'add', name, '--role', role])
 
@@ -67,8 +73,8 @@ describe('the command line: operators, their roles, and approvals', () => {
     await cli.table(['operator', 'set-role', 'linh', 'support'])
     expect(await cli.json(['operator', 'remove', 'minh'])).to.deep.equal({ name: 'minh', role: 'view' })
     await cli.table(['operator', 'remove', 'linh'])
-    const audit = await query(ctx.db, "SELECT action FROM audit_log WHERE action LIKE 'operator.%' ORDER BY id")
-    expect(audit.map((row: { action: string }) => row.action)).to.deep.equal([
+    const audit = await ctx.db.all(auditLog, "WHERE action LIKE 'operator.%' ORDER BY id")
+    expect(audit.map(({ action }) => action)).to.deep.equal([
       ...['operator.add', 'operator.add', 'operator.set-role', 'operator.set-role'],
       ...['operator.remove', 'operator.remove'],
     ])
@@ -120,18 +126,14 @@ describe('the command line: operators, their roles, and approvals', () => {
     const resolve = `transaction resolve ${row!.transaction_id} --yes --note 'short by the "fee"'`
     const done = await asked('linh', `${resolve} --action complete --json`)
     expect(done.code, done.stderr).to.equal(0)
-    const [entry] = await query(
-      ctx.db,
-      "SELECT actor, reason FROM audit_log WHERE action = 'transaction.resolve.complete'",
-    )
-    expect(entry).to.deep.equal({ actor: 'linh', reason: 'short by the "fee"' })
+    const entry = await ctx.db.one(auditLog, "WHERE action = 'transaction.resolve.complete'")
+    expect(entry).to.include({ actor: 'linh', reason: 'short by the "fee"' })
   })
 
   it('a role may do what it is for, and nothing beyond it, by the options that take effect', async () => {
     for (const role of ['view', 'support', 'money', 'owner']) await anOperator(role, role)
     await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
-    const [transaction] = await query(ctx.db, 'SELECT id FROM transactions')
-    const id = String(transaction!['id'])
+    const id = String(await newestTransaction())
     await expectForbidden('view', `transaction resolve ${id} --action dismiss --note n --yes`)
     await expectForbidden('view', 'webhook retry evt_1')
     await expectForbidden('view', 'reminders refused --retry')
@@ -220,14 +222,13 @@ describe('the command line: operators, their roles, and approvals', () => {
     if ((await cli.json(['operator', 'list'])).length === 0)
       for (const name of ['linh', 'minh']) await anOperator(name, 'money')
     await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
-    const [transaction] = await query(ctx.db, 'SELECT id FROM transactions ORDER BY id DESC LIMIT 1')
-    const id = String(transaction!['id'])
+    const id = String(await newestTransaction())
     const words = ['transaction', 'resolve', id, '--action', 'refund', '--reference', `FT${id}`, '--note', 'paid twice']
     return { id, words: [...words, '--yes'] }
   }
   const openId = async (): Promise<number> =>
-    (await limited().json(['approval', 'list'])).find((row: { status: string }) => row.status === 'open')?.id
-  const refundsOf = async () => query(ctx.db, 'SELECT amount FROM refunds')
+    (await limited().json(['approval', 'list'])).find((row) => row.status === 'open')!.id
+  const refundsOf = async () => (await ctx.db.all(refunds, '')).map(({ amount }) => ({ amount }))
   const granted = (id: number, name = 'minh') =>
     asked(name, `approval grant ${id} --note checked --yes --json`, { BILLING_REFUND_LIMIT: '50000:VND' })
 
@@ -243,17 +244,17 @@ describe('the command line: operators, their roles, and approvals', () => {
       ...['id', 'requested_by', 'requested_at', 'command', 'transaction_id', 'amount', 'currency', 'status'],
     )
     expect(value[0]).to.include({ transaction_id: Number(id), amount: 99_000, currency: 'VND', status: 'open' })
-    expect(value[0].command).to.equal(
+    expect(value[0]!.command).to.equal(
       `transaction resolve ${id} --action refund --reference FT${id} --note 'paid twice'`,
     )
     expect(text).to.include('open')
-    const shown = await limited().both(['approval', 'show', String(value[0].id)])
+    const shown = await limited().both(['approval', 'show', String(value[0]!.id)])
     expect(shown.value.effects.join()).to.include('₫99,000')
-    const done = await granted(value[0].id)
+    const done = await granted(value[0]!.id)
     expect(done.code, done.stderr).to.equal(0)
     expect(JSON.parse(done.stdout)).to.include({ status: 'granted', decided_by: 'minh' })
     expect(await refundsOf()).to.deep.equal([{ amount: 99_000 }])
-    expect((await granted(value[0].id)).stderr).to.include('is granted')
+    expect((await granted(value[0]!.id)).stderr).to.include('is granted')
     expect(await refundsOf()).to.have.length(1)
   })
 
@@ -265,7 +266,7 @@ describe('the command line: operators, their roles, and approvals', () => {
     const id = await openId()
     const own = await granted(id, 'linh')
     expect([own.code, JSON.parse(own.stderr).error.code]).to.deep.equal([1, 'forbidden'])
-    await query(ctx.db, "UPDATE approvals SET requested_by = 'linh (sudo)'")
+    await ctx.db.update(approvals, { requestedBy: 'linh' }, { requestedBy: 'linh (sudo)' })
     expect((await granted(id, 'linh')).code).to.equal(1)
     expect(await refundsOf()).to.deep.equal([])
     const grant = ['approval', 'grant', String(id), '--note', 'checked', '--yes']
@@ -300,15 +301,15 @@ describe('the command line: operators, their roles, and approvals', () => {
 
   it('money that is booked for nothing has the limit, too', async () => {
     const { id } = await aRefund()
-    const [payment] = await query(ctx.db, 'SELECT id FROM payments')
-    await query(ctx.db, 'UPDATE payments SET amount_left = 99000')
+    const payment = (await ctx.db.one(payments, ''))!
+    await ctx.db.update(payments, { id: payment.id }, { amountLeft: 99_000 })
     const refund = ['payment', 'refund', String(payment.id), '--reference', 'FT1', '--note', 'n', '--yes']
     await limited().refused(refund)
     expect(await refundsOf()).to.deep.equal([])
     const [row] = await limited().json(['approval', 'list'])
     expect(row).to.include({ transaction_id: null, amount: 99_000 })
-    expect(row.command).to.equal(`payment refund ${payment.id} --reference FT1 --note n`)
-    expect((await granted(row.id)).code).to.equal(0)
+    expect(row!.command).to.equal(`payment refund ${payment.id} --reference FT1 --note n`)
+    expect((await granted(row!.id)).code).to.equal(0)
     expect(await refundsOf()).to.deep.equal([{ amount: 99_000 }])
     expect(Number(id)).to.be.greaterThan(0)
   })
@@ -342,13 +343,13 @@ describe('the command line: operators, their roles, and approvals', () => {
     await cli.refused(['approval', 'deny', String(open), '--note', 'again', '--yes'])
     expect((await granted(open)).code).to.equal(1)
     const rows = await limited().json(['approval', 'list'])
-    expect(rows.map((row: { status: string }) => row.status)).to.have.members(['stale', 'denied'])
+    expect(rows.map((row) => row.status)).to.have.members(['stale', 'denied'])
     expect(await refundsOf()).to.deep.equal([{ amount: 1000 }])
   })
 
   it('a dry run says that the refund would wait, and stores nothing', async () => {
     const { words } = await aRefund()
-    const dry = await limited().json([...words, '--dry-run'])
+    const dry = await limited().preview(words)
     expect(dry.effects.at(-1)).to.include('waits for another operator')
     expect(await limited().json(['approval', 'list'])).to.deep.equal([])
   })

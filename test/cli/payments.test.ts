@@ -7,6 +7,7 @@ import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { plans } from '#plans/store.ts'
 import { systemClock } from '#shared/time.ts'
+import { events } from '#webhooks/store.ts'
 import { testContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
@@ -53,7 +54,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       ],
       ...['transaction_id', 'suggestions'],
     )
-    expect(mails[0].suggestions[0]).to.include({ transaction_id: transaction, amount_due: 99_000 })
+    expect(mails[0]!.suggestions[0]).to.include({ transaction_id: transaction, amount_due: 99_000 })
     expect(waiting).to.include('ACB')
     await cli.expectErrors(
       [2, ['bank-mail', 'match', String(mail), String(transaction)], '--note'],
@@ -62,7 +63,8 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     )
     const match = ['bank-mail', 'match', String(mail), String(transaction), '--note', 'the payer called']
     const booked = { bank_mail_id: mail, transaction_id: transaction, status: 'underpaid' }
-    const { value: planned, text: planText } = await cli.both([...match.slice(0, 4), '--dry-run'])
+    const planned = await cli.preview([...match.slice(0, 4)])
+    const planText = await cli.table([...match.slice(0, 4), '--dry-run'])
     expect(planned).to.deep.equal({
       ...booked,
       dry_run: true,
@@ -72,7 +74,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       ],
     })
     expect(planText).to.match(/^without --dry-run, this happens:\n- ₫90,000 from ACB/)
-    expect((await cli.json(['bank-mail', 'list', '--unmatched']))[0].suggestions).to.deep.equal(mails[0].suggestions)
+    expect((await cli.json(['bank-mail', 'list', '--unmatched']))[0]!.suggestions).to.deep.equal(mails[0]!.suggestions)
     expect(await cli.json(match)).to.deep.equal(booked)
     expect(await cli.refused(match)).to.include('waits for a match')
     expect(await cli.table(['bank-mail', 'list', '--unmatched'])).to.include('No money waits')
@@ -97,7 +99,8 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     expect(table).to.include('[TEST] Reader').and.include('flagged underpaid')
 
     const complete = ['transaction', 'resolve', id, '--action', 'complete']
-    const { value: preview, text: would } = await cli.both([...complete, '--dry-run'])
+    const preview = await cli.preview(complete)
+    const would = await cli.table([...complete, '--dry-run'])
     expect(preview).to.include({ transaction_id: transaction, dry_run: true, status: 'pending' })
     expect(would).to.match(/^without --dry-run, this happens:\n- /)
     expect(await cli.misused(complete)).to.include('--note')
@@ -132,7 +135,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     const plan = (await ctx.db.one(plans, 'WHERE app_id = ?', [app.app.id]))!
     const matched = await cli.table(['bank-mail', 'match', String(mail), String(transaction), ...note])
     const { current_period_end: end } = await cli.json(['subscription', 'show', String(app.app.id), 'user-1'])
-    expect(matched).to.equal(`user-1 has ${plan.name} until ${end.slice(0, 10)}\n`)
+    expect(matched).to.equal(`user-1 has ${plan.name} until ${end!.slice(0, 10)}\n`)
     const timeline = await cli.table(['transaction', 'show', String(transaction)])
     expect(timeline.replaceAll(/\s+/g, ' '))
       .to.include('bank e-mail received and booked')
@@ -173,7 +176,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       reason: 'duplicate_payment',
     })
     expect(text).to.match(/duplicate/)
-    const id = String(waiting[0].payment_id)
+    const id = String(waiting[0]!.payment_id)
     const move = ['payment', 'move', id, String(next.transaction)]
     await cli.expectErrors(
       [2, move, '--note'],
@@ -183,7 +186,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       [1, ['payment', 'close', id, '--note', 'n'], 'transaction resolve'],
       [1, ['payment', 'refund', id, '--note', 'n'], 'transaction resolve'],
     )
-    const planned = await cli.json([...move, '--note', 'old code', '--dry-run'])
+    const planned = await cli.preview([...move, '--note', 'old code'])
     expect(planned.changes[0]).to.deep.include({ action: 'payment.move', subject: `payment ${id}` })
     expect(await cli.json([...move, '--note', 'old code'])).to.deep.equal({
       payment_id: Number(id),
@@ -195,7 +198,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     expect(await cli.table(['payment', 'list', '--unallocated'])).to.include('No money needs review')
     const { value: shown, text: table } = await cli.both(['payment', 'show', id])
     expect(
-      shown.allocations.map(({ transaction_id, amount, cause, note }: any) => [transaction_id, amount, cause, note]),
+      shown.allocations.map(({ transaction_id, amount, cause, note }) => [transaction_id, amount, cause, note]),
     ).to.deep.equal([
       [last, 99_000, 'matched', 'same code'],
       [last, -99_000, 'moved', 'old code'],
@@ -205,14 +208,14 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     const details = await cli.table(['transaction', 'show', String(last)])
     expect(details).to.include('flag duplicate_payment').and.include('old code')
 
-    const resolve = ['transaction', 'resolve', String(next.transaction), '--action', 'refund', '--note', 'n']
-    const part = [...resolve, '--amount', '30000', '--reference', 'FT-PART']
+    const resolve = ['transaction', 'resolve', String(next.transaction), '--action', 'refund', '--note', 'n'] as const
+    const part = [...resolve, '--amount', '30000', '--reference', 'FT-PART'] as const
     await cli.expectErrors(
       [2, [...resolve, '--amount', 'x'], '--amount'],
       [1, [...resolve, '--amount', '99001', '--reference', 'F'], 'only ₫99,000'],
       [2, [...resolve.slice(0, 4), 'dismiss', '--note', 'n', '--amount', '5'], '--amount'],
     )
-    const preview = await cli.json([...part, '--dry-run'])
+    const preview = await cli.preview(part)
     expect(preview.effects).to.deep.equal([
       '₫30,000 by bank_transfer is recorded as refunded manually (FT-PART)',
       'the period that was paid for stays',
@@ -220,7 +223,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     const refunded = await cli.json(part)
     expect(refunded).to.include({ status: 'completed', amount_received: 99_000 })
     expect(refunded.refunds).to.deep.equal([
-      { refund_id: refunded.refunds[0].refund_id, amount: 30_000, status: 'succeeded', reference: 'FT-PART' },
+      { refund_id: refunded.refunds[0]!.refund_id, amount: 30_000, status: 'succeeded', reference: 'FT-PART' },
     ])
     expect(await cli.table([...resolve, '--amount', '69000', '--reference', 'FT-REST'])).to.include('is refunded')
 
@@ -228,23 +231,23 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     const [unknown] = await cli.json(['payment', 'list', '--unallocated'])
     expect(unknown).to.include({ amount: null, amount_unapplied: null, reason: 'unmatched' })
     expect(await cli.table(['payment', 'list', '--app', String(app.app.id)])).to.include('bank_transfer')
-    const refund = ['payment', 'refund', String(unknown.payment_id), '--note', 'n']
+    const refund = ['payment', 'refund', String(unknown!.payment_id), '--note', 'n']
     await cli.expectErrors([1, refund, 'amount'], [1, [...refund, '--amount', '500'], 'reference'])
     expect(await cli.json([...refund, '--amount', '500', '--reference', 'FT-BACK'])).to.include({ status: 'succeeded' })
     await aBankMail(ctx, { bank: 'ACB', bankReference: 'gift', amount: 800, review: 'credit' })
     const [gift] = await cli.json(['payment', 'list', '--unallocated'])
-    const giftRefund = ['payment', 'refund', String(gift.payment_id), '--note', 'n']
+    const giftRefund = ['payment', 'refund', String(gift!.payment_id), '--note', 'n']
     expect(await cli.table([...giftRefund, '--amount', '300', '--reference', 'F'])).to.include('succeeded')
-    const close = ['payment', 'close', String(gift.payment_id), '--note', 'a gift']
+    const close = ['payment', 'close', String(gift!.payment_id), '--note', 'a gift'] as const
     expect((await cli.json(close)).closed_at).to.match(/^20/)
     expect(await cli.refused(close)).to.include('was closed')
     await aBankMail(ctx, { bank: 'ACB', bankReference: 'more', amount: 100, review: 'credit' })
     const [remainder] = await cli.json(['payment', 'list', '--unallocated'])
-    expect(await cli.table(['payment', 'close', String(remainder.payment_id), '--note', 'n'])).to.include('is closed')
+    expect(await cli.table(['payment', 'close', String(remainder!.payment_id), '--note', 'n'])).to.include('is closed')
     const again = await cli.table([
       'payment',
       'move',
-      String(remainder.payment_id),
+      String(remainder!.payment_id),
       String(last),
       '--note',
       'not a gift',
@@ -284,12 +287,13 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       [1, ['bank-mail', 'match', String(money), ...match.slice(3), '--amount', '5'], 'amount'],
       [2, ['bank-mail', 'list', '--limit', 'x'], '--limit'],
     )
-    const planned = await cli.json([...match.slice(0, 4), '--amount', '99000', '--dry-run'])
+    const planned = await cli.preview([...match.slice(0, 4), '--amount', '99000'])
     expect(planned.effects[0]).to.include("check the account's statement first")
     expect(await cli.json([...match, '--amount', '99000'])).to.include({ status: 'processed' })
 
     const close = ['bank-mail', 'close', String(news), '--note', 'news of the bank']
-    const { value: plan, text: would } = await cli.both([...close.slice(0, 3), '--dry-run'])
+    const plan = await cli.preview([...close.slice(0, 3)])
+    const would = await cli.table([...close.slice(0, 3), '--dry-run'])
     expect(plan).to.deep.include({ bank_mail_id: news, status: 'closed', dry_run: true })
     expect(plan.effects).to.have.lengthOf(1)
     expect(would).to.match(/^without --dry-run, this happens:\n- /)
@@ -320,7 +324,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     expect(value).to.deep.equal([
       {
         id: mail,
-        received_at: value[0].received_at,
+        received_at: value[0]!.received_at,
         bank_account_id: null,
         mailbox: 's…@gmail.com',
         code: '123456789',
@@ -366,16 +370,17 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     const id = String(app.app.id)
     await aSubscription(ctx, app, await aPlan(ctx, app))
     const { value: deliveries, text } = await cli.both(['webhook', 'list', id])
-    expect(deliveries.map((row: any) => [row.event_type, row.delivery_status])).to.deep.equal([
+    expect(deliveries.map((row) => [row.event_type, row.delivery_status])).to.deep.equal([
       ['subscription.updated', 'pending'],
     ])
     expect(text).to.include('[TEST] Reader')
     expect(await cli.table(['webhook', 'list', id, '--status', 'failed'])).to.include('no deliveries')
-    const event = deliveries[0].id as string
-    await query(ctx.db, "UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
+    const event = deliveries[0]!.id
+    await ctx.db.update(events, { appId: app.app.id }, { deliveryStatus: 'failed', nextAttemptAt: null })
     expect(await cli.json(['webhook', 'retry', event])).to.include({ id: event, delivery_status: 'pending' })
-    await query(ctx.db, "UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
-    const { value: would, text: wouldText } = await cli.both(['webhook', 'retry', '--failed', id, '--dry-run'])
+    await ctx.db.update(events, { appId: app.app.id }, { deliveryStatus: 'failed', nextAttemptAt: null })
+    const would = await cli.preview(['webhook', 'retry', '--failed', id])
+    const wouldText = await cli.table(['webhook', 'retry', '--failed', id, '--dry-run'])
     expect(would).to.deep.equal({ dry_run: true, failed: 1 })
     expect(wouldText).to.equal('1 event would be due again\n')
     expect(await cli.json(['webhook', 'retry', '--failed', id])).to.deep.equal({ retried: 1 })
@@ -481,9 +486,8 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     const price = priceId(await aPlan(ctx, app))
     await aSubscription(ctx, app, await aPlan(ctx, app), { external_ref: 'before' })
     const show = async (externalRef: string) => {
-      const [{ transaction_id: id }] = (await cli.json(['transaction', 'list', '--app', String(app.app.id)])).filter(
-        (row: any) => row.external_ref === externalRef,
-      )
+      const listed = await cli.json(['transaction', 'list', '--app', String(app.app.id)])
+      const { transaction_id: id } = listed.find((row) => row.external_ref === externalRef)!
       return cli.both(['transaction', 'show', String(id)])
     }
     const before = await show('before')
@@ -498,8 +502,8 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     expect(value.app.clock_offset_seconds).to.equal(40 * 86_400)
     const [opened] = value.timeline
     const dayOf = (time: string) => Math.floor(Date.parse(`${time.slice(0, 10)}T00:00:00Z`) / 86_400_000)
-    const [, until = ''] = /link until (\S+ \S+) UTC \(test clock\)/.exec(opened.text) ?? []
-    expect(dayOf(until) - dayOf(opened.at)).to.be.within(39, 41)
+    const [, until = ''] = /link until (\S+ \S+) UTC \(test clock\)/.exec(opened!.text) ?? []
+    expect(dayOf(until) - dayOf(opened!.at)).to.be.within(39, 41)
     expect(text)
       .to.match(/^created_at +\S+ \S+ UTC \(test clock\)$/m)
       .and.match(/at \(real time, UTC\) /)

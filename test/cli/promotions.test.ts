@@ -24,7 +24,9 @@ describe('the command line: promotions', () => {
     await aPlan(ctx, app, { code: 'pro' })
     await aPlan(ctx, app, { code: 'gold' })
     const made = await cli.json([
-      ...['promotion', 'create', id, '--code', 'tet-2027', '--percent', '20', '--plans', 'pro, gold', '--every-period'],
+      'promotion',
+      'create',
+      ...[id, '--code', 'tet-2027', '--percent', '20', '--plans', 'pro, gold', '--every-period'],
       ...['--valid-until', '2099-02-28 16:59:59', '--max-uses', '500', '--many-per-user', '--on-page'],
     ])
     expect(made).to.deep.include({

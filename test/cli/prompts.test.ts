@@ -4,7 +4,7 @@ import { CardCredentials } from '#providers/card/credentials.ts'
 import { currentAccount } from '#providers/accounts.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { findTransaction } from '#transactions/store.ts'
+import { findTransaction, transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, paid, priceId } from '../support/factories.ts'
 import { openCli, type Cli } from './run-cli.ts'
@@ -114,11 +114,11 @@ describe('the command line on a terminal', () => {
     const app = await anApp(ctx)
     const price = priceId(await aPlan(ctx, app))
     const { transaction_id: done } = await paid(ctx, app, { price_id: price })
-    await query(ctx.db, "UPDATE transactions SET flag_reason = 'already_lifetime'")
+    await ctx.db.update(transactions, { id: done! }, { flagReason: 'already_lifetime' })
     const offered = await onSimulatedTerminal(cli.env, ['transaction', 'resolve', String(done)], [['dismiss', CTRL_C]])
     expect(offered.text).to.include('refund: give the money back').and.not.include('complete: accept')
     const { transaction_id: open } = await aCheckout(ctx, app, { external_ref: 'user-2', price_id: price })
-    const { payment_id: money } = (await cli.json(['payment', 'list']))[0]
+    const { payment_id: money } = (await cli.json(['payment', 'list']))[0]!
     const impossible = [
       [['transaction', 'resolve', String(done), '--action', 'complete'], 'only a pending transaction'],
       [['payment', 'close', String(money)], 'transaction resolve'],

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
+import { apps } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { measureReview, type ReviewItem } from '#review/read-review.ts'
 import { REVIEW_KINDS } from '#review/store.ts'
@@ -62,7 +63,7 @@ describe('review', () => {
   it('counts age in real time, whatever a sandbox app’s clock says', async () => {
     const made = await anApp(ctx)
     const app = { ...made, app: { ...made.app, clockOffsetMs: 90 * DAY_MS } }
-    await ctx.db.run('UPDATE apps SET clock_offset_ms = ? WHERE id = ?', [90 * DAY_MS, app.app.id])
+    await ctx.db.update(apps, { id: app.app.id }, { clockOffsetMs: 90 * DAY_MS })
     await partlyPaid(ctx, app, { external_ref: 'user-9', price_id: priceId(await aPlan(ctx, app)) })
     const flagged = byKind(await cli.json(['review']), 'flagged_payment')
     expect(flagged.age_seconds).to.be.within(0, 600)

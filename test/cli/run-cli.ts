@@ -6,11 +6,18 @@ import { testEnvironment } from '../support/context.ts'
 import { needsProgram, recordRun } from './forms.ts'
 import { checkOutput } from './outputs.ts'
 import { runScripted } from './run-here.ts'
+import type { Preview, Shown } from './shown.ts'
 
 export interface Ran {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
+}
+
+/** What a command prints for scripts, and for people. */
+export interface Both<Value> {
+  readonly value: Value
+  readonly text: string
 }
 
 /**
@@ -21,11 +28,21 @@ export interface Cli {
   readonly env: Readonly<Record<string, string>>
   run(words: readonly string[], options?: { readonly stdin?: string }): Promise<Ran>
   /** Runs with `--json`: exit code 0 and exactly one JSON value on standard output, which is returned. */
-  json(words: readonly string[]): Promise<any>
+  json<First extends string, Second extends string>(
+    words: readonly [First, Second, ...string[]],
+  ): Promise<Shown<First, Second>>
+  json<First extends string>(words: readonly [First]): Promise<Shown<First, ''>>
+  json(words: readonly string[]): Promise<unknown>
   /** Runs as for people: exit code 0, nothing wider than 80 columns, no escape codes. */
   table(words: readonly string[]): Promise<string>
   /** Runs it both ways. */
-  both(words: readonly string[]): Promise<{ value: any; text: string }>
+  both<First extends string, Second extends string>(
+    words: readonly [First, Second, ...string[]],
+  ): Promise<Both<Shown<First, Second>>>
+  both<First extends string>(words: readonly [First]): Promise<Both<Shown<First, ''>>>
+  both(words: readonly string[]): Promise<Both<unknown>>
+  /** Runs it with `--dry-run --json`. */
+  preview(words: readonly string[]): Promise<Preview>
   /** Exit code 1 and one line on standard error, which is returned; nothing on standard output. */
   refused(words: readonly string[], options?: { readonly stdin?: string }): Promise<string>
   /** Exit code 2 and a message on standard error, which is returned; nothing on standard output. */
@@ -56,10 +73,10 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
     checkOutput(words, ran)
     return ran
   }
-  const json: Cli['json'] = async (words) => {
+  const json = async (words: readonly string[]): Promise<never> => {
     const ran = await run([...words, '--json'])
     expect(ran.code, `${words.join(' ')}: ${ran.stderr}`).to.equal(0)
-    return JSON.parse(ran.stdout)
+    return JSON.parse(ran.stdout) as never
   }
   const table: Cli['table'] = async (words) => {
     const ran = await run(words)
@@ -73,12 +90,17 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
     expect(ran.stdout, words.join(' ')).to.equal('')
     return ran.stderr
   }
+  const both = async (words: readonly string[]): Promise<Both<never>> => ({
+    value: await json(words),
+    text: await table(words),
+  })
   const cli: Cli = {
     env,
     run,
     json,
     table,
-    both: async (words) => ({ value: await json(words), text: await table(words) }),
+    both,
+    preview: (words) => json([...words, '--dry-run']),
     refused: async (words, options) => {
       const message = await failed(words, 1, options?.stdin)
       expect(message, words.join(' ')).to.match(/^error: [^\n]+\n$/)

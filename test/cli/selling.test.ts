@@ -16,6 +16,7 @@ import {
   YEARLY,
   type TestApp,
 } from '../support/factories.ts'
+import type { Plan } from '../../client/src/types.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -39,11 +40,13 @@ describe('the command line: plans, customers and subscriptions', () => {
     const file = join(scratchFolder('cli'), 'plan.json')
     writeFileSync(file, JSON.stringify(body))
     const pro = await cli.json([
-      ...['plan', 'create', id, '--code', 'pro', '--name', 'Pro'],
+      'plan',
+      'create',
+      ...[id, '--code', 'pro', '--name', 'Pro'],
       ...['--price', '99000:VND:month', '--price', '2900000:VND:lifetime', '--price', '500:USD:day:3'],
     ])
     expect(pro).to.include({ code: 'pro', name: 'Pro', status: 'active' })
-    expect(pro.prices.map((price: any) => [price.amount, price.currency, price.interval_unit])).to.deep.equal([
+    expect(pro.prices.map((price) => [price.amount, price.currency, price.interval_unit])).to.deep.equal([
       [99_000, 'VND', 'month'],
       [2_900_000, 'VND', 'lifetime'],
       [500, 'USD', 'day'],
@@ -104,9 +107,9 @@ describe('the command line: plans, customers and subscriptions', () => {
     writeFileSync(file, JSON.stringify(YEARLY))
     const added = await cli.json(['price', 'add', id, plan, '--file', file])
     expect(added.prices).to.have.length(2)
-    const price = added.prices[1].id as string
+    const price = added.prices[1]!.id
     expect(await cli.table(['price', 'add', id, plan, '--price', '1000:VND:week:2'])).to.include('2 week')
-    const statusOf = (shown: any) => shown.prices.find((each: any) => each.id === price).status
+    const statusOf = (shown: Plan) => shown.prices.find((each) => each.id === price)?.status
     const { value: archived, text: shownArchived } = await cli.both(['price', 'archive', id, plan, price])
     expect(statusOf(archived)).to.equal('archived')
     expect(shownArchived).to.include('archived')
@@ -126,7 +129,8 @@ describe('the command line: plans, customers and subscriptions', () => {
     writeFileSync(file, lines.join('\n'))
     const words = ['subscription', 'import', id, file]
     const line = { line: 2, external_ref: 'old-1', reason: null }
-    const { value: planned, text: would } = await cli.both([...words, '--dry-run'])
+    const planned = await cli.preview(words)
+    const would = await cli.table([...words, '--dry-run'])
     expect(planned).to.deep.equal({ imported: 0, skipped: 0, refused: 0, lines: [{ ...line, result: 'would_import' }] })
     expect(would).to.include('[TEST] Reader').and.include('would_import')
     expect(await cli.json(words)).to.deep.include({ imported: 1, lines: [{ ...line, result: 'imported' }] })
@@ -216,12 +220,10 @@ describe('the command line: plans, customers and subscriptions', () => {
   it('ends a subscription now, a lifetime one too, with a note; a new checkout is possible afterwards', async () => {
     const plan = await aPlan(ctx, app, { prices: [LIFETIME, MONTHLY] })
     await aSubscription(ctx, app, plan)
-    const words = ['subscription', 'end', id, 'user-1', '--note', 'refunded: bought by mistake']
-    const planned = await cli.json([...words, '--dry-run'])
-    expect(planned.changes[0].before).to.deep.equal({ current_period_end: null })
-    expect(planned.events.map((event: { event_type: string }) => event.event_type)).to.deep.equal([
-      'subscription.updated',
-    ])
+    const words = ['subscription', 'end', id, 'user-1', '--note', 'refunded: bought by mistake'] as const
+    const planned = await cli.preview(words)
+    expect(planned.changes[0]!.before).to.deep.equal({ current_period_end: null })
+    expect(planned.events.map((event) => event.event_type)).to.deep.equal(['subscription.updated'])
     expect((await cli.json(['subscription', 'show', id, 'user-1'])).status).to.equal('active')
 
     const ended = await cli.json(words)

@@ -193,7 +193,7 @@ describe('the command line: the service itself', () => {
 
   it('service install writes the systemd units below a folder, keeps existing files, and previews what it would write', async () => {
     const folder = join(scratchFolder('cli'), 'root')
-    const words = ['service', 'install', '--prefix', folder]
+    const words = ['service', 'install', '--prefix', folder] as const
     const { unit } = await cli.json(['service', 'install', '--print'])
     expect((await cli.run(['service', 'install', '--print'])).stdout).to.equal(`${unit}\n`)
     // A service with ProtectHome and PrivateTmp cannot see the program here, so nothing is written.
@@ -202,12 +202,13 @@ describe('the command line: the service itself', () => {
       expect(await cli.misused(words)).to.include('cannot see')
       return
     }
-    const { value: planned, text: would } = await cli.both([...words, '--dry-run'])
+    const planned = await cli.preview(words)
+    const would = await cli.table([...words, '--dry-run'])
     expect(planned.dry_run).to.equal(true)
     expect(would).to.include('would be written')
     expect(existsSync(folder)).to.equal(false)
     const { files } = await cli.json(words)
-    expect(files.map(({ path }: { path: string }) => path)).to.deep.equal(planned.files.map(({ path }: any) => path))
+    expect(files.map(({ path }) => path)).to.deep.equal(planned.files.map(({ path }) => path))
     for (const { path } of files) expect(existsSync(join(folder, path)), path).to.equal(true)
     const backup = readFileSync(join(folder, 'etc/systemd/system/billing-backup.service'), 'utf8')
     expect(backup, 'does nothing without a recipient').to.include(

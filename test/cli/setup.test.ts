@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { checkAnswers } from '#setup/answers.ts'
-import type { DnsRecord } from '#setup/dns-records.ts'
 import { certbotWords, proxyFile } from '#setup/proxy.ts'
 import { systemClock } from '#shared/time.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
@@ -13,6 +12,7 @@ import { scratchFolder } from '../support/scratch.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { verifyDkim } from '../mail/verify-dkim.ts'
 import { itRunsEveryForm } from './forms.ts'
+import type { Shown } from './shown.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { DOWN, ENTER, type Step as Answer } from './terminal.ts'
 import { openCli, type Cli } from './run-cli.ts'
@@ -70,7 +70,8 @@ describe('the command line: setup', () => {
     return ['setup', '--answers', file, '--prefix', root, ...options]
   }
 
-  const run = async (given: Answers, ...options: readonly string[]) => cli.json(words(given, ...options))
+  const run = async (given: Answers, ...options: readonly string[]) =>
+    (await cli.json(words(given, ...options))) as Shown<'setup', ''>
   const statuses = ({ steps }: { steps: readonly Step[] }) =>
     Object.fromEntries(steps.map(({ name, status }) => [name, status]))
   const detailOf = ({ steps }: { steps: readonly Step[] }, step: string) =>
@@ -109,10 +110,8 @@ describe('the command line: setup', () => {
 
   it('prints the DNS records, among them the key that verifies the test mail', async () => {
     const { dns } = await run({ ...answers, test_mail_to: 'owner@example.net' })
-    const texts = Object.fromEntries(
-      dns.filter(({ type }: DnsRecord) => type === 'TXT').map(({ name, value }: DnsRecord) => [name, value]),
-    )
-    expect(dns[0]).to.include({ type: 'A', name: 'pay.example.com' })
+    const texts = Object.fromEntries(dns.filter(({ type }) => type === 'TXT').map(({ name, value }) => [name, value]))
+    expect(dns[0]!).to.include({ type: 'A', name: 'pay.example.com' })
     expect(texts['example.com']).to.match(/^v=spf1 a:pay\.example\.com /)
     expect(texts['_dmarc.example.com']).to.match(/^v=DMARC1; /)
     const [mail] = inbox.mails
@@ -123,9 +122,7 @@ describe('the command line: setup', () => {
   it('with --check and --dry-run nothing is written, and each step says what it would do', async () => {
     for (const option of ['--check', '--dry-run']) {
       const report = await run(answers, option)
-      expect(report.steps.filter(({ status }: Step) => status !== 'skipped' && status !== 'unchanged')).to.deep.equal(
-        [],
-      )
+      expect(report.steps.filter(({ status }) => status !== 'skipped' && status !== 'unchanged')).to.deep.equal([])
       for (const { name, status, detail } of report.steps)
         if (status === 'skipped') expect(detail, name).to.match(/^would /)
       expect(detailOf(report, 'first_app')).to.include('would create the app Reader')
@@ -160,7 +157,7 @@ describe('the command line: setup', () => {
     expect(again.code).to.equal(0)
     expect(again.stdout).not.to.include(secret)
     const apps = await cli.json(['app', 'list'])
-    expect(apps.map(({ name }: Step) => name)).to.deep.equal(['Reader'])
+    expect(apps.map(({ name }) => name)).to.deep.equal(['Reader'])
   })
 
   it('runs with Paygate’s own database server, too', async () => {

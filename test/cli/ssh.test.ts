@@ -2,9 +2,11 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { auditLog } from '#commands/store.ts'
 import type { Context } from '#context.ts'
 import { ROLES } from '#operators/role.ts'
 import { systemClock } from '#shared/time.ts'
+import { transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { query } from '../support/database.ts'
 import { anApp, aPlan, paid, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
@@ -54,7 +56,7 @@ describe('operators, by a real sshd', () => {
 
   it('each key does what its role may, and nothing beyond it, by the name of its operator', async () => {
     await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
-    const [{ id: completed }] = await query(ctx.db, 'SELECT id FROM transactions')
+    const { id: completed } = (await ctx.db.one(transactions, ''))!
     await partlyPaid(ctx, app, { external_ref: 'user-2', price_id: priceId(await aPlan(ctx, app, { code: 'b' })) })
     const flagged = await flaggedOf(ctx, app)
     const dismiss = `transaction resolve ${flagged} --action dismiss --note "it's short" --yes --json`
@@ -76,17 +78,14 @@ describe('operators, by a real sshd', () => {
         expect(() => JSON.parse(stdout) as unknown, line).not.to.throw()
       }
     }
-    const audit = await query(
-      ctx.db,
-      "SELECT actor, action, reason FROM audit_log WHERE actor IN ('view', 'support', 'money', 'owner') ORDER BY id",
-    )
-    expect(audit.map(({ actor, action }: Record<string, string>) => `${actor} ${action}`)).to.deep.equal([
+    const audit = await ctx.db.all(auditLog, 'WHERE actor IN (?) ORDER BY id', [ROLES])
+    expect(audit.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
       'support transaction.resolve.dismiss',
       'money transaction.resolve.refund',
       'money subscription.end',
       'owner operator.add',
     ])
-    expect(audit[0]!['reason']).to.equal("it's short")
+    expect(audit[0]!.reason).to.equal("it's short")
     await cli.json(['operator', 'remove', 'view'])
     expectForbidden(await asked('view', 'app list'), 'a key of nobody')
     await cli.json(['operator', 'set-role', 'support', 'view'])

@@ -4,13 +4,15 @@ import { parse } from 'shell-quote'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { assignTransferCode } from '#providers/bank-transfer/store.ts'
-import { asRealTime, systemClock } from '#shared/time.ts'
+import { asRealTime, systemClock, asAppTime, parseTimestamp } from '#shared/time.ts'
 import { getSubscription } from '#subscriptions/store.ts'
+import { transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { openDocPage } from '../support/doc-page.ts'
 import { aCheckout, aCustomer, anApp, aPlan, paid, priceId } from '../support/factories.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { openCli, type Cli } from './run-cli.ts'
+import type { Shown } from './shown.ts'
 import { aBankMail } from './states.ts'
 
 const page = openDocPage('docs/support.md')
@@ -37,7 +39,7 @@ describe('docs/support.md', () => {
     await paid(ctx, seller, { ...bought, external_ref: 'user-42' })
     const { renewalToken } = await getSubscription(ctx.db, seller.app.id, 'user-42')
     await inTransaction(ctx, (tx) => assignTransferCode(tx, id!, 'PG7KD4MXQT'))
-    await ctx.db.run("UPDATE transactions SET created_at = '2026-10-28 06:58:00' WHERE id = ?", [id!])
+    await ctx.db.update(transactions, { id: id! }, { createdAt: asAppTime(parseTimestamp('2026-10-28 06:58:00')!) })
     const account = await addBankAccount(ctx, 'linh', { bank: 'ACB', number: '0123456789', holder: 'CONG TY A' })
     await assignBankAccount(ctx, 'linh', seller.app, account.id)
     const mail = await aBankMail(ctx, {
@@ -47,7 +49,7 @@ describe('docs/support.md', () => {
     const [event] = await cli.json(['webhook', 'list', String(seller.app.id)])
     names = [
       ['https://pay.example.com/renew/0f…', `https://pay.example.com/renew/${renewalToken}`],
-      ['evt_1', event.id],
+      ['evt_1', event!.id],
       ['find 17', `find ${id!}`],
       ['transaction show 1', `transaction show ${id!}`],
       ['webhook list 1', `webhook list ${seller.app.id}`],
@@ -64,7 +66,7 @@ describe('docs/support.md', () => {
   it('has an example for each thing that a message contains, and each finds it', async () => {
     expect(ROWS.length).to.be.at.least(10)
     for (const line of ROWS) {
-      const { matches } = await cli.json(wordsOf(line))
+      const { matches } = (await cli.json(wordsOf(line))) as Shown<'find', ''>
       expect(matches, line).not.to.deep.equal([])
     }
   })
@@ -78,8 +80,9 @@ describe('docs/support.md', () => {
   })
 
   it('leads by amount and date to the whole command that books the money', async () => {
-    const { next_steps: steps, end_users: people } = await cli.json(wordsOf('find 99k --on 28/10/2026'))
-    const all = [...steps, ...people.flatMap((person: { next_steps: unknown[] }) => person.next_steps)]
+    const found = (await cli.json(wordsOf('find 99k --on 28/10/2026'))) as Shown<'find', ''>
+    const { next_steps: steps, end_users: people } = found
+    const all = [...steps, ...people.flatMap((person) => person.next_steps)]
     expect(all).to.deep.include(step)
     const shown = page
       .block('An amount and a date', 'text')
@@ -87,6 +90,6 @@ describe('docs/support.md', () => {
     expect(shown).to.include(step.what)
     await cli.run([...wordsOf(step.command).slice(1), '--note', 'the payer called'])
     const [person] = (await cli.json(['find', 'user-lan'])).end_users
-    expect(person.subscription).to.include({ status: 'active' })
+    expect(person!.subscription).to.include({ status: 'active' })
   })
 })

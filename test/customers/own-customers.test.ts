@@ -6,7 +6,7 @@ import { customers } from '#customers/store.ts'
 import { operator } from '#commands/caller.ts'
 import { importSubscriptions } from '#subscriptions/import-subscriptions.ts'
 import { attachCustomer } from '#subscriptions/attach-customer.ts'
-import { getSubscription } from '#subscriptions/store.ts'
+import { getSubscription, subscriptions } from '#subscriptions/store.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
 import { expectFieldError } from '../support/expect-error.ts'
 import { aCustomer, anOwnCustomer, aPlan, aSubscription, paid, priceId, type TestApp } from '../support/factories.ts'
@@ -170,10 +170,8 @@ describe('the customers of an end user', () => {
       `user-9,${price},2026-04-01 00:00:00,chi@example.com`,
     ]
     await importSubscriptions(ctx, operator('linh'), app.app, lines.join('\n'), { dryRun: false })
-    const rows: { ref: string; customer: string }[] = await ctx.db.query(
-      "SELECT external_ref AS ref, customer_id AS customer FROM subscriptions WHERE external_ref <> 'user-1' ORDER BY id",
-    )
-    const [eight, nine] = rows.map(({ customer }) => Number(customer))
+    const rows = await ctx.db.all(subscriptions, "WHERE external_ref <> 'user-1' ORDER BY id")
+    const [eight, nine] = rows.map(({ customerId }) => customerId)
     expect(eight).not.to.equal(other.id)
     expect(nine).to.equal(own.id)
   })

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { useFakeTimers } from 'sinon'
+import { apps } from '#apps/store.ts'
 import { openMetrics } from '#daemon/metrics.ts'
 import { shareReading } from '#daemon/share-reading.ts'
 import { addBusinessMetrics } from '#daemon/business-metrics.ts'
@@ -10,6 +11,7 @@ import { openDatabase } from '#db/connect.ts'
 import type { PoolUse } from '#http/entry-queue.ts'
 import { insertJobRun, type JobRun } from '#db/store.ts'
 import { addMs, DAY_MS, HOUR_MS, type RealTime } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { testDatabase } from '../support/database.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCustomer, anApp, aPlan, aSubscription, LIFETIME, partlyPaid, priceId } from '../support/factories.ts'
@@ -56,7 +58,7 @@ describe('metrics', () => {
     const text = await scrape(ctx)
     expect(sample(text, 'paygate_money_unapplied{currency="VND",mode="test"}')).to.equal(90_000)
     expect(sample(text, 'paygate_transactions_flagged{reason="underpaid",mode="test"}')).to.equal(1)
-    await ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    await ctx.db.update(apps, { isSandbox: true }, { isSandbox: false })
     expect(sample(await scrape(ctx), 'paygate_money_unapplied{currency="VND",mode="live"}')).to.equal(90_000)
   })
 
@@ -79,7 +81,7 @@ describe('metrics', () => {
     ctx.clock.advance('40d')
     const later = await scrape(ctx)
     expect([sample(later, active('pro')), sample(later, active('life'))]).to.deep.equal([null, 1])
-    await ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    await ctx.db.update(apps, { isSandbox: true }, { isSandbox: false })
     expect(sample(await scrape(ctx), received('test').replace('"test"}', '"live"}'))).to.equal(3_098_000)
   })
 
@@ -127,9 +129,9 @@ describe('metrics', () => {
     const customer = await aCustomer(ctx, app)
     await aSubscription(ctx, app, await aPlan(ctx, app), { customer_id: `cus_${customer.id}` })
     expect(sample(await scrape(ctx), 'paygate_reminder_lag_seconds')).to.equal(0)
-    const [{ ends }] = await ctx.db.query('SELECT current_period_end AS ends FROM subscriptions')
+    const { currentPeriodEnd: ends } = (await ctx.db.one(subscriptions, ''))!
     ctx.clock.set(
-      addMs(ends, -3 * DAY_MS + 2 * HOUR_MS)
+      addMs(ends!, -3 * DAY_MS + 2 * HOUR_MS)
         .toISOString()
         .slice(0, 19)
         .replace('T', ' '),
@@ -166,7 +168,7 @@ describe('metrics', () => {
 
   it('show how far the clock of the database is ahead', async () => {
     const ctx = testContext()
-    const [{ now }] = await ctx.db.query('SELECT UTC_TIMESTAMP(3) AS now')
+    const [{ now }]: [{ now: Date }] = await ctx.db.query('SELECT UTC_TIMESTAMP(3) AS now')
     ctx.clock.set(addMs(now, -3_600_000).toISOString().slice(0, 19).replace('T', ' '))
     const skew = sample(await scrape(ctx), 'paygate_database_clock_skew_seconds')
     expect(skew).to.be.within(3600, 3660)

@@ -1,3 +1,4 @@
+import { apps } from '#apps/store.ts'
 import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
 import { rmSync } from 'node:fs'
@@ -18,14 +19,16 @@ import { checkDisk, diskResult } from '#doctor/check-disk.ts'
 import { JOBS, checkRealtime } from '#doctor/check-work.ts'
 import { examine } from '#doctor/doctor.ts'
 import type { CheckResult } from '#shared/check-result.ts'
-import { queueRealtimeWrite } from '#realtime/store.ts'
+import { queueRealtimeWrite, realtimeWrites } from '#realtime/store.ts'
 import { reminders } from '#mails/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { MINUTE_MS, addMs, asAppTime, formatTimestamp, systemClock } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
+import { events } from '#webhooks/store.ts'
 import { enableMethod } from '../support/operators.ts'
 import { TEST_KEYS, TestClock, testContext, type TestContext } from '../support/context.ts'
 import { aCompletion, anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
@@ -157,7 +160,9 @@ describe('doctor', () => {
 
   it('a missing migration is a failure, fixed by migrate, and the tables are not checked', async () => {
     const ctx = aContext()
-    const [row] = await ctx.db.query('SELECT id, timestamp, name FROM migrations ORDER BY id LIMIT 1')
+    const [row]: [{ id: number; timestamp: number; name: string }] = await ctx.db.query(
+      'SELECT id, timestamp, name FROM migrations ORDER BY id LIMIT 1',
+    )
     await ctx.db.query('DELETE FROM migrations WHERE name = ?', [row.name])
     try {
       const results = await examine(ctx)
@@ -189,7 +194,7 @@ describe('doctor', () => {
     expect(closed.ok).to.equal(false)
     expect(closed.detail).to.include(`the webhook_secret of app ${app.id}`).and.include('needs encryption key "test"')
     const other = await anApp(ctx)
-    await ctx.db.query('UPDATE apps SET api_secret = ? WHERE id = ?', [app.apiSecret, other.app.id])
+    await ctx.db.update(apps, { id: other.app.id }, { apiSecret: app.apiSecret })
     expect((await result(ctx, 'keys')).detail).to.include(`the api_secret of app ${other.app.id}: the secret at`)
   })
 
@@ -199,8 +204,7 @@ describe('doctor', () => {
     try {
       const { app } = await anApp(ctx, { webhookUrl: receiver.url, sandbox: false })
       const right = app.webhookSecret
-      const setSecret = (secret: string | null) =>
-        ctx.db.query('UPDATE apps SET webhook_secret = ? WHERE id = ?', [secret, app.id])
+      const setSecret = (secret: string | null) => ctx.db.update(apps, { id: app.id }, { webhookSecret: secret })
       await setSecret('v1.lost.AA.AA.AA')
       const subject = { externalRef: 'u', transactionId: null }
       const data = aCompletion('u')
@@ -377,7 +381,7 @@ describe('doctor', () => {
       )
 
       receiver.answer = 200
-      const [first]: { id: string }[] = await ctx.db.query('SELECT MIN(id) AS id FROM events')
+      const first = await ctx.db.one(events, 'ORDER BY id LIMIT 1')
       ctx.clock.advance('1s')
       await perform(ctx, operator('linh'), retryEvent, { event_id: `evt_${first!.id}` }, {})
       expect(await detail(), 'waits to be delivered again').to.include(`failing since ${failingSince} UTC`)
@@ -399,9 +403,9 @@ describe('doctor', () => {
       const failingAgain = await deliver(503)
       expect(await detail()).to.include(`failing since ${failingAgain} UTC: 2 events failed, 1 waiting for a retry`)
       expect(await result(ctx, 'webhooks'), 'a sandbox app').to.include({ ok: true })
-      await ctx.db.query('UPDATE apps SET is_sandbox = 0')
+      await ctx.db.update(apps, { isSandbox: true }, { isSandbox: false })
       expect(await result(ctx, 'webhooks'), 'a live app').to.include({ ok: false })
-      await ctx.db.query('UPDATE apps SET disabled_at = created_at')
+      await ctx.db.update(apps, { disabledAt: null }, { disabledAt: ctx.clock.now() })
       expect(await result(ctx, 'webhooks'), 'a disabled app').to.include({ ok: true })
     } finally {
       await receiver.stop()
@@ -468,7 +472,7 @@ describe('doctor', () => {
     await partlyPaid(ctx, app, { price_id: priceId(plan) })
     const words = '1 underpaid with ₫90,000 received and not applied'
     expect(await result(ctx, 'flagged')).to.include({ ok: true, detail: `on sandbox apps: ${words}` })
-    await ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    await ctx.db.update(apps, { isSandbox: true }, { isSandbox: false })
     expect(await result(ctx, 'flagged')).to.include({ ok: false, detail: words })
   })
 
@@ -476,8 +480,7 @@ describe('doctor', () => {
     const ctx = aContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
-    const [subscription] = await ctx.db.query('SELECT id FROM subscriptions')
-    const subscriptionId = Number(subscription.id)
+    const { id: subscriptionId } = (await ctx.db.one(subscriptions, ''))!
     const at = addMs(ctx.clock.now(), -10 * MINUTE_MS)
     await inTransaction(ctx, async (tx) => {
       const event = { provider: 'stripe', eventId: 'evt_odd', eventType: 'checkout.session.completed' }
@@ -506,7 +509,7 @@ describe('doctor', () => {
       })
       await queueRealtimeWrite(tx, { appId: app.app.id, subscriptionId, revision: 1 })
     })
-    await ctx.db.query('UPDATE realtime_writes SET wanted_at = ?', [at])
+    await ctx.db.update(realtimeWrites, { subscriptionId }, { requestedAt: at })
     await ctx.db.query('UPDATE subscriptions SET current_period_end = DATE_ADD(current_period_end, INTERVAL 1 DAY)')
     expect((await result(ctx, 'notifications')).detail).to.include('stripe evt_odd: another amount')
     expect((await result(ctx, 'reminders')).fix).to.include('reminders settle')

@@ -11,6 +11,7 @@ import { getApp } from '#apps/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { messageOf } from '#shared/errors.ts'
 import { systemClock, unixSeconds } from '#shared/time.ts'
+import { events } from '#webhooks/store.ts'
 import { openCli, type Cli } from '../cli/run-cli.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
@@ -150,7 +151,7 @@ describe('secrets (trial T30)', () => {
       await aSubscription(withKeys, client, await aPlan(withKeys, client))
       const shop = { ...client, app: await getApp(ctx.db, hmac.appId) }
       await aSubscription(withKeys, shop, await aPlan(withKeys, shop))
-      await until(async () => (await ctx.db.query('SELECT id FROM events WHERE last_error IS NOT NULL')).length > 0)
+      await until(async () => (await ctx.db.count(events, 'WHERE last_error IS NOT NULL')) > 0)
       seen.add('log of a command', ctx.logged.join('\n'))
       await runEveryCommand(cli, seen, hmac.appId, identity)
       await runRefusedStarts(seen, settings, secrets)
@@ -181,7 +182,7 @@ async function setUp(
   secrets: Record<string, string>,
   receiver: string,
 ): Promise<{ hmac: Hmac; identity: number }> {
-  const run = async (...words: string[]) => {
+  const run = async <First extends string, Second extends string>(...words: readonly [First, Second, ...string[]]) => {
     const value = await cli.json(words)
     seen.add(words.join(' '), JSON.stringify(value))
     return value
@@ -221,7 +222,7 @@ async function setUp(
     file,
   )
   await run('method', 'enable', clientId, 'test')
-  const hmac = { appId: app.app_id, apiKey: app.api_key, apiSecret: app.api_secret, price: plan.prices[0].id }
+  const hmac = { appId: app.app_id, apiKey: app.api_key, apiSecret: app.api_secret, price: plan.prices[0]!.id }
   return { hmac, identity: identity.app_id }
 }
 

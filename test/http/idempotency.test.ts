@@ -1,16 +1,17 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createConnection } from 'mysql2/promise'
+import { customers } from '#customers/store.ts'
 import { API_ROUTES } from '#daemon/app.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { answerOnce } from '#http/idempotency.ts'
-import { insertIdempotencyKey } from '#http/store.ts'
+import { insertIdempotencyKey, idempotencyKeys } from '#http/store.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { openLossyDatabase, type Fate, type LossyDatabase, type LossyServer } from '../db/lossy-server.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
-import { query, testDatabase } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, type TestApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
@@ -353,8 +354,7 @@ describe('repeated requests', () => {
         expect(second.status, `${key}: ${second.text}`).to.equal(201)
         if (first.status === 201) expect(second.text, key).to.equal(first.text)
         else expect(first.status, `${key}: ${first.text}`).to.equal(503)
-        const made: unknown[] = await query(lossy.db, 'SELECT id FROM customers WHERE name = ?', [key])
-        expect(made, key).to.have.length(1)
+        expect(await lossy.db.count(customers, 'WHERE name = ?', [key]), key).to.equal(1)
       }
     }
   })
@@ -368,6 +368,6 @@ describe('repeated requests', () => {
   }
 
   function untilKeyIsClaimed(): Promise<void> {
-    return until(async () => (await service.ctx.db.query('SELECT id FROM idempotency_keys')).length === 1)
+    return until(async () => (await service.ctx.db.count(idempotencyKeys, '')) === 1)
   }
 })

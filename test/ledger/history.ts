@@ -1,6 +1,7 @@
+import { bankMails } from '#bank-mail/store.ts'
 import { changeApp, enableMethod } from '../support/operators.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
-import { getApp } from '#apps/store.ts'
+import { getApp, apps } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { openBankPage } from '#checkout/open-bank-page.ts'
 import { operator } from '#commands/caller.ts'
@@ -153,7 +154,7 @@ class Maker {
     const { app } = this.#seller
     await enableMethod(this.#ctx, 'mai', app, 'card', CARD)
     await changeApp(this.#ctx, 'mai', app, { receipts: true, webhook_url: 'https://shop.example/hooks' })
-    await this.#ctx.db.query('UPDATE apps SET webhook_secret = ? WHERE id = ?', ['sealed', app.id])
+    await this.#ctx.db.update(apps, { id: app.id }, { webhookSecret: 'sealed' })
     this.#seller = await fresh(this.#ctx, this.#seller)
     this.other = await anApp(this.#ctx, { name: 'Other', auth: 'identity' })
     const database = { databaseUrl: 'https://demo-proj.firebaseio.com', serviceAccount: aServiceAccountFile() }
@@ -242,11 +243,8 @@ imported,${priceId(basic)},2026-04-30 10:00:00,31,an@example.com,An\n`
       await this.#shop.relay(await genuineMail('ACB', transferFor(of('short'), { content })))
     const [newest, , oldest] = (await listBankMails(this.#ctx, { unmatched: true })).rows
     await matchBankMail(this.#ctx, MAI, { id: oldest!.id, transactionId: of('matched').id, note: 'the payer called' })
-    const [closed]: { payment_id: string }[] = await this.#ctx.db.query(
-      'SELECT payment_id FROM bank_mails WHERE id = ?',
-      [newest!.id],
-    )
-    await perform(this.#ctx, MAI, closePayment, { payment_id: Number(closed!.payment_id), note: 'a gift' }, null)
+    const closed = await this.#ctx.db.one(bankMails, 'WHERE id = ?', [newest!.id])
+    await perform(this.#ctx, MAI, closePayment, { payment_id: closed!.paymentId!, note: 'a gift' }, null)
     return Object.fromEntries(names.map((name) => [name, of(name).id])) as Record<(typeof names)[number], number>
   }
 

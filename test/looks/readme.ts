@@ -56,7 +56,7 @@ async function photographScreens(page: Page, folder: string): Promise<void> {
   const { app_id: app } = await cli.json(['demo'])
   const [customer] = await cli.json(['customer', 'list', String(app)])
   for (const words of [
-    ['find', customer.email],
+    ['find', customer!.email],
     ['stats', String(app)],
   ]) {
     const { raw } = await onSimulatedTerminal(cli.env, words, [], COLUMNS)

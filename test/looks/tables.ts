@@ -61,7 +61,14 @@ async function whatOperatorsMeet(ctx: Context, { reader, flagged }: BusyService)
     ...{ status: 'open', openKey: 'refund', requestedBy: 'linh', requestedAt: at, note: null, seen: '', effects: [] },
     ...{ command: `transaction resolve ${flagged} --action refund`, paymentId: null },
     terms: { of: 'transaction', id: flagged, amount: null, reference: null, note: 'paid twice' },
-    ...{ appId: reader.app.id, transactionId: flagged, amount: 90_000, currency: 'VND', decidedBy: null, decidedAt: null },
+    ...{
+      appId: reader.app.id,
+      transactionId: flagged,
+      amount: 90_000,
+      currency: 'VND',
+      decidedBy: null,
+      decidedAt: null,
+    },
   })
   const code = ['--code', 'TET2027', '--percent', '20', '--max-uses', '500', '--on-page']
   await openCli().json(['promotion', 'create', String(reader.app.id), ...code])

@@ -13,6 +13,7 @@ import { planReminders } from '#mails/plan-reminders.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { unconfirmedReminders } from '#mails/mail-lists.ts'
 import { settleReminder } from '#mails/settle-mail.ts'
+import { dailyMails } from '#mails/limits/store.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
@@ -49,9 +50,7 @@ describe('the daily limit of reminder mails', () => {
   const mails = () => scene.inbox.mails.length
   const planned = async () => (await planReminders(scene.ctx, await scene.app(), 0)).map(({ reason }) => reason)
   const counted = async () => {
-    const rows: { day: string; mails: number }[] = await scene.ctx.db.query(
-      'SELECT day, mails FROM daily_mails ORDER BY day',
-    )
+    const rows = await scene.ctx.db.all(dailyMails, 'ORDER BY day')
     return rows.map((row) => [row.day, row.mails])
   }
 

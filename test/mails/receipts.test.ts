@@ -6,12 +6,14 @@ import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { hasDueMails } from '#mails/has-due-mails.ts'
 import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { updateAppRow } from '#apps/store.ts'
+import { apps, updateAppRow } from '#apps/store.ts'
+import { dailyMails } from '#mails/limits/store.ts'
 import { DAY_MS } from '#shared/time.ts'
 import { formatId } from '#shared/ids.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
 import { recordRefundAnswer } from '#transactions/refund-money.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { receipts } from '#transactions/store.ts'
 import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
 import { BRAND } from '../pages/scenes.ts'
 import { changeApp } from '../support/operators.ts'
@@ -276,17 +278,11 @@ describe('receipts', () => {
   })
 
   const counted = async () => {
-    const rows: { day: string; mails: number }[] = await scene.ctx.db.query(
-      'SELECT day, mails FROM daily_mails ORDER BY day',
-    )
+    const rows = await scene.ctx.db.all(dailyMails, 'ORDER BY day')
     return rows.map(({ day, mails }) => [day, mails])
   }
   const count = (mails: number) =>
-    scene.ctx.db.query('INSERT INTO daily_mails (app_id, day, mails) VALUES (?, ?, ?)', [
-      scene.seller.app.id,
-      '2026-03-01',
-      mails,
-    ])
+    scene.ctx.db.insert(dailyMails, { appId: scene.seller.app.id, day: '2026-03-01', mails })
 
   it('of a sandbox app count towards its daily limit of 200 mails, and are dropped beyond it', async () => {
     await count(198)
@@ -294,11 +290,9 @@ describe('receipts', () => {
     await sweep()
     expect(subjects()).to.have.length(2)
     expect(await counted()).to.deep.equal([['2026-03-01', 200]])
-    const rows: { status: string; error: string | null }[] = await scene.ctx.db.query(
-      'SELECT status, last_error AS error FROM receipts',
-    )
+    const rows = await scene.ctx.db.all(receipts, '')
     expect(rows.filter(({ status }) => status === 'sent')).to.have.length(2)
-    expect(rows.filter(({ status }) => status === 'dropped').map(({ error }) => error)).to.deep.equal(
+    expect(rows.filter(({ status }) => status === 'dropped').map(({ lastError }) => lastError)).to.deep.equal(
       Array(5).fill('the sandbox app has reached its daily limit of mails'),
     )
     await pay(await open(), 99_000)
@@ -316,7 +310,7 @@ describe('receipts', () => {
 
   it('of a live app have no daily limit: each is about money that came or went back', async () => {
     await count(199)
-    await scene.ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    await scene.ctx.db.update(apps, { id: scene.seller.app.id }, { isSandbox: false })
     for (let made = 0; made < 3; made += 1) await pay(await open(), 99_000)
     await sweep()
     expect(subjects()).to.have.length(3)

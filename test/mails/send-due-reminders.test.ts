@@ -1,10 +1,11 @@
+import { events } from '#webhooks/store.ts'
 import type { SubscriptionRenewalReminderSentEvent } from '../../client/src/types.ts'
 import { operator, payer } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
-import { updateAppRow } from '#apps/store.ts'
+import { updateAppRow, apps } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { updateCustomer } from '#customers/update-customer.ts'
 import { listAuditEntries } from '#commands/store.ts'
@@ -30,9 +31,7 @@ const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }
 const TWO_DAYS = { ...MONTHLY, interval_unit: 'day', interval_count: 2 }
 
 async function reminderEvents(scene: Scene): Promise<SubscriptionRenewalReminderSentEvent[]> {
-  const rows: { body: Buffer }[] = await scene.ctx.db.query(
-    `SELECT body FROM events WHERE event_type = 'subscription.renewal_reminder_sent' ORDER BY id`,
-  )
+  const rows = await scene.ctx.db.all(events, "WHERE event_type = 'subscription.renewal_reminder_sent' ORDER BY id")
   return rows.map(({ body }) => JSON.parse(body.toString('utf8')) as SubscriptionRenewalReminderSentEvent)
 }
 
@@ -262,9 +261,9 @@ describe('reminder e-mails', () => {
 
     it('a live app’s mail has no TEST mark', async () => {
       await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { isSandbox: false }))
-      await scene.ctx.db.query('UPDATE apps SET is_sandbox = 1')
+      await scene.ctx.db.update(apps, { id: scene.seller.app.id }, { isSandbox: true })
       await scene.subscribe()
-      await scene.ctx.db.query('UPDATE apps SET is_sandbox = 0')
+      await scene.ctx.db.update(apps, { id: scene.seller.app.id }, { isSandbox: false })
       await sweepAt('2026-03-29 10:00:00')
       expect(scene.inbox.mails[0]?.raw).not.to.contain('TEST')
     })

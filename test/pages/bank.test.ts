@@ -1,6 +1,8 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { bankAccounts } from '#bank-accounts/store.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
+import { transactions } from '#transactions/store.ts'
 import { disableMethod } from '../support/operators.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
@@ -56,10 +58,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
   })
 
   it('lets its transaction take bank transfers, from the first opening on', async () => {
-    const opened = async () => {
-      const rows = await scenario.service.ctx.db.query('SELECT bank_page_opened_at AS at FROM transactions')
-      return (rows as { at: Date | null }[])[0]!.at !== null
-    }
+    const opened = async () => (await scenario.service.ctx.db.one(transactions, ''))!.bankPageOpenedAt !== null
     expect(await opened()).to.equal(false)
     await get('/bank')
     expect(await opened()).to.equal(true)
@@ -195,7 +194,11 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     })
 
     it('is 410 once the account is disabled', async () => {
-      await scenario.service.ctx.db.query('UPDATE bank_accounts SET disabled_at = created_at')
+      await scenario.service.ctx.db.update(
+        bankAccounts,
+        { disabledAt: null },
+        { disabledAt: scenario.service.ctx.clock.now() },
+      )
       for (const path of ['/bank', '/qr.svg']) expect((await get(path)).status, path).to.equal(410)
     })
   })

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import { paymentMethods } from '#apps/store.ts'
 import { changeApp, enableMethod } from '../support/operators.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
@@ -127,7 +128,7 @@ describe('hosted pages in a browser', () => {
 
     it('lead back from the page of an error', async () => {
       const { page } = await enter(open.checkout_url, { javaScriptEnabled: false })
-      await scenario.service.ctx.db.query("UPDATE payment_methods SET is_enabled = 0 WHERE method = 'test'")
+      await scenario.service.ctx.db.update(paymentMethods, { method: 'test' }, { isEnabled: false })
       await page.getByRole('button', { name: 'Test payment' }).click()
       await page.getByRole('heading', { name: 'This payment method is not available' }).waitFor()
       await page.getByRole('link', { name: 'Back to the payment page' }).click()

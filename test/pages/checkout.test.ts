@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { apps } from '#apps/store.ts'
 import { changeApp, enableMethod } from '../support/operators.ts'
 import { aCustomer, anApp, LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
@@ -131,7 +132,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
     const sandbox = await get(open.checkout_url)
     expect(textOf(sandbox)).to.include('TEST sandbox, no real money')
     expect(sandbox.text).to.include('<title>[TEST] ')
-    await scenario.service.ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    await scenario.service.ctx.db.update(apps, { id: scenario.app.app.id }, { isSandbox: false })
     const live = await get(open.checkout_url)
     expect(live.text).not.to.include('TEST')
   })

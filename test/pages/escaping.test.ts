@@ -1,6 +1,9 @@
 import { expect } from 'chai'
 import type { Browser } from 'playwright-core'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import { bankAccounts } from '#bank-accounts/store.ts'
+import { checkoutSessions } from '#checkout/store.ts'
+import { plans } from '#plans/store.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
 import { startBankScenario } from './bank-scenario.ts'
@@ -22,8 +25,8 @@ describe('what sellers write', () => {
     scenario = await startBankScenario({ name: MARKUP })
     const { ctx } = scenario.service
     const plan = await scenario.plan('premium', { ...MONTHLY, name: MARKUP })
-    await ctx.db.query('UPDATE plans SET name = ?', [MARKUP])
-    await ctx.db.query('UPDATE bank_accounts SET holder = ?', [MARKUP])
+    await ctx.db.update(plans, { code: 'premium' }, { name: MARKUP })
+    await ctx.db.update(bankAccounts, { disabledAt: null }, { holder: MARKUP })
     open = await scenario.checkout({
       price_id: plan.prices[0]!,
       external_ref: MARKUP,
@@ -67,7 +70,11 @@ describe('what sellers write', () => {
   })
 
   it('becomes a link only if it is a web address', async () => {
-    await scenario.service.ctx.db.query('UPDATE checkout_sessions SET cancel_url = ?', ['javascript:alert(1)'])
+    await scenario.service.ctx.db.update(
+      checkoutSessions,
+      { appId: scenario.app.app.id },
+      { cancelUrl: 'javascript:alert(1)' },
+    )
     for (const url of pages()) {
       const page = await scenario.service.call('GET', url)
       expect(page.status).to.equal(200)

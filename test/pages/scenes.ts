@@ -1,3 +1,4 @@
+import { apps } from '#apps/store.ts'
 import { AppError } from '#shared/errors.ts'
 import { providerSessions } from '#providers/store.ts'
 import { getSubscription } from '#subscriptions/store.ts'
@@ -155,7 +156,7 @@ export const SCENES = {
   },
   'a renewal at a seller that is disabled': async (scenario, prices) => {
     const url = await renewalOf(scenario, prices)
-    await scenario.service.ctx.db.query('UPDATE apps SET disabled_at = updated_at')
+    await scenario.service.ctx.db.update(apps, { disabledAt: null }, { disabledAt: scenario.service.ctx.clock.now() })
     return url
   },
   'a renewal without a method': async (scenario, prices) => {

@@ -1,3 +1,4 @@
+import { approvals } from '#approvals/store.ts'
 import { getApp, type App } from '#apps/store.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import { reminders } from '#mails/store.ts'
@@ -98,7 +99,7 @@ export async function prepareScene(name: SceneName): Promise<Scene> {
   const waitingMail = await aBankMail(ctx, { bank: 'ACB', bankReference: 'FT1', amount: 99_000, review: 'credit' })
   const waitingPayment = (await ctx.db.one(bankMails, 'WHERE id = ?', [waitingMail]))?.paymentId ?? 0
   await anOpenApproval(ctx)
-  const approval: { id: number }[] = await ctx.db.query('SELECT id FROM approvals')
+  const approval = await ctx.db.all(approvals, '')
   const subscription = await ctx.db.one(subscriptions, "WHERE external_ref = 'user-1'")
   await ctx.db.run(FAIL_TWO)
   const firstEvent = await ctx.db.one(events, 'ORDER BY id LIMIT 1')

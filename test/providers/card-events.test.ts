@@ -1,9 +1,12 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { connect } from 'node:net'
-import { updateAppRow } from '#apps/store.ts'
+import { updateAppRow, paymentMethods } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { providerSessions, providerAccounts } from '#providers/store.ts'
 import { unixSeconds } from '#shared/time.ts'
+import { providerEvents } from '#transactions/store.ts'
+import { events } from '#webhooks/store.ts'
 import { enableMethod } from '../support/operators.ts'
 import { aPlan, priceId } from '../support/factories.ts'
 import { signedEvent } from '../support/stripe-peer.ts'
@@ -19,8 +22,8 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
   const statusOf = async (opened: OpenedCard, seller = shop.first): Promise<string> =>
     (await seller.client.get(`/api/v1/transactions/${opened.transactionId}`)).body.data.status
   const eventsTold = async (): Promise<string[]> => {
-    const rows: { event_type: string }[] = await shop.service.ctx.db.query('SELECT event_type FROM events ORDER BY id')
-    return rows.map((row) => row.event_type)
+    const rows = await shop.service.ctx.db.all(events, 'ORDER BY id')
+    return rows.map(({ eventType }) => eventType)
   }
   const paidSession = async (seller = shop.first, body = {}): Promise<OpenedCard> => {
     const opened = await shop.open(seller, body)
@@ -108,7 +111,7 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
 
   it('two sessions of one transaction that are both paid complete it once and flag duplicate_payment', async () => {
     const opened = await shop.open()
-    await shop.service.ctx.db.query(`UPDATE provider_sessions SET status = 'closed'`)
+    await shop.service.ctx.db.update(providerSessions, { status: 'open' }, { status: 'closed' })
     await shop.choose(opened.token)
     const [one, two] = shop.stripe.sessions
     shop.stripe.pay(one!)
@@ -136,7 +139,7 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
 
   it('a card method that was disabled since completes what it opened', async () => {
     const opened = await paidSession()
-    await shop.service.ctx.db.query('UPDATE payment_methods SET is_enabled = 0')
+    await shop.service.ctx.db.update(paymentMethods, { isEnabled: true }, { isEnabled: false })
     expect((await shop.notify(shop.event(opened.session))).body.data.status).to.equal('processed')
   })
 
@@ -227,9 +230,11 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
 
     it("credentials that do not open stop no other app's payment", async () => {
       const opened = await paidSession(shop.first)
-      await shop.service.ctx.db.query(`UPDATE provider_accounts SET credentials = 'v1.test.x.y.z' WHERE app_id = ?`, [
-        shop.second.app.app.id,
-      ])
+      await shop.service.ctx.db.update(
+        providerAccounts,
+        { appId: shop.second.app.app.id },
+        { credentials: 'v1.test.x.y.z' },
+      )
       const event = shop.event(opened.session, { changes: { metadata: {} } })
       expect((await shop.notify(event)).body.data.status).to.equal('processed')
     })
@@ -239,20 +244,13 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
     const { db } = shop.service.ctx
     const opened = await paidSession()
     const event = shop.event(opened.session)
-    const [kept]: { credentials: string }[] = await db.query(
-      'SELECT credentials FROM provider_accounts WHERE app_id = ?',
-      [shop.first.app.app.id],
-    )
-    await db.query(`UPDATE provider_accounts SET credentials = 'v1.lost.x.y.z' WHERE app_id = ?`, [
-      shop.first.app.app.id,
-    ])
+    const appId = shop.first.app.app.id
+    const kept = await db.one(providerAccounts, 'WHERE app_id = ?', [appId])
+    await db.update(providerAccounts, { appId }, { credentials: 'v1.lost.x.y.z' })
     const answer = await shop.notify(event)
     expect(answer.status).to.equal(500)
     expect(answer.body.error.code).to.equal('internal_error')
-    await db.query('UPDATE provider_accounts SET credentials = ? WHERE app_id = ?', [
-      kept!.credentials,
-      shop.first.app.app.id,
-    ])
+    await db.update(providerAccounts, { appId }, { credentials: kept!.credentials })
     expect((await shop.notify(event)).body.data.status).to.equal('processed')
   })
 
@@ -345,7 +343,7 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
     const payer = { customer_details: { name: 'PAYER NAME', email: 'payer@example.com' } }
     await shop.notify(shop.event(opened.session, { changes: { ...payer, amount_total: 1 } }))
     await shop.notify(shop.event(opened.session, { changes: payer }))
-    const stored = JSON.stringify(await shop.service.ctx.db.query('SELECT * FROM provider_events'))
+    const stored = JSON.stringify(await shop.service.ctx.db.all(providerEvents, ''))
     expect(stored + shop.service.ctx.logged.join('')).not.to.match(/PAYER NAME|payer@example\.com|whsec_/)
   })
 

@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { cardCredentials } from '#providers/card/credentials.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
-import { listPaymentRows, listRefundsOfTransaction } from '#payments/store.ts'
+import { listPaymentRows, listRefundsOfTransaction, payments } from '#payments/store.ts'
+import { providerAccounts } from '#providers/store.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
@@ -149,7 +150,7 @@ describe('refunds of card payments', () => {
       await failure(refund(transactionId))
       shop.stripe.mode = 'up'
       const { ctx } = shop.service
-      await ctx.db.query('UPDATE payments SET provider_account_id = NULL')
+      await ctx.db.update(payments, { provider: 'stripe' }, { providerAccountId: null })
       const { refundsEnded, refundsNoted } = await reconcilePayments(ctx, { all: true })
       expect([refundsEnded, refundsNoted]).to.deep.equal([1, 1])
       expect(await refundsOf(transactionId)).to.deep.equal([
@@ -290,7 +291,7 @@ describe('refunds of card payments', () => {
 
     it('of a payment from before its charge was kept are found by the charge’s own metadata', async () => {
       const { session, transactionId } = await paidCard()
-      await shop.service.ctx.db.query('UPDATE payments SET charge_reference = NULL')
+      await shop.service.ctx.db.update(payments, { provider: 'stripe' }, { chargeReference: null })
       expect((await shop.notify(charged(shop.stripe.refund(session, 500)))).body.data.status).to.equal('noted')
       expect(await refundsOf(transactionId)).to.deep.equal([[500, 'succeeded']])
     })
@@ -363,7 +364,7 @@ describe('refunds of card payments', () => {
       shop.stripe.refund(session)
       const { db } = shop.service.ctx
       const ids = [shop.second.app.app.id, shop.first.app.app.id]
-      await db.query(`UPDATE provider_accounts SET credentials = 'v1.lost.x.y.z' WHERE app_id = ?`, [ids[0]])
+      await db.update(providerAccounts, { appId: ids[0]! }, { credentials: 'v1.lost.x.y.z' })
       expect(await shop.refundsNoted()).to.equal(1)
     })
   })

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { providerSessions } from '#providers/store.ts'
 import { addMs, MINUTE_MS, unixSeconds } from '#shared/time.ts'
 import { aCheckout, aCustomer, tokenOf } from '../support/factories.ts'
 import { PURCHASE, startCardShop, type CardShop } from './card-shop.ts'
@@ -11,8 +12,10 @@ describe('paying by card', () => {
   })
   afterEach(() => shop.stop())
 
-  const sessionsStored = (): Promise<{ status: string; reference: string | null }[]> =>
-    shop.service.ctx.db.query('SELECT status, reference FROM provider_sessions ORDER BY id')
+  const sessionsStored = async (): Promise<{ status: string; reference: string | null }[]> => {
+    const rows = await shop.service.ctx.db.all(providerSessions, 'ORDER BY id')
+    return rows.map(({ status, reference }) => ({ status, reference }))
+  }
 
   it('the payer is sent to a Checkout Session that names transaction and app', async () => {
     const { session, transactionId, token, url } = await shop.open()
@@ -106,9 +109,11 @@ describe('paying by card', () => {
 
   it('an open session is used again while the payer can still pay in it, and a new one is opened after its end', async () => {
     const { token, url } = await shop.open(shop.first, { expires_in: 7200 })
-    await shop.service.ctx.db.query('UPDATE provider_sessions SET expires_at = ?', [
-      addMs(shop.clock.now(), 2 * MINUTE_MS),
-    ])
+    await shop.service.ctx.db.update(
+      providerSessions,
+      { status: 'open' },
+      { expiresAt: addMs(shop.clock.now(), 2 * MINUTE_MS) },
+    )
     expect((await shop.choose(token)).body.data.redirect_url).to.equal(url)
     shop.clock.advance('2m')
     expect((await shop.choose(token)).body.data.redirect_url).not.to.equal(url)

@@ -1,7 +1,11 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { paymentMethods } from '#apps/store.ts'
 import { payosCredentials } from '#providers/payos/credentials.ts'
+import { providerSessions } from '#providers/store.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
+import { providerEvents } from '#transactions/store.ts'
+import { events } from '#webhooks/store.ts'
 import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { payosNotification, signOfData } from '../support/payos-peer.ts'
 import { PAYOS_KEYS, PURCHASE, startPayosShop, type PayosShop } from './payos-shop.ts'
@@ -13,14 +17,18 @@ describe('paying through PayOS', () => {
   })
   afterEach(() => shop.stop())
 
-  const sessions = (): Promise<{ status: string; reference: string }[]> =>
-    shop.service.ctx.db.query('SELECT status, reference FROM provider_sessions ORDER BY id')
-  const eventsTold = async (): Promise<string[]> => {
-    const rows: { event_type: string }[] = await shop.service.ctx.db.query('SELECT event_type FROM events ORDER BY id')
-    return rows.map((row) => row.event_type)
+  const sessions = async (): Promise<{ status: string; reference: string | null }[]> => {
+    const rows = await shop.service.ctx.db.all(providerSessions, 'ORDER BY id')
+    return rows.map(({ status, reference }) => ({ status, reference }))
   }
-  const notes = (): Promise<{ outcome: string; note: string }[]> =>
-    shop.service.ctx.db.query(`SELECT outcome, note FROM provider_events WHERE outcome <> 'applied'`)
+  const eventsTold = async (): Promise<string[]> => {
+    const rows = await shop.service.ctx.db.all(events, 'ORDER BY id')
+    return rows.map(({ eventType }) => eventType)
+  }
+  const notes = async (): Promise<{ outcome: string; note: string | null }[]> => {
+    const rows = await shop.service.ctx.db.all(providerEvents, "WHERE outcome <> 'applied'")
+    return rows.map(({ outcome, note }) => ({ outcome, note }))
+  }
 
   describe('opening', () => {
     it('the payer is sent to a payment link with an integer order code that ends with the checkout', async () => {
@@ -79,7 +87,7 @@ describe('paying through PayOS', () => {
       const { link, token } = await shop.open()
       const { db } = shop.service.ctx
       // As if the first link were another's: ours is still to be opened under the same code.
-      await db.query(`UPDATE provider_sessions SET status = 'opening', url = NULL`)
+      await db.update(providerSessions, { status: 'open' }, { status: 'opening', url: null })
       Object.assign(link, { amount: 98_000 })
       const answer = await shop.choose(token)
       expect(answer.status, answer.text).to.equal(200)
@@ -183,8 +191,8 @@ describe('paying through PayOS', () => {
       expect(answer.status).to.equal(200)
       expect(answer.body.data.status).to.equal('ignored')
       expect((await shop.transaction(transactionId)).status).to.equal('pending')
-      const [{ due }] = await shop.service.ctx.db.query('SELECT next_lookup_at AS due FROM provider_sessions')
-      expect(due).to.deep.equal(addMs(shop.clock.now(), 60_000))
+      const session = await shop.service.ctx.db.one(providerSessions, '')
+      expect(session?.nextLookupAt).to.deep.equal(addMs(shop.clock.now(), 60_000))
     })
 
     it('what the notification itself claims counts for nothing: the amount is the one that PayOS lists', async () => {
@@ -242,7 +250,7 @@ describe('paying through PayOS', () => {
 
     it('a disabled method completes what it opened', async () => {
       const { link } = await shop.open()
-      await shop.service.ctx.db.query('UPDATE payment_methods SET is_enabled = 0')
+      await shop.service.ctx.db.update(paymentMethods, { isEnabled: true }, { isEnabled: false })
       expect((await shop.notify(link, shop.payos.transfer(link, 99_000))).body.data.status).to.equal('processed')
     })
 
@@ -258,7 +266,7 @@ describe('paying through PayOS', () => {
     it('no name of a payer, account number or key gets into the log or the stored events', async () => {
       const { link } = await shop.open()
       await shop.notify(link, shop.payos.transfer(link, 99_000))
-      const stored = JSON.stringify(await shop.service.ctx.db.query('SELECT * FROM provider_events'))
+      const stored = JSON.stringify(await shop.service.ctx.db.all(providerEvents, ''))
       const log = shop.service.ctx.logged.join('')
       expect(stored + log).not.to.match(/NGUYEN VAN PAYER|0123456789|checksum-1|api-1/)
     })

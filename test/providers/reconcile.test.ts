@@ -1,7 +1,11 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { apps } from '#apps/store.ts'
 import { checkProviders } from '#doctor/check-providers.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
+import { providerSessions } from '#providers/store.ts'
+import { providerEvents } from '#transactions/store.ts'
+import { events } from '#webhooks/store.ts'
 import { enableMethod } from '../support/operators.ts'
 import { aCheckout, anApp, aPlan, MONTHLY, priceId, tokenOf, YEARLY } from '../support/factories.ts'
 import { payosNotification } from '../support/payos-peer.ts'
@@ -45,14 +49,9 @@ describe('payments that stay pending', () => {
   const run = (options: object = {}) => reconcilePayments(service.ctx, options)
   const transaction = async (id: number) => (await client.get(`/api/v1/transactions/${id}`)).body.data
   const paidAtOf = async (id: number): Promise<Date> => (await listPaymentsOf(service.ctx.db, id))[0]!.paidAt
-  const statuses = async (): Promise<string[]> => {
-    const rows: { status: string }[] = await service.ctx.db.query('SELECT status FROM provider_sessions ORDER BY id')
-    return rows.map(({ status }) => status)
-  }
-  const eventsTold = async (): Promise<number> => {
-    const [{ count }] = await service.ctx.db.query('SELECT COUNT(*) AS count FROM events')
-    return Number(count)
-  }
+  const statuses = async (): Promise<string[]> =>
+    (await service.ctx.db.all(providerSessions, 'ORDER BY id')).map(({ status }) => status)
+  const eventsTold = (): Promise<number> => service.ctx.db.count(events, '')
 
   describe('whose notification never came', () => {
     it('a card payment is found 10 minutes after opening and completes; a notification that comes later changes nothing', async () => {
@@ -149,7 +148,7 @@ describe('payments that stay pending', () => {
     it("a disabled app's payment is found too", async () => {
       const { session } = await byCard()
       stripe.pay(session)
-      await service.ctx.db.query('UPDATE apps SET disabled_at = ?', [clock.now()])
+      await service.ctx.db.update(apps, { disabledAt: null }, { disabledAt: clock.now() })
       clock.advance('10m')
       expect((await run()).paid).to.equal(1)
     })
@@ -201,8 +200,8 @@ describe('payments that stay pending', () => {
       clock.advance('10m')
       expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, closed: 1 })
       expect((await transaction(id)).status).to.equal('pending')
-      const notes = await service.ctx.db.query(`SELECT outcome FROM provider_events WHERE transaction_id = ?`, [id])
-      expect(notes).to.deep.equal([{ outcome: 'refused' }])
+      const notes = await service.ctx.db.all(providerEvents, 'WHERE transaction_id = ?', [id])
+      expect(notes.map(({ outcome }) => outcome)).to.deep.equal(['refused'])
     })
   })
 

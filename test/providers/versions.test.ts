@@ -31,7 +31,7 @@ describe('credentials at a provider that are replaced', () => {
     const token = tokenOf(checkout)
     const answer = await choose(token, method)
     expect(answer.status, answer.text).to.equal(200)
-    return { id: checkout.transaction_id!, token, url: answer.body.data.redirect_url as string }
+    return { id: checkout.transaction_id!, token, url: answer.body.data.redirect_url }
   }
   const byCard = async (externalRef?: string) => {
     const opened = await open('card', externalRef)
@@ -121,7 +121,9 @@ describe('credentials at a provider that are replaced', () => {
     await setCard(SECOND)
     stripe.calls.length = 0
     await openCli({ BILLING_STRIPE_API_BASE: stripe.base }).json([
-      ...['transaction', 'resolve', String(id), '--action', 'refund', '--note', 'fraud', '--yes'],
+      'transaction',
+      'resolve',
+      ...[String(id), '--action', 'refund', '--note', 'fraud', '--yes'],
     ])
     expect(stripe.calls.some(({ method, path }) => method === 'POST' && path === '/v1/refunds')).to.equal(true)
     expect([...keysAsked()]).to.deep.equal(['Bearer sk_test_first'])

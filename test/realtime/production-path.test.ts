@@ -6,6 +6,7 @@ import { jwtVerify } from 'jose'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { request } from 'undici'
 import { findRealtimeWrite, type RealtimeWrite } from '#realtime/store.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, MONTHLY, tokenOf } from '../support/factories.ts'
@@ -85,8 +86,8 @@ describe('the realtime database over TLS, with access tokens', () => {
   }
   /** That of the newest subscription. */
   const row = async (): Promise<RealtimeWrite | null> => {
-    const [found] = await scenario.service.ctx.db.query('SELECT id FROM subscriptions ORDER BY id DESC LIMIT 1')
-    return findRealtimeWrite(scenario.service.ctx.db, Number(found.id))
+    const { db } = scenario.service.ctx
+    return findRealtimeWrite(db, (await db.one(subscriptions, 'ORDER BY id DESC LIMIT 1'))!.id)
   }
 
   it('a payment is written and can be read by a second client', async () => {

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import { getApp } from '#apps/store.ts'
+import { getApp, apps } from '#apps/store.ts'
 import { operator } from '#commands/caller.ts'
+import { auditLog } from '#commands/store.ts'
 import { resyncNodes, type ResyncInput, type ResyncProgress } from '#subscriptions/resync-node.ts'
 import { startClientScenario, unixMs, type ClientScenario } from '../support/client-scenario.ts'
 import { anApp, LIFETIME, MONTHLY, paid } from '../support/factories.ts'
@@ -87,10 +88,10 @@ describe('re-sync of realtime nodes', () => {
   })
 
   it('writes nodes of subscriptions that are older than the app’s realtime database', async () => {
-    await ctx().db.query('UPDATE apps SET realtime_database_url = NULL')
+    await ctx().db.update(apps, { id: scenario.app.app.id }, { realtimeDatabaseUrl: null })
     const app = { ...scenario.app, app: await getApp(ctx().db, scenario.app.app.id) }
     await paid(ctx(), app, { external_ref: 'early', price_id: monthly })
-    await ctx().db.query("UPDATE apps SET realtime_database_url = 'https://demo-proj.firebaseio.com'")
+    await ctx().db.update(apps, { id: app.app.id }, { realtimeDatabaseUrl: 'https://demo-proj.firebaseio.com' })
     expect(await resync({ all: true })).to.include({ written: 1 })
     expect(await peer.read('users/early/subscription')).to.include({ plan: 'premium' })
   })
@@ -116,8 +117,7 @@ describe('re-sync of realtime nodes', () => {
       ['lost', true, 'premium'],
     ])
     expect(peer.puts()).to.deep.equal([])
-    const rows = await ctx().db.query("SELECT COUNT(*) AS n FROM audit_log WHERE action = 'realtime.resync'")
-    expect(Number(rows[0].n)).to.equal(0)
+    expect(await ctx().db.count(auditLog, "WHERE action = 'realtime.resync'")).to.equal(0)
   })
 
   it('reports its progress, can be interrupted, and continues where it stopped', async () => {
@@ -160,9 +160,9 @@ describe('re-sync of realtime nodes', () => {
   it('is written to the audit log with the operator who ran it', async () => {
     await buy('user-1', monthly)
     await resync({ all: true })
-    const [row] = await ctx().db.query("SELECT * FROM audit_log WHERE action = 'realtime.resync'")
+    const row = (await ctx().db.one(auditLog, "WHERE action = 'realtime.resync'"))!
     expect(row.actor).to.equal('linh')
-    expect(JSON.parse(row.after_state)).to.deep.equal({ scope: 'all', written: 1, failed: 0, next: null })
+    expect(row.afterState).to.deep.equal({ scope: 'all', written: 1, failed: 0, next: null })
   })
 
   it('never writes free over a payment that is applied at the same time', async () => {

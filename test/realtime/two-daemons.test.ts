@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { request } from 'undici'
 import { findRealtimeWrite } from '#realtime/store.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
@@ -67,12 +68,10 @@ describe('two daemons on one database', () => {
     ])
     expect(new Set(await Promise.all(changes))).to.deep.equal(new Set([200]))
 
-    const [{ id, revision, end }] = await ctx.db.query(
-      'SELECT id, revision, current_period_end AS end FROM subscriptions',
-    )
-    expect(Number(revision)).to.equal(CHANGES + 1)
-    expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: (end as Date).getTime() })
-    expect(await findRealtimeWrite(ctx.db, Number(id))).to.include({ state: 'done', leaseToken: null })
+    const { id, revision, currentPeriodEnd: end } = (await ctx.db.one(subscriptions, ''))!
+    expect(revision).to.equal(CHANGES + 1)
+    expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: end!.getTime() })
+    expect(await findRealtimeWrite(ctx.db, id)).to.include({ state: 'done', leaseToken: null })
     const ends = peer.puts().map(({ body }) => (body as { expiresAt: number }).expiresAt)
     expect(ends, 'the node never moves back').to.deep.equal([...ends].sort((a, b) => a - b))
     expect((await verifyLedger(ctx, null)).faults).to.deep.equal([])

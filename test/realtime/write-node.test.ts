@@ -1,3 +1,4 @@
+import { apps } from '#apps/store.ts'
 import { perform } from '#commands/perform.ts'
 import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
@@ -11,6 +12,7 @@ import { addMs, HOUR_MS } from '#shared/time.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
 import { operator } from '#commands/caller.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { wrongClock } from '../support/context.ts'
 import { startClientScenario, unixMs, type ClientScenario } from '../support/client-scenario.ts'
 import { FREE_TRIAL, MONTHLY, SERVER } from '../support/factories.ts'
@@ -50,8 +52,7 @@ describe('writing the realtime node', () => {
 
   const ctx = () => scenario.service.ctx
   const row = async (): Promise<RealtimeWrite | null> => {
-    const [found] = await ctx().db.query('SELECT id FROM subscriptions LIMIT 1')
-    return findRealtimeWrite(ctx().db, Number(found.id))
+    return findRealtimeWrite(ctx().db, (await ctx().db.one(subscriptions, 'LIMIT 1'))!.id)
   }
   const resync = (what: { externalRef?: string; all?: boolean; failed?: boolean; dryRun?: boolean }) =>
     resyncNodes(ctx(), { app: scenario.app.app, caller: operator('linh'), ...what })
@@ -94,10 +95,7 @@ describe('writing the realtime node', () => {
 
   it('uses the app’s path, even with the uid as part of a key', async () => {
     const other = await startClientScenario(peer, issuer)
-    await other.service.ctx.db.query('UPDATE apps SET realtime_path = ? WHERE id = ?', [
-      'a/u-{uid}-x',
-      other.app.app.id,
-    ])
+    await other.service.ctx.db.update(apps, { id: other.app.app.id }, { realtimePath: 'a/u-{uid}-x' })
     const [price] = await other.plan('pro', MONTHLY)
     await other.buy(price!)
     expect(peer.puts().at(-1)?.keys).to.deep.equal(['a', 'u-user-1-x'])
@@ -180,10 +178,7 @@ describe('writing the realtime node', () => {
     const first = scenario.buy(monthly)
     await reached.opened
     const second = scenario.buy(monthly).then(async () => scenario.node())
-    const committed = async () => {
-      const [subscription] = await ctx().db.query('SELECT revision FROM subscriptions')
-      return Number(subscription.revision) === 3
-    }
+    const committed = async () => (await ctx().db.one(subscriptions, ''))!.revision === 3
     await until(committed)
     goOn.open()
     await first
@@ -343,7 +338,7 @@ describe('writing the realtime node', () => {
     })
 
     it('apps without a realtime database may use any external_ref', async () => {
-      await ctx().db.query('UPDATE apps SET realtime_database_url = NULL WHERE id = ?', [scenario.app.app.id])
+      await ctx().db.update(apps, { id: scenario.app.app.id }, { realtimeDatabaseUrl: null })
       const [trial] = await scenario.plan('other', { ...MONTHLY, trial: FREE_TRIAL })
       const answer = await scenario.as('a.b/c').post('/api/v1/checkout-sessions', {
         external_ref: 'a.b/c',

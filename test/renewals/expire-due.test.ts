@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { updateAppRow } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { expireDue } from '#renewals/expire-due.ts'
+import { events } from '#webhooks/store.ts'
 import { LIFETIME, aPlan } from '../support/factories.ts'
 import { aScene, type Scene } from './scene.ts'
 
@@ -13,10 +14,7 @@ describe('stored expiry', () => {
   })
   afterEach(() => scene.stop())
 
-  const countEvents = async (): Promise<number> => {
-    const rows: unknown[] = await scene.ctx.db.query('SELECT id FROM events')
-    return rows.length
-  }
+  const countEvents = (): Promise<number> => scene.ctx.db.count(events, '')
   const statusOf = async (externalRef = 'user-1') => (await scene.subscription(externalRef)).status
 
   it('a period is stored as expired from the very moment of its end, without an event', async () => {

@@ -1,9 +1,11 @@
+import { checkoutSessions } from '#checkout/store.ts'
+import { auditLog } from '#commands/store.ts'
 import type { Transaction } from '../../client/src/types.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { getApp } from '#apps/store.ts'
+import { getApp, apps } from '#apps/store.ts'
 import { setAppDisabled } from '#apps/update-app.ts'
 import { updatePlan } from '#plans/update-plan.ts'
 import { getSubscription } from '#subscriptions/store.ts'
@@ -222,7 +224,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
     it('if the app is disabled', async () => {
       scenario.at('2026-02-26 10:00:00')
       expect(await waysBack(), 'while it can be paid').to.deep.equal([])
-      await scenario.service.ctx.db.query('UPDATE apps SET disabled_at = updated_at')
+      await scenario.service.ctx.db.update(apps, { disabledAt: null }, { disabledAt: scenario.service.ctx.clock.now() })
       expect(await waysBack()).to.deep.equal(['https://shop.example'])
     })
 
@@ -243,8 +245,12 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
     })
 
     it('but has no link if no checkout says where the seller is', async () => {
-      await scenario.service.ctx.db.query('UPDATE checkout_sessions SET cancel_url = "reader://back"')
-      await scenario.service.ctx.db.query('UPDATE apps SET disabled_at = updated_at')
+      await scenario.service.ctx.db.update(
+        checkoutSessions,
+        { appId: scenario.app.app.id },
+        { cancelUrl: 'reader://back' },
+      )
+      await scenario.service.ctx.db.update(apps, { disabledAt: null }, { disabledAt: scenario.service.ctx.clock.now() })
       expect((await page()).text).not.to.contain('Back to Reader')
     })
   })
@@ -416,10 +422,11 @@ describe('stopping reminders by link, GET /renew/{token}/opt-out and POST /renew
     expect((await scenario.service.call('GET', path, { headers: { Accept: 'text/html' } })).text).to.contain(
       'are stopped',
     )
-    const audited = await scenario.service.ctx.db.query(
-      `SELECT actor FROM audit_log WHERE action = 'subscription.opt-out'`,
-    )
-    expect(audited, 'once: the second time changed nothing').to.deep.equal([{ actor: 'payer page' }])
+    const audited = await scenario.service.ctx.db.all(auditLog, "WHERE action = 'subscription.opt-out'")
+    expect(
+      audited.map(({ actor }) => actor),
+      'once: the second time changed nothing',
+    ).to.deep.equal(['payer page'])
   })
 
   const oneClicks: [string, string][] = [

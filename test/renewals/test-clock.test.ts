@@ -2,7 +2,10 @@ import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
+import { auditLog } from '#commands/store.ts'
+import { payments } from '#payments/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { MONTHLY, anApp, SERVER } from '../support/factories.ts'
@@ -58,8 +61,7 @@ describe('test clock', () => {
       '[TEST] Your Premium subscription has ended',
     ])
     expect((await scenario.subscription()).status).to.equal('expired')
-    const [stored]: { status: string }[] = await scenario.service.ctx.db.query('SELECT status FROM subscriptions')
-    expect(stored?.status).to.equal('expired')
+    expect((await scenario.service.ctx.db.one(subscriptions, ''))?.status).to.equal('expired')
   })
 
   it('jumps once: as for a daemon that was down, only the stage that holds then is sent', async () => {
@@ -72,8 +74,8 @@ describe('test clock', () => {
     await advance({ now: '2027-01-31 10:00:00' })
     await subscribe()
     expect((await scenario.subscription()).current_period_end).to.equal('2027-02-28 10:00:00')
-    const [payment]: { paid_at: Date }[] = await scenario.service.ctx.db.query('SELECT paid_at FROM payments')
-    expect(payment?.paid_at, 'money keeps real time').to.deep.equal(scenario.service.ctx.clock.now())
+    const payment = await scenario.service.ctx.db.one(payments, '')
+    expect(payment?.paidAt, 'money keeps real time').to.deep.equal(scenario.service.ctx.clock.now())
     await advance({ now: '2027-02-25 10:00:00' })
     const [event] = await scenario.newEvents()
     expect(event?.data['sent_at']).to.equal('2027-02-25T10:00:00+00:00')
@@ -118,7 +120,7 @@ describe('test clock', () => {
       now: '2026-03-02 10:00:00',
     })
     expect((await getApp(ctx.db, identity.app.id)).clockOffsetMs).to.equal(DAY * 1000)
-    const rows: { actor: string }[] = await ctx.db.query(`SELECT actor FROM audit_log WHERE action = 'app.clock'`)
+    const rows = await ctx.db.all(auditLog, "WHERE action = 'app.clock'")
     expect(rows.map(({ actor }) => actor)).to.deep.equal(['tester'])
   })
 

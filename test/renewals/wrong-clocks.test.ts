@@ -5,6 +5,7 @@ import { expireDue } from '#renewals/expire-due.ts'
 import { planReminders } from '#mails/plan-reminders.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { addMs, DAY_MS, HOUR_MS } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { aScene, type Scene } from './scene.ts'
 
 /** The period of `user-1` ends on 1 April, 10:00. */
@@ -47,7 +48,7 @@ describe('reminders where clocks are wrong', () => {
     const sandbox = await aScene({ app: { sandbox: true } })
     try {
       await sandbox.subscribe()
-      await sandbox.ctx.db.query(`UPDATE subscriptions SET status = 'expired'`)
+      await sandbox.ctx.db.update(subscriptions, { status: 'active' }, { status: 'expired' })
       sandbox.ctx.clock.set('2026-03-29 12:00:00')
       expect(await sendDueReminders(sandbox.ctx, { appId: sandbox.seller.app.id })).to.include({ sent: 1 })
     } finally {

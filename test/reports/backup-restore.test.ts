@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { apps } from '#apps/store.ts'
 import { openDatabase } from '#db/connect.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { checkSecrets } from '#doctor/check-secrets.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { testContext } from '../support/context.ts'
 import { CLIENT_PROGRAM, DUMP_PROGRAM } from '../support/database-server.ts'
-import { query, testDatabase, urlOf } from '../support/database.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 
 describe('backup and restore (docs/operating.md)', () => {
@@ -31,8 +32,7 @@ describe('backup and restore (docs/operating.md)', () => {
         expect(await checkSecrets(restoredCtx)).to.deep.equal([
           { check: 'keys', ok: true, detail: '2 secrets open under key "test"', fix: null },
         ])
-        const [row] = await query(db, 'SELECT name FROM apps')
-        expect(row.name).to.equal('Đọc sách')
+        expect((await db.one(apps, ''))?.name).to.equal('Đọc sách')
       } finally {
         await close()
       }

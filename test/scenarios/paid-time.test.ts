@@ -320,8 +320,11 @@ describe('quotes and decisions', () => {
   })
 
   describe('completing a superseded payment applies it now', () => {
-    const resolve = (id: number, ...more: string[]) =>
-      openCli().json(['transaction', 'resolve', String(id), '--action', 'complete', '--note', 'agreed', ...more])
+    const words = (id: number) => [
+      ...['transaction', 'resolve', String(id), '--action', 'complete', '--note', 'agreed'],
+    ]
+    const resolve = (id: number) => openCli().json(words(id))
+    const effectsOf = async (id: number) => (await openCli().preview(words(id))).effects.join()
     /** The CLI uses the machine's clock. */
     const useRealTime = (): void => scenario.at(formatTimestamp(systemClock.now()))
 
@@ -340,7 +343,7 @@ describe('quotes and decisions', () => {
       await buy(year.prices[0])
       const id = await flagged(late)
       const before = await standing()
-      expect((await resolve(id, '--dry-run')).effects.join()).to.include('starts a period of basic now')
+      expect(await effectsOf(id)).to.include('starts a period of basic now')
       expect(await standing()).to.deep.equal(before)
       await resolve(id)
       expect(await flagOf(late)).to.deep.equal(['completed', null])
@@ -359,7 +362,7 @@ describe('quotes and decisions', () => {
       await buy(week.prices[0])
       const id = await flagged(renewal)
       const before = await standing()
-      expect((await resolve(id, '--dry-run')).effects.join()).to.include('extends the current period')
+      expect(await effectsOf(id)).to.include('extends the current period')
       await resolve(id)
       const [price, end] = await standing()
       expect(price).to.equal(week.prices[0])
@@ -373,7 +376,7 @@ describe('quotes and decisions', () => {
       const late = await open(gold.prices[0])
       await buy(basic.prices[0])
       const id = await flagged(late)
-      expect((await resolve(id, '--dry-run')).effects.join()).to.include('starts the trial of gold now')
+      expect(await effectsOf(id)).to.include('starts the trial of gold now')
       await resolve(id)
       expect(await scenario.subscription()).to.include({ price_id: gold.prices[0], in_trial: true })
       const again = await openCli().run([
@@ -443,7 +446,9 @@ describe('quotes and decisions', () => {
       const plan = await scenario.plan('pro', LIFETIME, MONTHLY)
       const bought = await buy(plan.prices[0])
       await openCli().json([
-        ...['transaction', 'resolve', String(bought.transaction_id), '--action', 'refund'],
+        'transaction',
+        'resolve',
+        ...[String(bought.transaction_id), '--action', 'refund'],
         ...['--reference', 'FT-BACK', '--note', 'fraud', '--yes'],
       ])
       expect(await flagOf(bought)).to.deep.equal(['refunded', null])

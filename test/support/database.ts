@@ -11,7 +11,7 @@ import { isAlive } from './processes.ts'
 
 /** The database as commands see it, and any statement besides. */
 export interface TestDb extends Database {
-  readonly query: <T = any>(sql: string, params?: unknown[]) => Promise<T>
+  readonly query: <T = unknown>(sql: string, params?: unknown[]) => Promise<T>
 }
 
 /** The database of this test run, on a real server that is kept between runs. */
@@ -89,7 +89,7 @@ export async function openTestDb(url: string): Promise<{ db: TestDb; close: () =
 }
 
 /** Runs a statement on the connections that commands use, and returns what the driver does. */
-export async function query<T = any>(
+export async function query<T = unknown>(
   { pool }: Pick<Database, 'pool'>,
   sql: string,
   params: unknown[] = [],

@@ -1,3 +1,4 @@
+import { events } from '#webhooks/store.ts'
 import type { CheckoutSession, Subscription, Transaction } from '../../client/src/types.ts'
 import { asRealTime, parseTimestamp } from '#shared/time.ts'
 import { confirmPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
@@ -94,11 +95,8 @@ export async function startScenario(
       return (await seller.get(`/api/v1/transactions/${id}`)).body.data
     },
     async newEvents() {
-      const rows: { id: string | number; body: Buffer }[] = await service.ctx.db.query(
-        'SELECT id, body FROM events WHERE id > ? ORDER BY id',
-        [lastSeen],
-      )
-      lastSeen = Number(rows.at(-1)?.id ?? lastSeen)
+      const rows = await service.ctx.db.all(events, 'WHERE id > ? ORDER BY id', [lastSeen])
+      lastSeen = rows.at(-1)?.id ?? lastSeen
       return rows.map(({ body }) => {
         const { event_type, data } = JSON.parse(body.toString('utf8')) as {
           event_type: string

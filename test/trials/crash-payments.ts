@@ -117,7 +117,7 @@ async function payUntilAnswered(
 }
 
 async function allTold(receiver: Receiver, payments: number): Promise<void> {
-  const delivered = () => new Set(receiver.received.map(({ body }) => body.data.external_ref as string)).size
+  const delivered = () => new Set(receiver.received.map(({ body }) => body.data.external_ref)).size
   const deadlineMs = performance.now() + DEADLINE_MS
   while (delivered() < payments) {
     if (performance.now() > deadlineMs) throw new Error(`${payments - delivered()} of ${payments} events never arrived`)

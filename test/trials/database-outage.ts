@@ -236,7 +236,7 @@ async function untilReady({ url }: DaemonProcess): Promise<void> {
 }
 
 async function checkBooks(ctx: Context, receiver: Receiver, payments: number, outage: DatabaseOutage): Promise<void> {
-  const delivered = () => new Set(receiver.received.map(({ body }) => body.data.external_ref as string)).size
+  const delivered = () => new Set(receiver.received.map(({ body }) => body.data.external_ref)).size
   const deadlineMs = performance.now() + 60_000
   while (delivered() < payments) {
     if (performance.now() > deadlineMs) throw new Error(`${payments - delivered()} of ${payments} events never arrived`)

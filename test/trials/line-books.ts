@@ -104,7 +104,7 @@ async function checkWebhooks({ receiver, apps }: LineRig): Promise<{ webhooks: n
     const known = first.get(webhook.eventId) ?? webhook
     first.set(webhook.eventId, known)
     if (!known.raw.equals(webhook.raw)) throw new Error(`${webhook.eventId} came with other bytes`)
-    if (!verifies(secrets.get(webhook.body.app_id as number) ?? '', webhook.headers, webhook.raw))
+    if (!verifies(secrets.get(webhook.body.app_id) ?? '', webhook.headers, webhook.raw))
       throw new Error(`${webhook.eventId} came with a wrong signature`)
   }
   const events = await rows<{ id: number | string }>('SELECT id FROM events')

@@ -105,7 +105,7 @@ async function buy(scenario: ClientScenario, ref: string, priceId: string): Prom
   const { activated, checkout_url, transaction_id } = opened.body.data
   if (activated) return durations
   const paid = await timed(
-    service.call('POST', `${checkout_url as string}/resolve`, {
+    service.call('POST', `${checkout_url}/resolve`, {
       headers: { 'Content-Type': 'application/json' },
       raw: JSON.stringify({ payment_method: 'test' }),
     }),
@@ -123,7 +123,7 @@ export async function compareNode(
   ref: string,
 ): Promise<void> {
   const { body } = await scenario.as(ref).get(`/api/v1/subscriptions/${ref}`)
-  const end = body.data.current_period_end as string | null
+  const end = body.data.current_period_end
   const endMs = end === null ? null : Date.parse(`${end.replace(' ', 'T')}Z`)
   const node = (await peer.read(`users/${ref}/subscription`)) as { plan: string; expiresAt?: number } | null
   const isFree = body.data.status === 'expired' && node?.plan === 'free' && node.expiresAt === undefined

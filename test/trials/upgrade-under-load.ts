@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { request } from 'undici'
 import { signRequest } from '#apps/authenticate.ts'
 import { systemClock, unixSeconds } from '#shared/time.ts'
+import { events } from '#webhooks/store.ts'
 import type { Response, SellerKeys } from '../support/api.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext, testEnvironment } from '../support/context.ts'
@@ -124,7 +125,7 @@ async function check(
   refs: readonly string[],
 ): Promise<Pick<UpgradeFigures, 'webhooks' | 'repeatedWebhooks'>> {
   await requireCleanLedger({ ...testContext(), clock: systemClock, db }, 'after the upgrade')
-  const [{ paid, sum, refunded }] = await db.query(
+  const [{ paid, sum, refunded }]: [Record<'paid' | 'sum' | 'refunded', string>] = await db.query(
     `SELECT COUNT(*) AS paid, SUM(p.amount) AS sum, (SELECT COUNT(*) FROM refunds) AS refunded FROM payments p`,
   )
   const active: { ref: string }[] = await db.query(
@@ -138,15 +139,14 @@ async function check(
     throw new Error(`${refs.length} payments were answered, and ${paid} of together ${sum} are there`)
   await until(async () => (await undelivered(db)) === 0)
   const ids = new Set(receiver.received.map(({ eventId }) => eventId))
-  const [{ events }] = await db.query('SELECT COUNT(*) AS events FROM events')
-  if (ids.size !== Number(events)) throw new Error(`${events} events, and ${ids.size} arrived`)
+  const emitted = await db.count(events, '')
+  if (ids.size !== emitted) throw new Error(`${emitted} events, and ${ids.size} arrived`)
   if (receiver.received.some(({ verified }) => verified !== true)) throw new Error('a webhook had a wrong signature')
   return { webhooks: ids.size, repeatedWebhooks: receiver.received.length - ids.size }
 }
 
 async function undelivered(db: TestDb): Promise<number> {
-  const [{ open }] = await db.query("SELECT COUNT(*) AS open FROM events WHERE delivery_status <> 'delivered'")
-  return Number(open)
+  return db.count(events, "WHERE delivery_status <> 'delivered'")
 }
 
 type Version = 'before' | 'after'

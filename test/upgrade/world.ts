@@ -31,7 +31,8 @@ import {
   type PeerSession,
   type StripePeer,
 } from '../support/stripe-peer.ts'
-import type { Called, Envelope, Redirect } from '../support/answers.ts'
+import type { Shown } from '../cli/shown.ts'
+import type { Called, Envelope, Redirect, Relayed } from '../support/answers.ts'
 
 /** The credentials of the dump's sellers at their providers. All of them are invented. */
 export const STRIPE = { secretKey: 'sk_test_news', webhookSecret: 'whsec_news' } as const
@@ -56,7 +57,9 @@ export interface World {
   readonly stripe: StripePeer
   readonly payos: PayosPeer
   /** `billing-cli … --json` in this process, on this world's clock. Throws if the command fails. */
-  readonly cli: (...words: readonly string[]) => Promise<any>
+  readonly cli: <First extends string, Second extends string = ''>(
+    ...words: readonly [First, Second?, ...string[]]
+  ) => Promise<Shown<First, Second>>
   /** A call of the API that must succeed; returns its `data`. */
   readonly api: <Method extends 'get' | 'post' | 'put' | 'patch', Path extends string>(
     app: SellerApp,
@@ -72,7 +75,7 @@ export interface World {
   /** Chooses and pays. */
   readonly pay: (path: string, method: Method, amount?: number) => Promise<void>
   /** Reports a transfer with this text to the bank account; returns the answer to its mail. */
-  readonly transfer: (content: string, amount: number, changes?: TransferOptions) => Promise<any>
+  readonly transfer: (content: string, amount: number, changes?: TransferOptions) => Promise<Relayed>
   /** The code on the bank page at the address. */
   readonly transferCode: (address: string) => Promise<string>
   readonly renewPath: (app: SellerApp, externalRef: string) => Promise<string>
@@ -122,14 +125,15 @@ export async function openWorld({ now, database, settings = {}, bank: receiving 
   const { ctx } = service
   // Nine digits that a world of another time does not use.
   let movements = Math.floor(unixSeconds(clock.now()) / 10)
-  const post = (path: string, raw: string | Buffer, headers: CallOptions['headers'] = {}) =>
-    service.call<Envelope<Redirect>>('POST', path, { raw, headers: { 'Content-Type': 'application/json', ...headers } })
+  const post = <Body>(path: string, raw: string | Buffer, headers: CallOptions['headers'] = {}) =>
+    service.call<Body>('POST', path, { raw, headers: { 'Content-Type': 'application/json', ...headers } })
 
   const world: World = {
     service,
     stripe,
     payos,
-    cli: (...words) => runInProcess(words, { ...testEnvironment(environment), BILLING_BASE_URL: service.url }),
+    cli: (...words) =>
+      runInProcess(words as readonly string[], { ...testEnvironment(environment), BILLING_BASE_URL: service.url }),
     async api(app, method: 'get' | 'post' | 'put' | 'patch', path: string, body?: object) {
       const seller = service.seller(app)
       const answer = method === 'get' ? await seller.get(path) : await seller[method](path, body)
@@ -143,7 +147,7 @@ export async function openWorld({ now, database, settings = {}, bank: receiving 
     },
     async choose(path, method) {
       const target = path.startsWith('/checkout/') ? `${path}/resolve` : path
-      const answer = await post(target, JSON.stringify({ payment_method: method }))
+      const answer = await post<Envelope<Redirect>>(target, JSON.stringify({ payment_method: method }))
       return expectSuccess(answer, `${method} of ${path}`).body.data.redirect_url
     },
     async settle(address, method, amount) {
@@ -164,7 +168,7 @@ export async function openWorld({ now, database, settings = {}, bank: receiving 
       const timestamp = String(unixSeconds(clock.now()))
       const signature = hmacHex(RELAY_SECRET, `${timestamp}.${body}`)
       const headers = { 'X-Timestamp': timestamp, 'X-Signature': signature }
-      return expectSuccess(await post('/api/v1/webhooks/bank-transfer', body, headers), 'bank mail').body
+      return expectSuccess(await post<Relayed>('/api/v1/webhooks/bank-transfer', body, headers), 'bank mail').body
     },
     async transferCode(address) {
       expectSuccess(await service.call('GET', new URL(address, service.url).pathname), 'bank page')
@@ -255,13 +259,13 @@ function expectSuccess<Body>(answer: Response<Body>, what: string): Response<Bod
 }
 
 /** Runs the command tree in this process and captures its output, which saves a process per command. */
-async function runInProcess(words: readonly string[], env: Readonly<Record<string, string>>): Promise<any> {
+async function runInProcess(words: readonly string[], env: Readonly<Record<string, string>>): Promise<never> {
   Object.assign(process.env, env)
   const print = stub(console, 'log')
   try {
     const program = await createProgram(leadingWord(words))
     await program.parseAsync([...words, '--json'], { from: 'user' })
-    return JSON.parse(print.args.flat().join('\n')) as unknown
+    return JSON.parse(print.args.flat().join('\n')) as never
   } finally {
     print.restore()
   }

@@ -120,7 +120,9 @@ export async function simulateYear(): Promise<Summary> {
   await cli('bank-account', 'assign', news.id, String(firstAccount.bank_account_id))
   bank = { ...bank, to: firstAccount.forward_address }
   const timo = await cli(
-    ...['bank-account', 'add', '--bank', 'TIMO', '--number', '0123456789', '--holder', 'CONG TY TIN NHANH'],
+    'bank-account',
+    'add',
+    ...['--bank', 'TIMO', '--number', '0123456789', '--holder', 'CONG TY TIN NHANH'],
     ...['--mailbox', MAILBOX],
   )
   await cli('bank-account', 'assign', practice.id, String(timo.bank_account_id))
@@ -144,7 +146,7 @@ export async function simulateYear(): Promise<Summary> {
   const [practiceMonthly, practiceTrial, practiceWeekly] = (await aPlan(world, practice, 'basic', 'Basic', basic))
     .prices as Six
   const vip = await cli('plan', 'create', phone.id, '--code', 'vip', '--name', 'VIP', '--price', '49000:VND:month')
-  const phoneMonthly = vip.prices[0].id as string
+  const phoneMonthly = vip.prices[0]!.id
 
   const buy = async (app: SellerApp, ref: string, body: object, method: Method, amount?: number): Promise<Checkout> => {
     const checkout = await world.checkout(app, ref, body)
@@ -283,9 +285,9 @@ export async function simulateYear(): Promise<Summary> {
       await world.transfer(lost.transferCode, 0, {
         mail: await genuineMailOf('ACB', bankMail('ACB', TRANSFER, {}, 'Kính gửi Quý khách, ACB thay đổi biểu phí.')),
       })
-      const [, gift, match] = (await cli('bank-mail', 'list', '--unmatched')).sort((a: any, b: any) => b.id - a.id)
-      await cli('bank-mail', 'match', String(match.id), String(lost.transactionId), '--note', 'the payer called')
-      await cli('bank-mail', 'close', String(gift.id), '--note', 'not ours')
+      const [, gift, match] = (await cli('bank-mail', 'list', '--unmatched')).sort((a, b) => b.id - a.id)
+      await cli('bank-mail', 'match', String(match!.id), String(lost.transactionId), '--note', 'the payer called')
+      await cli('bank-mail', 'close', String(gift!.id), '--note', 'not ours')
       // Another account replaces the first; one payer still transfers to the old one.
       const slow = await bankPage(news, 'old-account', { price_id: monthly })
       const second = await cli(
@@ -439,7 +441,7 @@ export async function simulateYear(): Promise<Summary> {
     untouched: await world.checkout(news, 'open-untouched', { price_id: monthly }),
     test: await world.checkout(practice, 'open-test', { price_id: practiceMonthly }),
     expired,
-    unmatchedMail: mail.id,
+    unmatchedMail: mail!.id,
   }
   const takenAt = '2026-10-01 05:10:00'
   at(takenAt)

@@ -2,12 +2,15 @@ import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import { commitTokens, insertCommitToken } from '#commands/store.ts'
-import { insertJobRun } from '#db/store.ts'
+import { insertJobRun, jobRuns } from '#db/store.ts'
+import { idempotencyKeys } from '#http/store.ts'
+import { dailyMails } from '#mails/limits/store.ts'
 import { deleteOldRows } from '#upkeep/delete-old-rows.ts'
 import { getTransactionTimeline } from '#support/transaction-timeline.ts'
 import { closeBankMail } from '#bank-mail/close-bank-mail.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { matchBankMail } from '#bank-mail/match-bank-mail.ts'
+import { deliveryAttempts } from '#webhooks/store.ts'
 import { aBankShop, type BankShop } from '../bank-mail/bank-shop.ts'
 import { bankMail, genuineMail, OUR_MX, receivedBy, signed, TRANSFER } from '../support/bank-mails.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
@@ -54,9 +57,12 @@ describe('rows that are kept for a limited time', () => {
     expect(await deleteOldRows(ctx)).to.deep.equal(NOTHING)
     ctx.clock.advance('1s')
     expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, keysDeleted: 120, runsDeleted: 1 })
-    const keys: { name: string }[] = await ctx.db.query('SELECT idempotency_key AS name FROM idempotency_keys')
-    const runs: { job: string }[] = await ctx.db.query('SELECT job FROM job_runs')
-    expect([...keys.map(({ name }) => name), ...runs.map(({ job }) => job)]).to.deep.equal(['new', 'newer'])
+    const keys = await ctx.db.all(idempotencyKeys, '')
+    const runs = await ctx.db.all(jobRuns, '')
+    expect([...keys.map(({ idempotencyKey }) => idempotencyKey), ...runs.map(({ job }) => job)]).to.deep.equal([
+      'new',
+      'newer',
+    ])
   })
 
   it('are deleted: delivery attempts after 400 days', async () => {
@@ -67,16 +73,16 @@ describe('rows that are kept for a limited time', () => {
     expect(await deleteOldRows(ctx)).to.deep.equal(NOTHING)
     ctx.clock.advance('1s')
     expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, attemptsDeleted: 120 })
-    expect(await ctx.db.query('SELECT id FROM delivery_attempts')).to.have.length(1)
+    expect(await ctx.db.count(deliveryAttempts, '')).to.equal(1)
   })
 
   it('are deleted: daily counts of mails after 30 days', async () => {
     const ctx = testContext()
     for (const day of ['2026-01-29', '2026-01-30', '2026-01-31'])
-      await ctx.db.query('INSERT INTO daily_mails (app_id, day, mails) VALUES (1, ?, 5)', [day])
+      await ctx.db.insert(dailyMails, { appId: 1, day, mails: 5 })
     // 30 days before 2026-03-01 is 2026-01-30.
     expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, dailyMailsDeleted: 1 })
-    const left: { day: string }[] = await ctx.db.query('SELECT day FROM daily_mails ORDER BY day')
+    const left = await ctx.db.all(dailyMails, 'ORDER BY day')
     expect(left.map(({ day }) => day)).to.deep.equal(['2026-01-30', '2026-01-31'])
   })
 

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { CardCredentials } from '#providers/card/credentials.ts'
 import { currentAccount } from '#providers/accounts.ts'
-import { getApp, secretPlace } from '#apps/store.ts'
+import { getApp, secretPlace, apps } from '#apps/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { rotateKeys } from '#upkeep/rotate-keys.ts'
 import { parseKeyring } from '#shared/crypto.ts'
@@ -59,7 +59,7 @@ describe('key rotate', () => {
     const [first] = await fiveSecrets(ctx)
     const lost = parseKeyring(`lost:${Buffer.alloc(32, 3).toString('base64')}`)
     const sealed = lost.seal('whsec_lost', secretPlace('webhook_secret', first.apiKey))
-    await ctx.db.query('UPDATE apps SET webhook_secret = ? WHERE id = ?', [sealed, first.app.id])
+    await ctx.db.update(apps, { id: first.app.id }, { webhookSecret: sealed })
     const both = { ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }
     const error = await rotateKeys(both, operator('mai')).catch((thrown: unknown) => thrown as Error)
     expect((error as Error).message).to.match(/^1 secret cannot be decrypted, 4 others were rotated: /)

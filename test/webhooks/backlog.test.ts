@@ -4,7 +4,7 @@ import { databasePresent } from '#db/database-now.ts'
 import { queriesOver, type Queries, type Send } from '#db/queries.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { runSender } from '#webhooks/sender.ts'
-import { listAppsWithPending, listDue, listEventIdsSince, listFailedIds } from '#webhooks/store.ts'
+import { listAppsWithPending, listDue, listEventIdsSince, listFailedIds, events } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { anApp, type TestApp } from '../support/factories.ts'
 import { Receiver, type ReceivedWebhook } from '../support/receiver.ts'
@@ -94,7 +94,7 @@ describe('a backlog of webhooks', () => {
     const [busy, quiet] = [await anotherApp(), await anotherApp()]
     await insertDue(busy.app.id, 2000)
     await insertDue(quiet.app.id, 5)
-    const rows: { id: number }[] = await ctx.db.query('SELECT id FROM events WHERE app_id = ?', [quiet.app.id])
+    const rows = await ctx.db.all(events, 'WHERE app_id = ?', [quiet.app.id])
     const quietIds = new Set(rows.map(({ id }) => `evt_${id}`))
     await deliverDue(ctx)
     expect(receiver.received).to.have.length(2005)

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { updateAppRow } from '#apps/store.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
+import { auditLog } from '#commands/store.ts'
 import { databasePresent } from '#db/database-now.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { formatId, parseId } from '#shared/ids.ts'
@@ -177,9 +178,7 @@ describe('commands of operators for deliveries', () => {
     await retry(id)
     await emitFailed()
     await retryFailed(ctx, ANN, app.app)
-    const rows: { actor: string; action: string }[] = await ctx.db.query(
-      `SELECT actor, action FROM audit_log WHERE action LIKE 'webhook.%' ORDER BY id`,
-    )
+    const rows = await ctx.db.all(auditLog, "WHERE action LIKE 'webhook.%' ORDER BY id")
     expect(rows.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
       'ann webhook.retry',
       'ann webhook.retry-failed',

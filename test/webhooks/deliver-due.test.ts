@@ -25,6 +25,8 @@ import {
   type ClaimedEvent,
   type DeliveryAttempt,
   type Event,
+  events,
+  deliveryAttempts,
 } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
@@ -65,13 +67,11 @@ describe('webhook delivery', () => {
         })
       }
     })
-    const rows: { id: number }[] = await ctx.db.query('SELECT id FROM events WHERE id > ? ORDER BY id', [before])
-    return rows.map(({ id }) => id)
+    return (await ctx.db.all(events, 'WHERE id > ? ORDER BY id', [before])).map(({ id }) => id)
   }
 
   async function lastEventId(): Promise<number> {
-    const [row]: { id: number | null }[] = await ctx.db.query('SELECT MAX(id) AS id FROM events')
-    return row?.id ?? 0
+    return (await ctx.db.one(events, 'ORDER BY id DESC LIMIT 1'))?.id ?? 0
   }
 
   async function event(id: number): Promise<Event> {
@@ -346,8 +346,7 @@ describe('webhook delivery', () => {
       await emit(300)
       await emit(20, other)
       expect(await deliverDue(ctx)).to.include({ delivered: 20 })
-      const [{ tried }] = await ctx.db.query('SELECT COUNT(last_error) AS tried FROM events')
-      expect(Number(tried)).to.be.within(1, 16)
+      expect(await ctx.db.count(events, 'WHERE last_error IS NOT NULL')).to.be.within(1, 16)
     })
 
     it('refuses a test event', async () => {
@@ -368,10 +367,7 @@ describe('webhook delivery', () => {
     )
     const delivering = deliverDue(ctx)
     try {
-      await until(async () => {
-        const delivered: unknown[] = await ctx.db.query(`SELECT id FROM events WHERE delivery_status = 'delivered'`)
-        return delivered.length === 29
-      })
+      await until(async () => (await ctx.db.count(events, "WHERE delivery_status = 'delivered'")) === 29)
       await delivering
     } finally {
       ctx.clock.advance('41s')
@@ -522,7 +518,7 @@ describe('webhook delivery', () => {
       const delivering = deliverDue(ctx, { signal: controller.signal })
       await receiver.waitFor(100)
       // None of the hanging attempts has timed out yet.
-      const failed = await ctx.db.query('SELECT id FROM delivery_attempts WHERE http_status IS NULL')
+      const failed = await ctx.db.all(deliveryAttempts, 'WHERE http_status IS NULL')
       expect(failed).to.deep.equal([])
       controller.abort()
       await hanging.stop()

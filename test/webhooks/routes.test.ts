@@ -4,6 +4,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { listEvents } from '#webhooks/list-events.ts'
+import { events } from '#webhooks/store.ts'
 import type { Event } from '../../client/src/types.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
 import { aCompletion, anApp, aPlan, aSubscription, type TestApp } from '../support/factories.ts'
@@ -163,7 +164,7 @@ describe('GET /api/v1/events', () => {
 
   it("answers not_found for another app's event and for anything that is not an id", async () => {
     await emit('user-1', await anApp(service.ctx))
-    const [row]: { id: number }[] = await service.ctx.db.query('SELECT id FROM events')
+    const row = await service.ctx.db.one(events, '')
     for (const id of [`evt_${row!.id}`, `${row!.id}`, 'evt_0', 'evt_x', `evt_0${row!.id}`, 'evt_999999999']) {
       const { status, body } = await seller.get(`/api/v1/events/${id}`)
       expect(status, id).to.equal(404)

@@ -1,0 +1,94 @@
+import { globSync, readFileSync } from 'node:fs'
+
+const STATEMENT =
+  /[`'"]\s*(?:SELECT|INSERT INTO|UPDATE [\w${}.`]+ SET|DELETE FROM|TRUNCATE TABLE|RENAME TABLE|ALTER TABLE|(?:CREATE|DROP) (?:TABLE|TRIGGER|DATABASE|USER))\b/g
+
+/** Tests that need SQL, and what for. */
+export const NEED_SQL = [
+  { path: /^ledger\/corruptions\.ts$/, why: 'breaks a row for each rule of the ledger, one after another' },
+  {
+    path: /^transactions\/ledger\.test\.ts$|^decisions\/money-ledger\.test\.ts$|^ledger\/steps\.test\.ts$/,
+    why: 'breaks rows, too: what the ledger reports of them',
+  },
+  {
+    path: /^db\/|^schema-drift\.test\.ts$|^support\/(copies|database|schema|sequence)\.ts$/,
+    why: 'is about servers: connections, locks, migrations, their own tables',
+  },
+  {
+    path: /^upgrade\/|^backups\/|^reports\/backup-restore\.test\.ts$|^cli\/backups\.test\.ts$/,
+    why: 'reads and makes other databases: older versions, copies',
+  },
+  { path: /^pairs\/world\.ts$/, why: 'copies every table, and puts it back' },
+  {
+    path: /^trials\//,
+    why: 'kills, cuts off and fills servers, and reads what they hold at the end, some of it written by an older version',
+  },
+  {
+    path: /^cli\/hostile-text\.test\.ts$|^cli\/demo\.test\.ts$|^cli\/dry-run\.test\.ts$|^doctor\/secret-leaks\.test\.ts$/,
+    why: 'reads or writes each table, whatever its columns',
+  },
+] as const
+
+/**
+ * How many statements other tests still write as text. A read goes by the table (`db.one(events, 'WHERE id = ?', [id])`), or by what users
+ * see; a state is made by commands, factories or the test clock. The numbers only fall: no file joins this list.
+ */
+export const STATEMENTS_LEFT: Readonly<Record<string, number>> = {
+  'alerts/alerts.test.ts': 8,
+  'apps/open-checkouts.test.ts': 1,
+  'bank-mail/forwarding-request.test.ts': 1,
+  'bank-mail/migrated-mails.test.ts': 2,
+  'budgets/counted.ts': 1,
+  'budgets/queues.test.ts': 2,
+  'budgets/rows-read.test.ts': 1,
+  'cli/asked.test.ts': 2,
+  'cli/console.test.ts': 2,
+  'cli/examples.test.ts': 3,
+  'cli/lists.test.ts': 3,
+  'cli/payments.test.ts': 3,
+  'cli/prompts.test.ts': 2,
+  'cli/service.test.ts': 1,
+  'cli/setup.test.ts': 1,
+  'cli/ssh.test.ts': 1,
+  'cli/states.ts': 1,
+  'cli/wrong-use.test.ts': 2,
+  'daemon/metrics.test.ts': 1,
+  'doctor/doctor.test.ts': 8,
+  'http/entry-queue.test.ts': 10,
+  'http/health.test.ts': 2,
+  'http/idempotency.test.ts': 3,
+  'mails/daily-limit.test.ts': 1,
+  'mails/plan-reminders.test.ts': 2,
+  'mails/receipts.test.ts': 4,
+  'pages/checkout.test.ts': 1,
+  'pages/looks.test.ts': 1,
+  'pages/scenes.ts': 3,
+  'pairs/scenes.ts': 1,
+  'pairs/side.ts': 1,
+  'providers/card-shop.ts': 1,
+  'realtime/resync.test.ts': 2,
+  'realtime/two-daemons.test.ts': 1,
+  'realtime/write-node.test.ts': 3,
+  'renewals/expire-due.test.ts': 1,
+  'renewals/test-clock.test.ts': 2,
+  'reports/exact-sums.test.ts': 2,
+  'reports/transfer.test.ts': 1,
+  'scenarios/races.test.ts': 2,
+  'shared/log.test.ts': 2,
+  'support/review.ts': 2,
+  'upkeep/delete-old-rows.test.ts': 2,
+  'webhooks/backlog.test.ts': 2,
+  'webhooks/commands.test.ts': 1,
+  'webhooks/deliver-due.test.ts': 5,
+  'webhooks/routes.test.ts': 1,
+  'webhooks/wrong-clocks.test.ts': 1,
+}
+
+/** The statements in each test file that has any, but for those that need them. */
+export function statementsOfTests(): Record<string, number> {
+  const files = globSync('**/*.ts', { cwd: 'test' }).filter((path) => !NEED_SQL.some((need) => need.path.test(path)))
+  const counts = files.map(
+    (path) => [path, readFileSync(`test/${path}`, 'utf8').match(STATEMENT)?.length ?? 0] as const,
+  )
+  return Object.fromEntries(counts.filter(([, count]) => count > 0).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
