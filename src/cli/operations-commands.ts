@@ -101,25 +101,12 @@ async function upgrade(out: Output, options: UpgradeOptions): Promise<void> {
         ? 'run billing-cli upgrade as root on the machine itself'
         : 'give --rehearse; an installation from a clone is upgraded as docs/operating.md says under Upgrades',
     )
-  const [{ openDatabase }, { daemonService }, { PACKAGE_FOLDERS }, { upgradePackage }] = await Promise.all([
-    import('#db/connect.ts'),
-    import('#setup/daemon-unit.ts'),
-    import('#setup/program-copies.ts'),
-    import('#setup/upgrade-package.ts'),
-  ])
-  const { config, clock } = await openTools()
-  const service = daemonService(config)
-  const { db, close } = await openDatabase(config, { poolSize: 4 })
-  try {
-    const upgraded = await upgradePackage({ db, config, clock }, service, {
-      folders: PACKAGE_FOLDERS,
-      isWithoutBackup: options.withoutBackup === true,
-      onStep: (text) => out.progress(text),
-    })
-    out.result(upgraded, () => showUpgraded(out, upgraded))
-  } finally {
-    await close()
-  }
+  const { upgradeInstalled } = await import('#setup/upgrade-installed.ts')
+  const upgraded = await upgradeInstalled(await openTools(), {
+    isWithoutBackup: options.withoutBackup === true,
+    onStep: (text) => out.progress(text),
+  })
+  out.result(upgraded, () => showUpgraded(out, upgraded))
 }
 
 function showUpgraded(out: Output, { status, from, to, migrations, seconds }: Upgraded): void {

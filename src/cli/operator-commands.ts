@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { required, requiredChoice, requiredWord } from './ask.ts'
 import { minuteCell } from './cells.ts'
 import { ROLES, type Role } from '#operators/role.ts'
@@ -21,13 +20,14 @@ export const commands: Commands = {
     async change(session, [name], options: Texts<'sshKey'> & { readonly role?: Role }) {
       const { addOperator } = await import('#operators/add-operator.ts')
       const { authorizedKey, parsePublicKey } = await import('#operators/authorized-key.ts')
+      const { cliPath } = await import('#setup/cli-path.ts')
       const key = options.sshKey === undefined ? null : parsePublicKey(readTextFile(options.sshKey))
       const typed = {
         name: await required(name, '<name>', 'Name of the operator:'),
         role: await roleOf(options.role, '--role'),
       }
       const added = await performAs(session, addOperator, typed, null)
-      const line = authorizedKey(await programPath(), added.name, key)
+      const line = authorizedKey(cliPath(), added.name, key)
       session.out.result({ ...added, authorized_keys: line }, () => {
         session.out.line(`${added.name} is an operator with the role ${added.role}.`)
         session.out.line('Add this line to ~/.ssh/authorized_keys of the account that runs billing-cli:')
@@ -100,15 +100,4 @@ async function pickOperator({ ctx }: Session, named: string | undefined): Promis
     const { listOperators } = await import('#operators/list-operators.ts')
     return (await listOperators(ctx)).map(({ name, role }) => ({ value: name, name: `${name}: ${role}` }))
   })
-}
-
-/** The program that an installed service has, which knows its settings; otherwise this one. */
-async function programPath(): Promise<string> {
-  const [{ existsSync }, { CLI_FILE, isOfPackage, PACKAGE_CLI_FILE }] = await Promise.all([
-    import('node:fs'),
-    import('#setup/systemd-unit.ts'),
-  ])
-  const root = join(import.meta.dirname, '..', '..')
-  if (isOfPackage(root)) return PACKAGE_CLI_FILE
-  return existsSync(CLI_FILE) ? CLI_FILE : join(root, 'bin', 'billing-cli')
 }
