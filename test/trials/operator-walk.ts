@@ -380,6 +380,7 @@ async function restore(walk: Walk, from: Machine, to: Machine): Promise<void> {
     for (const file of readdirSync(from.path(folder)))
       copyFileSync(from.path(`${folder}/${file}`), to.path(`/root/${file}`))
   }
+  copyFileSync(from.path('/etc/paygate/ca.pem'), to.path('/etc/paygate/ca.pem'))
   await to.run(page.block('Backups', 'bash', 'backup restore'))
   await configureProxy(walk, to, 'nginx')
 }

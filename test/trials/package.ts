@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { sha256Hex } from '#shared/crypto.ts'
+import { messageOf } from '#shared/errors.ts'
 import type { SellerKeys } from '../support/api.ts'
 import { INTERNET, Internet, openCheckout, PAY, SHOP, SMTP } from './operator-walk-internet.ts'
 import { Machine, prepareDebian, removeMachines, type DebianVersion } from './operator-walk-machine.ts'
@@ -64,12 +65,13 @@ function build(folder: string): string {
 async function inOwnNetwork(version: DebianVersion, file: string, payments: number): Promise<MachineFigures> {
   const words = ['--net', process.execPath, import.meta.filename, String(version), file, String(payments)]
   const run = spawn('unshare', words, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-  const message = once(run, 'message') as Promise<[MachineFigures]>
+  const message = once(run, 'message') as Promise<[MachineFigures | { readonly failure: string }]>
   const ended = (once(run, 'exit') as Promise<[number | null]>).then(([code]) => {
     throw new Error(`the installation on Debian ${version} ended with ${code ?? 'a signal'}`)
   })
   const [figures] = await Promise.race([message, ended])
   await ended.catch(() => undefined)
+  if ('failure' in figures) throw new Error(`Debian ${version}: ${figures.failure}`)
   return figures
 }
 
@@ -164,6 +166,8 @@ function expectEqual(actual: unknown, expected: unknown): void {
 
 if (import.meta.main) {
   const [version = '', file = '', payments = ''] = process.argv.slice(2)
-  const figures = await installOn(Number(version) as DebianVersion, file, Number(payments))
+  const figures = await installOn(Number(version) as DebianVersion, file, Number(payments)).catch((error: unknown) => ({
+    failure: messageOf(error),
+  }))
   process.send!(figures, () => process.disconnect())
 }
