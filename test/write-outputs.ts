@@ -14,6 +14,7 @@ const FURTHER = [
   'test/scenarios/paid-time.test.ts',
   'test/reports/exact-sums.test.ts',
   'test/doctor/secret-leaks.test.ts',
+  'test/upgrade/upgrade-package.test.ts',
 ]
 
 /** Runs the tests of the command line, and writes the schema of what each command printed as JSON. */

@@ -109,8 +109,8 @@ async function upgrade(out: Output, options: UpgradeOptions): Promise<void> {
   out.result(upgraded, () => showUpgraded(out, upgraded))
 }
 
-function showUpgraded(out: Output, { status, from, to, migrations, seconds }: Upgraded): void {
-  if (migrations.length > 0) out.lines(migrations.join('\n'))
+function showUpgraded(out: Output, { status, from, to, applied, seconds }: Upgraded): void {
+  if (applied.length > 0) out.lines(applied.join('\n'))
   const before = from === null || from === to ? '' : ` instead of ${from}`
   if (status === 'unchanged') out.line(`Version ${to} serves already`)
   else out.line(`Version ${to} serves${before}, ready ${seconds} s after the restart began`)

@@ -18,8 +18,8 @@ export interface Upgraded {
   /** The version that served before; null if none did. */
   readonly from: string | null
   readonly to: string
-  /** Those that were applied. */
-  readonly migrations: readonly string[]
+  /** The migrations that were. */
+  readonly applied: readonly string[]
   /** From the restart until the version was ready. */
   readonly seconds: number
 }
@@ -58,8 +58,8 @@ export async function upgradePackage(
 ): Promise<Upgraded> {
   const { folders, isWithoutBackup, onStep } = options
   const [installed, before] = [folders.installed, await copyThatServes(folders, service)]
-  const migrations = await migrateSafely(source, { isContracting: false, isWithoutBackup })
-  const versions = { from: before && versionOf(before), to: versionOf(installed), migrations }
+  const applied = await migrateSafely(source, { isContracting: false, isWithoutBackup })
+  const versions = { from: before && versionOf(before), to: versionOf(installed), applied }
   if (before !== null && hasSameFiles(before, installed) && (await service.isReady()))
     return { status: 'unchanged', ...versions, seconds: 0 }
   await service.check().catch((error: unknown) => {

@@ -138,9 +138,9 @@ async function prepareBackups(machine: Machine): Promise<void> {
 /** As docs/operating.md says. Until the second command everything is of the version before. */
 async function upgrade(machine: Machine, file: string): Promise<void> {
   await installBeside(machine, file)
-  const { status, to, migrations } = JSON.parse(await machine.run('billing-cli upgrade --json'))
-  if (JSON.stringify([status, to, migrations]) !== JSON.stringify(['upgraded', NEXT_VERSION, [NEXT_MIGRATION]]))
-    throw new Error(`the upgrade is ${status} to ${to} with ${migrations}`)
+  const { status, to, applied } = JSON.parse(await machine.run('billing-cli upgrade --json'))
+  if (JSON.stringify([status, to, applied]) !== JSON.stringify(['upgraded', NEXT_VERSION, [NEXT_MIGRATION]]))
+    throw new Error(`the upgrade is ${status} to ${to} with ${applied}`)
   await expectVersion(machine, NEXT_VERSION)
 }
 

@@ -11,6 +11,7 @@ import { testContext } from '../support/context.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { anApp } from '../support/factories.ts'
+import { checkOutput } from '../cli/outputs.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 /** What a daemon loads after its start. */
@@ -59,8 +60,13 @@ describe('an upgrade by the package', () => {
   }
 
   const steps: string[] = []
-  const upgrade = (own: Context = ctx, isWithoutBackup = false) =>
-    upgradePackage(own, service, { folders, isWithoutBackup, onStep: (text) => steps.push(text), readyMs: 300 })
+  const upgrade = async (own: Context = ctx, isWithoutBackup = false) => {
+    const options = { folders, isWithoutBackup, onStep: (text: string) => steps.push(text), readyMs: 300 }
+    const upgraded = await upgradePackage(own, service, options)
+    // The command prints this where the package is installed.
+    checkOutput(['upgrade', '--json'], { code: 0, stdout: JSON.stringify(upgraded) })
+    return upgraded
+  }
   const copies = () => readdirSync(folders.versions).filter((entry) => !entry.startsWith('current'))
   /** The newest migration is pending again; each can be run twice. */
   const forgetNewest = () => ctx.db.run('DELETE FROM migrations WHERE name = ?', [MIGRATIONS.at(-1)?.name ?? ''])
@@ -78,7 +84,7 @@ describe('an upgrade by the package', () => {
     service.onRestart = async () => expect(await pendingMigrations(ctx.db)).to.deep.equal([])
     const { seconds, ...upgraded } = await upgrade()
     const newest = [MIGRATIONS.at(-1)?.name]
-    expect(upgraded).to.deep.equal({ status: 'upgraded', from: '1.0.0', to: '2.0.0', migrations: newest })
+    expect(upgraded).to.deep.equal({ status: 'upgraded', from: '1.0.0', to: '2.0.0', applied: newest })
     expect(seconds).to.be.within(0, 1)
     expect(service.read(LATE)).to.equal('2.0.0')
     expect(copies()).to.have.length(1)
