@@ -380,7 +380,9 @@ async function restore(walk: Walk, from: Machine, to: Machine): Promise<void> {
     for (const file of readdirSync(from.path(folder)))
       copyFileSync(from.path(`${folder}/${file}`), to.path(`/root/${file}`))
   }
-  copyFileSync(from.path('/etc/paygate/ca.pem'), to.path('/etc/paygate/ca.pem'))
+  const kept = ['BILLING_SMTP_URL', 'BILLING_RELAY_SECRET'].map((name) => `credentials/${name}`)
+  for (const file of ['ca.pem', ...kept])
+    copyFileSync(from.path(`/etc/paygate/${file}`), to.path(`/etc/paygate/${file}`))
   await to.run(page.block('Backups', 'bash', 'backup restore'))
   await configureProxy(walk, to, 'nginx')
 }
