@@ -18,7 +18,7 @@ import { createHash } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { COMPLETION_SCRIPTS } from '#cli/shells.ts'
-import { productVersion } from '#config.ts'
+import { productVersion } from '#product-version.ts'
 import { PACKAGE_CLI_FILE, PACKAGE_ROOT, renderCli, VERSIONS_FOLDER } from '#setup/systemd-unit.ts'
 import { packageUnits } from '#setup/units.ts'
 

@@ -538,9 +538,3 @@ export function desktopOpener(
   if (platform === 'darwin') return 'open'
   return environment['DISPLAY'] || environment['WAYLAND_DISPLAY'] ? 'xdg-open' : null
 }
-
-/** The version of this installation, such as `0.1.0`. */
-export function productVersion(): string {
-  const path = join(import.meta.dirname, '..', 'package.json')
-  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version
-}

@@ -18,6 +18,7 @@ const MAY_NAME_PROVIDERS = [
 /** A folder may import only the folders to its left. */
 const LAYERS = [
   'shared',
+  'product-version',
   'config',
   'embedded',
   'db',

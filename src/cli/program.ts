@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { productVersion } from '#config.ts'
+import { productVersion } from '#product-version.ts'
 import { authorizeOptions } from './authorize.ts'
 import { addCommands, type Commands } from './declaration.ts'
 import { errorText } from './error-text.ts'

@@ -1,7 +1,6 @@
 import { CommanderError, type Command } from 'commander'
 import { authorizeWords } from './authorize.ts'
 import { createProgram, isJson, leadingWord, spellHelp, withoutWords } from './program.ts'
-import { sshCommand } from '#config.ts'
 import { ACCOUNT, isRemote, type Who } from './who.ts'
 
 /** Runs a command line; what went wrong is printed, and the exit code is set (R260): 0 done, 1 refused or failed, 2 wrong usage. */
@@ -44,15 +43,17 @@ async function complete(words: readonly string[]): Promise<void> {
 async function exitCodeOf(thrown: unknown, program: Command, words: readonly string[]): Promise<number> {
   const isUsage = thrown instanceof CommanderError || (thrown instanceof Error && thrown.name === 'UsageError')
   if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0
-  const asJson = isJson(program) || words.includes('--json') || isSshLineJson(words)
+  const asJson = isJson(program) || words.includes('--json') || (await isSshLineJson(words))
   // commander has said itself what is wrong, to people.
   if (!(thrown instanceof CommanderError) || asJson) await report(thrown, asJson)
   return isUsage ? 2 : 1
 }
 
 /** Whether `as` stands for a line with `--json`, of which only a part could be read. */
-function isSshLineJson(words: readonly string[]): boolean {
-  return operatorOf(words) !== null && (sshCommand() ?? '').split(/\s+/).includes('--json')
+async function isSshLineJson(words: readonly string[]): Promise<boolean> {
+  if (operatorOf(words) === null) return false
+  const { sshCommand } = await import('#config.ts')
+  return (sshCommand() ?? '').split(/\s+/).includes('--json')
 }
 
 async function report(thrown: unknown, asJson: boolean): Promise<void> {

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import type { AppRoute } from '#apps/authenticate.ts'
-import { productVersion } from '#config.ts'
+import { productVersion } from '#product-version.ts'
 import { listProviders } from '#providers/providers.ts'
 import { ERROR_STATUS, type ErrorCode } from '#shared/errors.ts'
 import { publicId } from '#shared/validate.ts'

@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect } from 'chai'
 import type { Command } from 'commander'
 import { describe, it } from 'mocha'
@@ -8,6 +10,20 @@ import { createProgram, leadingWord } from '#cli/program.ts'
 import { wrapCommand } from '#cli/wrap.ts'
 import { expectEveryCommandTested, leavesOf, wordsOf } from './forms.ts'
 import { openCli } from './run-cli.ts'
+
+/** A module that writes the name of each library that a file of ours imports. */
+const NAMES_LIBRARIES = `data:text/javascript,${encodeURIComponent(`
+  import { writeSync } from 'node:fs'
+  import { registerHooks } from 'node:module'
+  registerHooks({
+    resolve(name, context, next) {
+      const found = next(name, context)
+      const isOurs = context.parentURL?.startsWith('file:') && !context.parentURL.includes('/node_modules/')
+      if (isOurs && found.url.includes('/node_modules/')) writeSync(2, name + String.fromCharCode(10))
+      return found
+    },
+  })
+`)}`
 
 describe("the command line's help", () => {
   it('explains every command and every option, and gives each command an example of its own', async () => {
@@ -80,6 +96,13 @@ describe("the command line's help", () => {
     const program = await createProgram('price')
     const loaded = program.commands.filter(({ commands }) => commands.length > 0)
     expect(loaded.map((child) => child.name())).to.deep.equal(['plan', 'price'])
+  })
+
+  it('loads no library beside those that it prints with', async () => {
+    const main = join(import.meta.dirname, '../../src/cli/main.ts')
+    const { stderr } = await promisify(execFile)(process.execPath, ['--import', NAMES_LIBRARIES, main, '--help'])
+    const asked = stderr.split('\n').filter((name) => name !== '')
+    expect([...new Set(asked)].sort()).to.deep.equal(['cli-table3', 'commander'])
   })
 
   it('has a test for every command', expectEveryCommandTested)
