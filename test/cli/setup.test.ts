@@ -151,7 +151,7 @@ describe('the command line: setup', () => {
 
   it('makes the first app once, and shows its secret once', async () => {
     const first = detailOf(await run(answers), 'first_app')
-    expect(first).to.match(/app \d+, api_key pk_live_\w+, api_secret sk_\w+/)
+    expect(first).to.match(/app \d+, api_key pk_live_\w+, api_secret sk_[\w-]+:/)
     const [, secret = ''] = /api_secret (\S+):/.exec(first) ?? []
     const again = await cli.run(words(answers))
     expect(again.code).to.equal(0)
