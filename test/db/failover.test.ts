@@ -43,7 +43,7 @@ describe('a database with several hosts', () => {
   const open = async () => {
     const hosts = lines.map(({ port }) => `127.0.0.1:${port}`).join(',')
     const databaseUrl = `mysql://root@${hosts}/${testDatabase().name}`
-    opened = await openDatabase({ databaseUrl, home: '' }, { poolSize: 2, statementSeconds: 0.4 })
+    opened = await openDatabase({ databaseUrl, home: '' }, { poolSize: 2, statementSeconds: 1.5 })
     return opened.db
   }
   const answer = async (db: OpenDatabase['db'], number: number) =>
