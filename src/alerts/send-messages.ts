@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { messageOf } from '#shared/errors.ts'
 import { DAY_MS, MINUTE_MS, SECOND_MS, addMs, type RealTime } from '#shared/time.ts'
-import { mailThem, postIt, type Said } from './deliver.ts'
+import type { Said } from './deliver.ts'
 import { channelsOf } from './messages.ts'
 import { claimMessage, listDueMessages, markNotified, updateMessage, type AlertMessage, type Channel } from './store.ts'
 
@@ -32,7 +32,7 @@ async function sendBy(ctx: Context, channel: Channel): Promise<number> {
 }
 
 async function sendTogether(ctx: Context, messages: readonly AlertMessage[], now: RealTime): Promise<number> {
-  const error = await errorOf(() => mailThem(ctx, messages.map(saidBy)))
+  const error = await errorOf(async () => (await loadDelivery()).mailThem(ctx, messages.map(saidBy)))
   for (const message of messages) await end(ctx, message, error, now)
   return error === null ? messages.length : 0
 }
@@ -42,11 +42,16 @@ async function sendInOrder(ctx: Context, messages: readonly AlertMessage[], now:
   let failure: string | null = null
   let sent = 0
   for (const message of messages) {
-    failure ??= await errorOf(() => postIt(ctx, saidBy(message), ctx.clock.now()))
+    failure ??= await errorOf(async () => (await loadDelivery()).postIt(ctx, saidBy(message), ctx.clock.now()))
     await end(ctx, message, failure, now)
     if (failure === null) sent += 1
   }
   return sent
+}
+
+/** At the first message, since an installation without trouble need not hold the clients of mail and HTTP in its memory. */
+async function loadDelivery(): Promise<typeof import('./deliver.ts')> {
+  return import('./deliver.ts')
 }
 
 function saidBy({ id, type, kind, subject, text, since }: AlertMessage): Said {

@@ -19,6 +19,8 @@ export interface ScheduledJob {
   readonly name: string
   /** Maximum heap of its thread. */
   readonly memoryMb: number
+  /** Maximum of the part for young objects, which the thread keeps at rest, too. */
+  readonly youngMb: number
   /** Bree ends a thread that takes longer for its sweep; null for a job that is one long run. */
   readonly longestSweepMs: number | null
   /** For a job that sweeps: when to start a thread. */
@@ -34,24 +36,28 @@ export interface SweepSchedule {
   readonly isHourly: boolean
 }
 
+const BUSY_YOUNG_MB = 16
+
 /** All jobs, and when they run. */
 export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readonly ScheduledJob[] {
   const everyMs = sweepSeconds * SECOND_MS
   return [
     // Woken after every commit that wrote an event; polls every second as well.
-    { name: 'deliver-webhooks', memoryMb: 256, longestSweepMs: null },
+    { name: 'deliver-webhooks', memoryMb: 256, youngMb: BUSY_YOUNG_MB, longestSweepMs: null },
     {
       name: 'send-reminders',
       memoryMb: 512,
+      youngMb: BUSY_YOUNG_MB,
       longestSweepMs: 30 * MINUTE_MS,
       sweep: { everyMs, hasWork: hasDueMails, isHourly: false },
     },
     // Looks around every BILLING_ALERT_SECONDS.
-    { name: 'alerts', memoryMb: 128, longestSweepMs: null },
+    { name: 'alerts', memoryMb: 128, youngMb: 4, longestSweepMs: null },
     // Removes old rows every hour.
     {
       name: 'expire',
       memoryMb: 128,
+      youngMb: BUSY_YOUNG_MB,
       longestSweepMs: 10 * MINUTE_MS,
       sweep: { everyMs, hasWork: hasRunOut, isHourly: true },
     },
@@ -59,6 +65,7 @@ export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readon
     {
       name: 'reconcile',
       memoryMb: 256,
+      youngMb: BUSY_YOUNG_MB,
       longestSweepMs: 30 * MINUTE_MS,
       sweep: {
         everyMs,
@@ -185,7 +192,7 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
   const watched = new Map(
     jobs.map((job) => [job.name, watchedOf(ctx, job, { job: job.name, daemon, heartbeatMs, isHourly: false })]),
   )
-  const definitionOf = ({ job: { name, memoryMb, longestSweepMs }, settings }: Watched) => ({
+  const definitionOf = ({ job: { name, memoryMb, youngMb, longestSweepMs }, settings }: Watched) => ({
     name,
     path: join(root, `${name}.ts`),
     // Bree starts none by itself: it would not try again where a thread cannot be created.
@@ -193,7 +200,7 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
     ...(longestSweepMs === null ? {} : { closeWorkerAfterMs: longestSweepMs }),
     worker: {
       env: { ...env },
-      resourceLimits: { maxOldGenerationSizeMb: memoryMb, maxYoungGenerationSizeMb: 16 },
+      resourceLimits: { maxOldGenerationSizeMb: memoryMb, maxYoungGenerationSizeMb: youngMb },
       // Read again at each start.
       workerData: settings,
     },

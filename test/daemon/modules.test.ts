@@ -36,6 +36,12 @@ describe('the modules loaded at start', () => {
     expect(native).to.include('NativeModule http').and.not.include(FETCH)
   })
 
+  it('by the thread of alerts, which stays, are without the clients that send, until there is something to send', async () => {
+    const { packages } = await loadedBy('#open-context.ts', '#alerts/run-alerts.ts')
+    expect(packages).to.include('mysql2')
+    expect(packages.filter((name) => LATER.includes(name))).to.deep.equal([])
+  })
+
   it('by a command on the database are fewer still', async () => {
     const { packages, native } = await loadedBy('#cli/app-commands.ts', '#open-context.ts', '#apps/find-app.ts')
     expect(packages).to.include.members(['mysql2', 'commander'])

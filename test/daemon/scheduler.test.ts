@@ -39,6 +39,7 @@ describe('the scheduler', () => {
       name,
       longestSweepMs: name === 'lives' ? null : longestSweepMs,
       memoryMb,
+      youngMb: 16,
       ...(sweep ? { sweep } : {}),
     }))
     const root = join(import.meta.dirname, 'jobs')
