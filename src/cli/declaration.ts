@@ -84,7 +84,7 @@ async function perform(command: Command, declared: Declaration, who: Who): Promi
   const args = command.processedArgs as Arguments
   const options = command.opts()
   await declared.refuse?.(args, options)
-  if (declared.print) await declared.print(outputOf(command), args, options)
+  if (declared.print) await declared.print(await outputOf(command), args, options)
   else await inSession(command, who, (session) => work(session, declared, args, options))
 }
 

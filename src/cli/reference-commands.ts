@@ -10,7 +10,7 @@ export function registerReferenceCommands(program: Command, wholeProgram: () => 
     .description('the reference of all commands, as Markdown')
     .action(async (_options: object, command: Command) => {
       const { describeCommands, formatReference, mapCommands } = await import('./reference.ts')
-      const out = outputOf(command)
+      const out = await outputOf(command)
       const program = await wholeProgram()
       out.result(mapCommands(program), () => out.lines(formatReference(describeCommands(program))))
     })
@@ -23,7 +23,7 @@ export function registerReferenceCommands(program: Command, wholeProgram: () => 
       const shell = SHELLS.find((each) => each === named)
       if (shell === undefined) throw new UsageError('<shell> must be bash, zsh or fish')
       const script = COMPLETION_SCRIPTS[shell]
-      const out = outputOf(command)
+      const out = await outputOf(command)
       out.result({ shell, script }, () => out.lines(script))
     })
   withExamples(

@@ -6,7 +6,7 @@ import type { Context } from '#context.ts'
 import type { App } from '#apps/store.ts'
 import { isTerminal, requiredChoice } from './ask.ts'
 import { neededArguments } from './examples.ts'
-import { openOutput, type Output } from './output.ts'
+import type { Output } from './output.ts'
 import { printable } from './printable.ts'
 import { UsageError } from './usage-error.ts'
 import type { Who } from './who.ts'
@@ -24,7 +24,7 @@ export interface Session {
 
 /** Runs a command on the database, whether or not the daemon is up, and closes what it opened. */
 export async function inSession(command: Command, who: Who, work: (session: Session) => Promise<void>): Promise<void> {
-  const out = outputOf(command)
+  const out = await outputOf(command)
   refuseMissing(command)
   const { loadConfig, operatorName } = await import('#config.ts')
   const { openContext } = await import('#open-context.ts')
@@ -58,8 +58,9 @@ function refuseMissing(command: Command): void {
   if (missing) throw new UsageError(`missing required argument <${missing.name()}>`)
 }
 
-/** The output of a command, according to its `--json`. */
-export function outputOf(command: Command): Output {
+/** The output of a command, according to its `--json`. What draws its tables is loaded here, since `--help` draws none. */
+export async function outputOf(command: Command): Promise<Output> {
+  const { openOutput } = await import('./output.ts')
   return openOutput(command.optsWithGlobals<{ json?: boolean }>().json === true)
 }
 
