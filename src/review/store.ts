@@ -132,7 +132,7 @@ export interface WaitingFilter {
   readonly limit: number
 }
 
-/** The oldest matters first. */
+/** The oldest matters first; of the same instant, reminders before receipts, whose ids say nothing about each other. */
 export async function listWaiting(
   db: Queries,
   now: RealTime,
@@ -140,11 +140,8 @@ export async function listWaiting(
 ): Promise<WaitingRow[]> {
   const queue = queueAt(now, kinds)
   const listed = where(['q.kind IN (?)', kinds], appId === null ? null : ['q.appId = ?', appId])
-  return db.all(WAITING, `SELECT * FROM (${queue.sql}) q ${listed.sql} ORDER BY q.since, q.kind, q.id LIMIT ?`, [
-    ...queue.params,
-    ...listed.params,
-    limit,
-  ])
+  const ordered = `${listed.sql} ORDER BY q.since, q.kind, q.mail DESC, q.id LIMIT ?`
+  return db.all(WAITING, `SELECT * FROM (${queue.sql}) q ${ordered}`, [...queue.params, ...listed.params, limit])
 }
 
 /** The external_ref of the end user whom a matter is about; null if it is about nobody. */

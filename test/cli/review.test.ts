@@ -53,6 +53,18 @@ describe('review', () => {
       .and.include('bank-mail match')
   })
 
+  it('lists what waits since the same instant in one order, whatever its ids are: reminders before receipts', async () => {
+    const now = systemClock.now()
+    await oneOfEachKind({ ...ctx, clock: { now: () => now } })
+    const { value: items } = await cli.both(['review'])
+    const waiting: ReviewItem[] = items
+    const steps = waiting.filter(({ kind }) => kind === 'unconfirmed_mail').map(({ next_step: step }) => step)
+    expect(steps.map((step) => step.replace(/\d+/, 'ID'))).to.deep.equal([
+      'billing-cli reminders settle ID --sent',
+      'billing-cli receipts settle ID --sent',
+    ])
+  })
+
   it('is limited to an app by --app, and empty where nothing waits', async () => {
     const { app } = await anApp(ctx, { name: 'Calm' })
     await unmatchedMoney(ctx, await oneOfEachKind(ctx), 50_000)
