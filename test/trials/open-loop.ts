@@ -6,7 +6,10 @@ export interface OfferOrder {
   readonly origin: string
   /** Sent in turn, again and again. */
   readonly requests: readonly LoadRequest[]
-  /** Requests are sent at their due time, whether or not earlier ones are answered. */
+  /**
+   * Requests are sent at their due time, whether or not earlier ones are answered. The rate grows by half for each second in which none
+   * has been refused yet: other work may have taken the machine while the capacity was measured.
+   */
   readonly perSecond: number
   readonly seconds: number
 }
@@ -25,6 +28,7 @@ export interface OfferResult {
 
 /** The interval of checks for due requests. */
 const TICK_MS = 4
+const RATE_GROWTH = 1.5
 /** Enough connections that this process is not the bottleneck. */
 const MAX_CONNECTIONS = 15_000
 const KEPT_CONNECTIONS = 1000
@@ -69,15 +73,22 @@ answerOrders(async ({ origin, requests, perSecond, seconds }: OfferOrder): Promi
   }
   idle.push(...fresh)
   const startedMs = performance.now()
-  const total = Math.round(perSecond * seconds)
-  while (offered < total) {
-    const due = Math.min(total, Math.floor(((performance.now() - startedMs) / 1000) * perSecond))
-    for (; offered < due; offered += 1) {
-      const dueMs = startedMs + (offered / perSecond) * 1000
-      const one: Promise<void> = offer(requests[offered % requests.length]!, dueMs).finally(() => pending.delete(one))
-      pending.add(one)
+  let rate = perSecond
+  for (let second = 0; second < seconds; second += 1) {
+    if (second > 0 && refusedMs.length === 0) rate *= RATE_GROWTH
+    const total = Math.round(rate)
+    const beganMs = startedMs + second * 1000
+    let sent = 0
+    while (sent < total) {
+      const due = Math.min(total, Math.floor(((performance.now() - beganMs) / 1000) * rate))
+      for (; sent < due; sent += 1) {
+        const dueMs = beganMs + (sent / rate) * 1000
+        const one: Promise<void> = offer(requests[offered % requests.length]!, dueMs).finally(() => pending.delete(one))
+        pending.add(one)
+        offered += 1
+      }
+      await new Promise((resolve) => setTimeout(resolve, TICK_MS))
     }
-    await new Promise((resolve) => setTimeout(resolve, TICK_MS))
   }
   await Promise.all(pending)
   await Promise.all(clients.map((client) => client.close()))

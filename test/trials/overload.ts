@@ -39,6 +39,7 @@ export interface OverloadOptions {
 export interface OverloadFigures {
   /** Checkouts per second over 32 connections that wait for each answer. */
   readonly capacity: number
+  /** Checkouts offered per second. */
   readonly offered: number
   /** Checkouts opened per second. */
   readonly goodput: number
@@ -108,7 +109,7 @@ export async function overload(options: OverloadOptions): Promise<OverloadFigure
     const goodput = result.acceptedMs.length / seconds
     const figures = {
       capacity: Math.round(capacity),
-      offered: perSecond,
+      offered: Math.round(result.offered / seconds),
       goodput: Math.round(goodput),
       goodputShare: Math.round((goodput / capacity) * 100) / 100,
       acceptedP50Ms: quantile(result.acceptedMs, 0.5),
