@@ -26,6 +26,7 @@ import {
   YEARLY,
   type TestApp,
 } from '../support/factories.ts'
+import { failEvents } from '../support/failed-events.ts'
 import { addBankAccount, assignBankAccount, changeApp } from '../support/operators.ts'
 
 /** `running`: a subscription with three weeks to go. `ended`: the same a day after its end. `first`: nobody has a subscription yet. */
@@ -65,9 +66,6 @@ export interface OpenCheckout {
 }
 
 const ACCOUNT = { bank: 'ACB', number: '27550951', holder: 'NGUYEN VAN A' }
-/** The last attempts of the two newest events failed. */
-const FAIL_TWO = `UPDATE events SET delivery_status = 'failed', attempts = 6, retries_left = 0, last_error = 'http_500', next_attempt_at = NULL
-  ORDER BY id DESC LIMIT 2`
 const SOLD = '2026-03-01 10:00:00'
 const NOW: Readonly<Record<SceneName, string>> = {
   running: '2026-03-10 10:00:00',
@@ -101,7 +99,7 @@ export async function prepareScene(name: SceneName): Promise<Scene> {
   await anOpenApproval(ctx)
   const approval = await ctx.db.all(approvals, '')
   const subscription = await ctx.db.one(subscriptions, "WHERE external_ref = 'user-1'")
-  await ctx.db.run(FAIL_TWO)
+  await failEvents(ctx.db, 'ORDER BY id DESC LIMIT 2')
   const firstEvent = await ctx.db.one(events, 'ORDER BY id LIMIT 1')
   return {
     ctx,

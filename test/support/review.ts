@@ -1,5 +1,6 @@
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
+import { customers } from '#customers/store.ts'
 import { reminders } from '#mails/store.ts'
 import { insertPayment } from '#payments/store.ts'
 import { beginPause, insertProviderAccount } from '#providers/store.ts'
@@ -8,6 +9,7 @@ import { subscriptions } from '#subscriptions/store.ts'
 import { transactions } from '#transactions/store.ts'
 import { aBankMail, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from '../cli/states.ts'
 import { anApp, aPlan, partlyPaid, priceId, type AppOptions, type TestApp } from './factories.ts'
+import { failEvents } from './failed-events.ts'
 
 let references = 0
 
@@ -48,7 +50,7 @@ export async function aRefusedAddress(ctx: Context, { app }: TestApp): Promise<n
   }
   const first = await ctx.db.insert(reminders, { ...refused, stage: 1 })
   await ctx.db.insert(reminders, { ...refused, stage: 0 })
-  await ctx.db.run('UPDATE customers SET email = ? WHERE app_id = ?', ['an@example.com', app.id])
+  await ctx.db.update(customers, { appId: app.id }, { email: 'an@example.com' })
   return first
 }
 
@@ -61,8 +63,7 @@ export async function oneOfEachKind(ctx: Context, options: AppOptions = {}): Pro
   await aBankMail(ctx, { bank: 'VCB', bankReference: 'x-1', review: 'not_understood' })
   await anUnconfirmedReminder(ctx, app)
   await anUnconfirmedReceipt(ctx, app)
-  const failed = "UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL, last_error = '500'"
-  await ctx.db.run(`${failed} WHERE app_id = ? ORDER BY id LIMIT 1`, [app.app.id])
+  await failEvents(ctx.db, 'WHERE app_id = ? ORDER BY id LIMIT 1', [app.app.id])
   await aPausedAccount(ctx, app)
   await aRefusedAddress(ctx, app)
   return app
