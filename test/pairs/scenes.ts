@@ -99,7 +99,7 @@ export async function prepareScene(name: SceneName): Promise<Scene> {
   await anOpenApproval(ctx)
   const approval = await ctx.db.all(approvals, '')
   const subscription = await ctx.db.one(subscriptions, "WHERE external_ref = 'user-1'")
-  await failEvents(ctx.db, 'ORDER BY id DESC LIMIT 2')
+  if (isSold) await failEvents(ctx.db, 'ORDER BY id DESC LIMIT 2')
   const firstEvent = await ctx.db.one(events, 'ORDER BY id LIMIT 1')
   return {
     ctx,
