@@ -7,10 +7,13 @@ import { optOut } from '#renewals/opt-out.ts'
 import { planReminders } from '#mails/plan-reminders.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { sendTestMail } from '#mails/send-test-mail.ts'
+import { reminders } from '#mails/store.ts'
+import { addMs, DAY_MS } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { LIFETIME, MONTHLY, aPlan } from '../support/factories.ts'
+import { insertMany, rowsLike } from '../support/many-rows.ts'
 import { rowsReadBy } from '../support/rows-read.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
-import { sequence } from '../support/sequence.ts'
 
 describe('reminders plan', () => {
   let scene: Scene
@@ -57,20 +60,21 @@ describe('reminders plan', () => {
     const [planned, read] = await planNow()
     expect(planned.map(({ reason }) => reason)).to.deep.equal(Array(subscribers).fill('already_sent'))
     expect(read).to.be.lessThan(subscribers * 10)
-    await scene.ctx.db.query(
-      `INSERT INTO reminders (app_id, subscription_id, period_end, stage, status, claimed_at, failures)
-       SELECT app_id, id, DATE_SUB(current_period_end, INTERVAL seq MONTH), stage, 'sent', current_period_end, 0
-       FROM subscriptions, ${sequence(1, 60)}, (SELECT 0 AS stage UNION ALL SELECT 1 UNION ALL SELECT 3) stages`,
+    // Five years of mails.
+    const { db } = scene.ctx
+    const history = (await db.all(reminders, '')).flatMap((sent) =>
+      ([0, 1, 3] as const).flatMap((stage) =>
+        rowsLike(sent, 60, (months) => ({ stage, periodEnd: addMs(sent.periodEnd, -months * 30 * DAY_MS) })),
+      ),
     )
+    await insertMany(db, reminders, history)
     // 3,000 others, half of which ended before the window and half of which end after it.
-    await scene.ctx.db.query(
-      `INSERT INTO subscriptions (app_id, end_user_id, external_ref, plan_id, price_id, customer_id, status, period_start,
-         current_period_end, in_trial, revision, renewal_token, created_at, updated_at)
-       SELECT app_id, 1000000 + seq, CONCAT('other-', seq), plan_id, price_id, customer_id, status, period_start,
-         DATE_ADD(current_period_end, INTERVAL IF(seq % 2 = 0, -30, 30) DAY), 0, 1, CONCAT('other-', seq),
-         created_at, updated_at
-       FROM (SELECT * FROM subscriptions LIMIT 1) s, ${sequence(1, 3000)}`,
-    )
+    const one = await scene.subscription()
+    const others = rowsLike(one, 3000, (n) => ({
+      ...{ endUserId: 1_000_000 + n, externalRef: `other-${n}`, renewalToken: `other-${n}` },
+      currentPeriodEnd: addMs(one.currentPeriodEnd!, (n % 2 === 0 ? -30 : 30) * DAY_MS),
+    }))
+    await insertMany(db, subscriptions, others)
     const [again, readAgain] = await planNow()
     expect(again).to.deep.equal(planned)
     expect(readAgain).to.be.at.most(read)

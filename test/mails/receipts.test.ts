@@ -8,11 +8,12 @@ import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { apps, updateAppRow } from '#apps/store.ts'
 import { dailyMails } from '#mails/limits/store.ts'
+import type { PlanWithPrices } from '#plans/store.ts'
 import { DAY_MS } from '#shared/time.ts'
 import { formatId } from '#shared/ids.ts'
-import { listRefundsOfTransaction } from '#payments/store.ts'
+import { listRefundsOfTransaction, refunds } from '#payments/store.ts'
 import { recordRefundAnswer } from '#transactions/refund-money.ts'
-import { receipts } from '#transactions/store.ts'
+import { receipts, transactions } from '#transactions/store.ts'
 import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
 import { BRAND } from '../pages/scenes.ts'
 import { changeApp } from '../support/operators.ts'
@@ -30,8 +31,9 @@ describe('receipts', () => {
   })
   afterEach(() => scene.stop())
 
-  const openSession = async (locale = 'en', plan = scene.plan) => {
-    const customer = await aCustomer(scene.ctx, scene.seller, { locale })
+  type Whose = { readonly plan?: PlanWithPrices; readonly locale?: string; readonly email?: string }
+  const openSession = async ({ plan = scene.plan, ...changes }: Whose = {}) => {
+    const customer = await aCustomer(scene.ctx, scene.seller, { locale: 'en', ...changes })
     const seller = { ...scene.seller, app: await scene.app() }
     return aCheckout(scene.ctx, seller, {
       price_id: priceId(plan),
@@ -39,7 +41,7 @@ describe('receipts', () => {
       external_ref: `user-${customer.id}`,
     })
   }
-  const open = async (locale?: string): Promise<number> => (await openSession(locale)).transaction_id!
+  const open = async (whose?: Whose): Promise<number> => (await openSession(whose)).transaction_id!
   const pay = (transactionId: number, amount: number) => transferred(scene.ctx, transactionId, amount)
   const refund = (transactionId: number, amount?: number) =>
     resolveTransaction(scene.ctx, operator('mai'), {
@@ -66,7 +68,7 @@ describe('receipts', () => {
   })
 
   it('report each part with what is missing, in the customer’s language, and then the whole payment', async () => {
-    const transactionId = await open('vi')
+    const transactionId = await open({ locale: 'vi' })
     await pay(transactionId, 60_000)
     await sweep()
     await pay(transactionId, 39_000)
@@ -90,7 +92,7 @@ describe('receipts', () => {
   })
 
   it('name in Vietnamese the plan whose payment was refunded', async () => {
-    const transactionId = await open('vi')
+    const transactionId = await open({ locale: 'vi' })
     await pay(transactionId, 99_000)
     await refund(transactionId)
     await sweep()
@@ -116,7 +118,7 @@ describe('receipts', () => {
   ] as const)
     it(`have a button that asks for the rest of a part, on the bank page, also after the link expired: ${locale}`, async () => {
       await takeTransfers(scene.ctx, scene.seller.app)
-      const session = await openSession(locale)
+      const session = await openSession({ locale })
       const { transaction } = await openBankPage(scene.ctx, tokenOf(session))
       await pay(transaction.id, 60_000)
       scene.ctx.clock.advance('2d')
@@ -153,7 +155,7 @@ describe('receipts', () => {
 
   it('say that a lifetime subscription never expires', async () => {
     const plan = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
-    await pay((await openSession('en', plan)).transaction_id!, LIFETIME.amount)
+    await pay((await openSession({ plan })).transaction_id!, LIFETIME.amount)
     await sweep()
     const { text, html } = scene.inbox.mails[0]!.parsed
     for (const body of [text, html]) expect(body).to.contain('Lifetime')
@@ -196,9 +198,9 @@ describe('receipts', () => {
     await pay(transactionId, 60_000)
     await pay(transactionId, 39_000)
     await refund(transactionId)
-    const refunds = await listRefundsOfTransaction(scene.ctx.db, transactionId)
-    const refused = refunds.find(({ amount }) => amount === 39_000)!
-    await inTransaction(scene.ctx, (tx) => tx.run("UPDATE refunds SET status = 'pending' WHERE id = ?", [refused.id]))
+    const parts = await listRefundsOfTransaction(scene.ctx.db, transactionId)
+    const refused = parts.find(({ amount }) => amount === 39_000)!
+    await scene.ctx.db.update(refunds, { id: refused.id }, { status: 'pending' })
     await sweep()
     expect(subjects(), 'while a part is pending').to.deep.equal(['[TEST] Payment received: Premium'])
     await inTransaction(scene.ctx, (tx) =>
@@ -241,22 +243,20 @@ describe('receipts', () => {
   })
 
   it('go out though another one cannot be written, which is tried again later', async () => {
-    await pay(await open(), 99_000)
-    await scene.ctx.db.query("UPDATE customers SET locale = 'xx' ORDER BY id DESC LIMIT 1")
+    const id = await open()
+    await pay(id, 99_000)
+    await scene.ctx.db.update(transactions, { id }, { currency: '??' })
     await pay(await open(), 99_000)
     await sweep()
     expect(subjects()).to.have.length(1)
-    await scene.ctx.db.query("UPDATE customers SET locale = 'en'")
+    await scene.ctx.db.update(transactions, { id }, { currency: 'VND' })
     scene.ctx.clock.advance('1h')
     await sweep()
     expect(subjects()).to.have.length(2)
   })
 
   it('at which the mail server hangs up do not hold up those of other customers', async () => {
-    for (let made = 0; made < 12; made += 1) {
-      await pay(await open(), 99_000)
-      await scene.ctx.db.query('UPDATE customers SET email = ? ORDER BY id DESC LIMIT 1', [`to-${made}@example.com`])
-    }
+    for (let made = 0; made < 12; made += 1) await pay(await open({ email: `to-${made}@example.com` }), 99_000)
     for (const bad of ['to-0@example.com', 'to-1@example.com']) scene.inbox.hangsUpAt.add(bad)
     await sweep()
     expect(subjects()).to.have.length(10)

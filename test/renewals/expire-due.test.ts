@@ -3,8 +3,10 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { updateAppRow } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { expireDue } from '#renewals/expire-due.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { events } from '#webhooks/store.ts'
 import { LIFETIME, aPlan } from '../support/factories.ts'
+import { rowsLike } from '../support/many-rows.ts'
 import { aScene, type Scene } from './scene.ts'
 
 describe('stored expiry', () => {
@@ -42,15 +44,12 @@ describe('stored expiry', () => {
   })
 
   it('more than a batch is stored in one sweep, disabled apps’ too', async () => {
-    await scene.subscribe()
-    const rows = Array.from({ length: 120 }, (_, n) => `(1000000 + ${n})`)
-    await scene.ctx.db.query(
-      `INSERT INTO subscriptions (app_id, end_user_id, external_ref, plan_id, price_id, status, period_start,
-         current_period_end, anchor_day, in_trial, revision, renewal_token, created_at, updated_at)
-       SELECT s.app_id, n.id, CONCAT('bulk-', n.id), s.plan_id, s.price_id, 'active', s.period_start,
-         s.current_period_end, 1, 0, 1, CONCAT('bulk-', n.id), s.created_at, s.updated_at
-       FROM subscriptions s JOIN (SELECT ${rows.join(' AS id UNION ALL SELECT ')} AS id) n`,
-    )
+    const others = rowsLike(await scene.subscribe(), 120, (n) => ({
+      endUserId: 1_000_000 + n,
+      externalRef: `bulk-${n}`,
+      renewalToken: `bulk-${n}`,
+    }))
+    await scene.ctx.db.insertAll(subscriptions, others)
     await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { disabledAt: tx.now }))
     scene.ctx.clock.set('2026-04-01 10:00:00')
     expect(await expireDue(scene.ctx)).to.equal(121)

@@ -3,9 +3,11 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
 import { auditLog } from '#commands/store.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { claimNew, reminders } from '#mails/store.ts'
 import { payments } from '#payments/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
-import { subscriptions } from '#subscriptions/store.ts'
+import { getSubscription, subscriptions } from '#subscriptions/store.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { MONTHLY, anApp, SERVER } from '../support/factories.ts'
@@ -129,11 +131,9 @@ describe('test clock', () => {
       await subscribe()
       await subscribe('user-2')
       const { ctx } = scenario.service
-      await ctx.db.query(
-        `INSERT INTO reminders (app_id, subscription_id, period_end, stage, status, claimed_at)
-         SELECT app_id, id, current_period_end, 3, 'claimed', ? FROM subscriptions WHERE external_ref = 'user-1'`,
-        [ctx.clock.now()],
-      )
+      const { id, appId, currentPeriodEnd } = await getSubscription(ctx.db, scenario.app.app.id, 'user-1')
+      const mail = { appId, subscriptionId: id, periodEnd: currentPeriodEnd!, stage: 3, countedOn: null } as const
+      await inTransaction(ctx, (tx) => claimNew(tx, [mail], ctx.clock.now()))
     })
     const advanceFor = async (othersMs?: number) => {
       const { ctx } = scenario.service
@@ -155,9 +155,8 @@ describe('test clock', () => {
     it('sends what that daemon released before it responds', async () => {
       const answer = advanceFor()
       await until(() => inbox.mails.length === 1)
-      await scenario.service.ctx.db.query(
-        `UPDATE reminders SET status = 'failed' WHERE sent_at IS NULL AND handed_over_at IS NULL`,
-      )
+      const { db } = scenario.service.ctx
+      await db.update(reminders, { sentAt: null, handedOverAt: null }, { status: 'failed' })
       expect(await answer).to.deep.equal({ now: '2026-03-29 10:00:00' })
       expect(subjects()).to.have.lengthOf(2)
     })

@@ -6,6 +6,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
+import { customers } from '#customers/store.ts'
 import { exportApp } from '#reports/export-app.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
@@ -16,7 +17,8 @@ import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { changeApp } from '../support/operators.ts'
 import { expectError, refusalOf } from '../support/expect-error.ts'
-import { anApp, aPlan, aPromotion, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
+import { aCustomer, anApp, aPlan, aPromotion, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
+import { rowsLike } from '../support/many-rows.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
@@ -206,24 +208,15 @@ describe('import and export', () => {
 
     it('writes all pages of a table', async () => {
       const { ctx } = scenario.service
-      const rows = Array.from({ length: 1001 }, (_, n) => [
-        scenario.app.app.id,
-        `customer ${n}`,
-        'an@example.com',
-        '[]',
-        '[]',
-      ])
-      await ctx.db.query(
-        `INSERT INTO customers (app_id, name, email, cc_emails, bcc_emails, locale, created_at, updated_at)
-         VALUES ${rows.map(() => "(?, ?, ?, ?, ?, 'en', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))").join(', ')}`,
-        rows.flat(),
-      )
+      const first = await aCustomer(ctx, scenario.app, { name: 'customer 0' })
+      const others = rowsLike(first, 1000, (n) => ({ name: `customer ${n}` }))
+      await ctx.db.insertAll(customers, others)
       const folder = scratchFolder('export')
       expect(await exportApp(ctx, scenario.app.app, folder)).to.include({ customers: 1001 })
       const table: Record<string, string>[] = parse(readFileSync(join(folder, 'customers.csv'), 'utf8'), {
         columns: true,
       })
-      expect(table.map(({ name }) => name)).to.deep.equal(rows.map(([, name]) => name))
+      expect(table.map(({ name }) => name)).to.deep.equal([first, ...others].map(({ name }) => name))
     })
 
     it('marks each cell of CSV that a spreadsheet would run, and quotes each that contains a semicolon', async () => {

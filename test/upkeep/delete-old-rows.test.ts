@@ -18,7 +18,6 @@ import { testContext } from '../support/context.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { receipts } from '#transactions/store.ts'
-import { query } from '../support/database.ts'
 
 const NOTHING = {
   keysDeleted: 0,
@@ -33,12 +32,11 @@ const NOTHING = {
 describe('rows that are kept for a limited time', () => {
   it('are deleted: idempotency keys after a day, job runs after 30 days', async () => {
     const ctx = testContext()
-    const insertKey = (key: string): Promise<unknown> =>
-      ctx.db.query(
-        `INSERT INTO idempotency_keys (app_id, path_hash, idempotency_key, request_hash, lease_token, lease_until, created_at)
-         VALUES (1, 'p', ?, 'r', 'l', ?, ?)`,
-        [key, ctx.clock.now(), ctx.clock.now()],
-      )
+    const insertKey = (idempotencyKey: string): Promise<unknown> =>
+      ctx.db.insert(idempotencyKeys, {
+        ...{ appId: 1, pathHash: 'p', idempotencyKey, requestHash: 'r', leaseToken: 'l', leaseUntil: ctx.clock.now() },
+        ...{ answerStatus: null, answerBody: null, createdAt: ctx.clock.now() },
+      })
     const noteRun = (job: string): Promise<void> =>
       insertJobRun(ctx.db, {
         job,
@@ -162,10 +160,7 @@ describe('rows that are kept permanently', () => {
 })
 
 async function noteAttempts({ db, clock }: Context, count: number): Promise<void> {
-  const rows = Array.from({ length: count }, (_, index) => [1, index + 1, clock.now(), 12, 200, 'ok'])
-  await query(
-    db,
-    'INSERT INTO delivery_attempts (event_id, attempt, started_at, duration_ms, http_status, response_head) VALUES ?',
-    [rows],
-  )
+  const made = { eventId: 1, startedAt: clock.now(), durationMs: 12, httpStatus: 200, error: null, responseHead: 'ok' }
+  const rows = Array.from({ length: count }, (_, index) => ({ ...made, attempt: index + 1 }))
+  await db.insertAll(deliveryAttempts, rows)
 }
