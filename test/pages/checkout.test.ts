@@ -4,6 +4,7 @@ import { apps } from '#apps/store.ts'
 import { changeApp, enableMethod } from '../support/operators.ts'
 import { aCustomer, anApp, LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
+import { transactions } from '#transactions/store.ts'
 import { attributes, offeredMethods, textOf } from './read-page.ts'
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' }
@@ -366,7 +367,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
   })
 
   it('shows an internal error with a reference, and no details', async () => {
-    await scenario.service.ctx.db.query("UPDATE transactions SET currency = '??'")
+    await scenario.service.ctx.db.update(transactions, { id: open.transaction_id }, { currency: '??' })
     const page = await get(open.checkout_url)
     expect(page.status).to.equal(500)
     expect(textOf(page)).to.include('Something went wrong on our side')

@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core'
 import { after, before, describe, it } from 'mocha'
 import { accessibilityErrors, keyboardErrors } from './audit.ts'
 import { DESKTOP, PHONE, startBrowser, visit, type Visit } from './browser.ts'
-import { SCENES, withShop } from './scenes.ts'
+import { changePlans, SCENES, withShop } from './scenes.ts'
 
 const SCREENS = [
   ['phone', PHONE, 'vi'],
@@ -53,7 +53,7 @@ describe('hosted pages are readable and reachable for everybody', () => {
   ] as const) {
     it(`the longest names fit ${screen}`, () =>
       withShop(LONGEST, async (scenario, prices) => {
-        await scenario.service.ctx.db.query('UPDATE plans SET name = ?', [LONGEST])
+        await changePlans(scenario, { name: LONGEST })
         const { checkout_url } = await scenario.checkout({ price_id: prices[0], skip_trial: true })
         const visitor = await visit(browser, [scenario.service.url], { viewport })
         const { page } = visitor

@@ -109,7 +109,7 @@ export const SCENES = {
   'an unknown link': (scenario) => Promise.resolve(`${scenario.service.url}/checkout/unknown`),
   'a checkout under the seller’s name': async (scenario, [monthly]) => {
     await changeApp(scenario.service.ctx, 'tester', scenario.app.app, BRAND)
-    await scenario.service.ctx.db.query('UPDATE plans SET description = ?', ['Mọi cuốn sách nói.\nTrên mọi thiết bị.'])
+    await changePlans(scenario, { description: 'Mọi cuốn sách nói.\nTrên mọi thiết bị.' })
     return (await scenario.checkout({ price_id: monthly, skip_trial: true })).checkout_url
   },
   'an expired link, paid in part': async (scenario, [monthly]) => {
@@ -171,9 +171,7 @@ export const SCENES = {
   },
   'a one-time purchase of a long description': async (scenario) => {
     const { prices } = await scenario.plan('book', { ...LIFETIME, amount: 50_000 })
-    await scenario.service.ctx.db.query('UPDATE plans SET description = ?', [
-      'Mọi cuốn sách nói trên mọi thiết bị. '.repeat(9),
-    ])
+    await changePlans(scenario, { description: 'Mọi cuốn sách nói trên mọi thiết bị. '.repeat(9) })
     return (await scenario.checkout({ price_id: prices[0] })).checkout_url
   },
   'a purchase in dollars': async (scenario) => {
@@ -223,9 +221,20 @@ export const LONG_NAMES = {
   plan: 'Gói Cao cấp dành cho gia đình đông người, nghe không giới hạn trên mọi thiết bị',
 }
 
-async function giveLongNames({ service: { ctx }, app }: Scenario): Promise<void> {
-  await changeApp(ctx, 'tester', app.app, { name: LONG_NAMES.app })
-  await ctx.db.query('UPDATE plans SET name = ?', [LONG_NAMES.plan])
+async function giveLongNames(scenario: Scenario): Promise<void> {
+  await changeApp(scenario.service.ctx, 'tester', scenario.app.app, { name: LONG_NAMES.app })
+  await changePlans(scenario, { name: LONG_NAMES.plan })
+}
+
+/** The seller changes what its plans are called or include. */
+export async function changePlans(
+  { seller }: Scenario,
+  changes: { name?: string; description?: string },
+): Promise<void> {
+  for (const { id } of (await seller.get('/api/v1/plans')).body.data.plans) {
+    const { status, text } = await seller.patch(`/api/v1/plans/${id}`, changes)
+    if (status !== 200) throw new Error(`the plan was not changed: ${text}`)
+  }
 }
 
 async function disableMethods({ service: { ctx }, app }: Scenario): Promise<void> {

@@ -1,5 +1,6 @@
 import { noteRefunds } from '#providers/card/note-refunds.ts'
 import { unixSeconds } from '#shared/time.ts'
+import { providerEvents, type ProviderEvent } from '#transactions/store.ts'
 import { enableMethod } from '../support/operators.ts'
 import { startService, type Answer, type SellerClient, type TestService } from '../support/api.ts'
 import type { Envelope, Redirect } from '../support/answers.ts'
@@ -41,7 +42,7 @@ export interface CardShop {
   /** The event of a session, signed now with the seller's secret. */
   event(session: PeerSession, options?: EventOptions): SignedEvent
   /** What operators see of the provider. */
-  notes(): Promise<{ outcome: string; note: string | null; transaction_id: number | null; event_id: string }[]>
+  notes(): Promise<ProviderEvent[]>
   refundsNoted(): Promise<number>
   stop(): Promise<void>
 }
@@ -103,10 +104,7 @@ export async function startCardShop(options: AppOptions = {}): Promise<CardShop>
       const at = unixSeconds(clock.now()) + late
       return signedEvent(secret ?? owner.webhookSecret, at, type, { ...sessionFacts(session), ...changes }, id)
     },
-    notes: () =>
-      service.ctx.db.query(
-        `SELECT outcome, note, transaction_id, event_id FROM provider_events WHERE outcome <> 'applied' ORDER BY id`,
-      ),
+    notes: () => service.ctx.db.all(providerEvents, "WHERE outcome <> 'applied' ORDER BY id"),
     refundsNoted: () => noteRefunds(service.ctx),
     async stop() {
       await service.stop()

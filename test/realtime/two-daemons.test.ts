@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { request } from 'undici'
-import { findRealtimeWrite } from '#realtime/store.ts'
+import { findRealtimeWrite, realtimeWrites } from '#realtime/store.ts'
+import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
@@ -96,9 +97,9 @@ describe('two daemons on one database', () => {
     peer.beforeCall = () => undefined
     expect(await scenario.node()).to.equal(null)
     // Skips the time that the lease lasts and that callers may wait.
-    await ctx.db.query(
-      'UPDATE realtime_writes SET wanted_at = wanted_at - INTERVAL 60 SECOND, lease_until = lease_until - INTERVAL 60 SECOND',
-    )
+    const { subscriptionId, requestedAt, leaseUntil } = (await ctx.db.one(realtimeWrites, ''))!
+    const aMinuteAgo = { requestedAt: addMs(requestedAt, -MINUTE_MS), leaseUntil: addMs(leaseUntil!, -MINUTE_MS) }
+    await ctx.db.update(realtimeWrites, { subscriptionId }, aMinuteAgo)
     await until(async () => (await scenario.node()) !== null)
     const { current_period_end: end } = await scenario.subscription()
     expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: Date.parse(`${end!.replace(' ', 'T')}Z`) })

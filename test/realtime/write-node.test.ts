@@ -7,8 +7,14 @@ import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { createCheckoutSession } from '#checkout/create-session.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { findRealtimeWrite, listAbandoned, queueRealtimeWrite, type RealtimeWrite } from '#realtime/store.ts'
-import { addMs, HOUR_MS } from '#shared/time.ts'
+import {
+  findRealtimeWrite,
+  listAbandoned,
+  queueRealtimeWrite,
+  realtimeWrites,
+  type RealtimeWrite,
+} from '#realtime/store.ts'
+import { addMs, HOUR_MS, SECOND_MS, systemClock } from '#shared/time.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
 import { operator } from '#commands/caller.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
@@ -54,6 +60,9 @@ describe('writing the realtime node', () => {
   const row = async (): Promise<RealtimeWrite | null> => {
     return findRealtimeWrite(ctx().db, (await ctx().db.one(subscriptions, 'LIMIT 1'))!.id)
   }
+  /** Leases run by the server's own clock. */
+  const changeLease = async (changes: Pick<Partial<RealtimeWrite>, 'leaseToken' | 'leaseUntil'>) =>
+    ctx().db.update(realtimeWrites, { subscriptionId: (await row())!.subscriptionId }, changes)
   const resync = (what: { externalRef?: string; all?: boolean; failed?: boolean; dryRun?: boolean }) =>
     resyncNodes(ctx(), { app: scenario.app.app, caller: operator('linh'), ...what })
 
@@ -156,7 +165,7 @@ describe('writing the realtime node', () => {
     const first = scenario.buy(monthly)
     await reached.opened
     // As if its daemon had been suspended during the write for longer than the lease lasts.
-    await ctx().db.query('UPDATE realtime_writes SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND')
+    await changeLease({ leaseUntil: addMs(systemClock.now(), -SECOND_MS) })
     scenario.clock.set('2026-03-03 10:00:00')
     await scenario.buy(monthly)
     expect(await scenario.node()).to.include({ expiresAt: unixMs('2026-06-01 10:00:00') })
@@ -239,13 +248,10 @@ describe('writing the realtime node', () => {
 
     it('is finished, however many of another app cannot be', async () => {
       await crash()
-      const { requestedAt } = (await row())!
-      const older = addMs(requestedAt, -1000)
-      const rows = Array.from({ length: 120 }, (_, number) => [900_000 + number, 900_000, 'pending', older, 1, 0])
-      await ctx().db.query(
-        'INSERT INTO realtime_writes (subscription_id, app_id, state, wanted_at, wanted_revision, attempts) VALUES ?',
-        [rows],
-      )
+      const pending = (await row())!
+      const other = { ...pending, appId: 900_000, requestedAt: addMs(pending.requestedAt, -SECOND_MS) }
+      const others = Array.from({ length: 120 }, (_, number) => ({ ...other, subscriptionId: 900_000 + number }))
+      await ctx().db.insertAll(realtimeWrites, others)
       scenario.clock.advance('16s')
       expect((await finishPendingWrites(ctx())).written).to.equal(1)
       expect(await scenario.node()).to.include({ plan: 'premium' })
@@ -254,11 +260,9 @@ describe('writing the realtime node', () => {
     it('with a lease is finished after the lease, not before', async () => {
       await crash()
       scenario.clock.advance('16s')
-      const lease =
-        "UPDATE realtime_writes SET lease_token = 'dead', lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND"
-      await ctx().db.query(lease, [20])
+      await changeLease({ leaseToken: 'dead', leaseUntil: addMs(systemClock.now(), 20 * SECOND_MS) })
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
-      await ctx().db.query(lease, [-1])
+      await changeLease({ leaseUntil: addMs(systemClock.now(), -SECOND_MS) })
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 1, failed: 0 })
     })
 
