@@ -7,7 +7,7 @@ const PART = 1000
 export function rowsLike<R extends { readonly id: number }>(
   row: R,
   count: number,
-  changes: (n: number) => Partial<R>,
+  changes: (n: number) => Partial<R> = () => ({}),
 ): Omit<R, 'id'>[] {
   // An undefined value is not sent, so that the table gives each row an id.
   return Array.from({ length: count }, (_, index) => ({ ...row, ...changes(index + 1), id: undefined }))

@@ -2,11 +2,20 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { databasePresent } from '#db/database-now.ts'
 import { queriesOver, type Queries, type Send } from '#db/queries.ts'
+import { addMs, asAppTime, DAY_MS } from '#shared/time.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { runSender } from '#webhooks/sender.ts'
-import { listAppsWithPending, listDue, listEventIdsSince, listFailedIds, events } from '#webhooks/store.ts'
+import {
+  events,
+  listAppsWithPending,
+  listDue,
+  listEventIdsSince,
+  listFailedIds,
+  type DeliveryStatus,
+} from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { anApp, type TestApp } from '../support/factories.ts'
+import { insertMany } from '../support/many-rows.ts'
 import { Receiver, type ReceivedWebhook } from '../support/receiver.ts'
 import { rowsReadBy } from '../support/rows-read.ts'
 import { until } from '../support/until.ts'
@@ -29,16 +38,15 @@ describe('a backlog of webhooks', () => {
   const anotherApp = (): Promise<TestApp> => anApp(ctx, { webhookUrl: receiver.url })
 
   /** Writes events of an app that have been due for a day. */
-  async function insertDue(appId: number, count: number, status = 'pending'): Promise<void> {
-    const since = new Date(ctx.clock.now().getTime() - 86_400_000)
-    const row = [appId, 'transaction.completed', JSON.stringify({ app_id: appId }), status, 0, 5, since, since, since]
-    for (let left = count; left > 0; left -= 1000) {
-      await ctx.db.query(
-        `INSERT INTO events (app_id, event_type, body, delivery_status, attempts, retries_left, next_attempt_at,
-           created_at, written_at) VALUES ?`,
-        [Array(Math.min(left, 1000)).fill(row)],
-      )
+  async function insertDue(appId: number, count: number, deliveryStatus: DeliveryStatus = 'pending'): Promise<void> {
+    const since = addMs(ctx.clock.now(), -DAY_MS)
+    const row = {
+      ...{ appId, eventType: 'transaction.completed', externalRef: null, transactionId: null, carriesId: false },
+      ...{ body: Buffer.from(JSON.stringify({ app_id: appId })), deliveryStatus, attempts: 0, retriesLeft: 5 },
+      ...{ nextAttemptAt: since, lease: 0, leaseUntil: null, begun: false, deliveredAt: null, lastError: null },
+      ...{ createdAt: asAppTime(since), writtenAt: since },
     }
+    await insertMany(ctx.db, events, Array<typeof row>(count).fill(row))
   }
 
   /** The execution plans of the statements that `read` sends. */
@@ -81,7 +89,7 @@ describe('a backlog of webhooks', () => {
     const { app } = await anotherApp()
     await insertDue(app.id, 3000, 'delivered')
     await insertDue(app.id, 3000, 'failed')
-    await ctx.db.query("UPDATE events SET next_attempt_at = NULL WHERE delivery_status = 'failed'")
+    await ctx.db.update(events, { deliveryStatus: 'failed' }, { nextAttemptAt: null })
     await ctx.db.query('ANALYZE TABLE events')
     const [failed] = await plansOf((db) => listFailedIds(db, app.id, 50))
     expect(failed).to.include({ key: 'events_app_due' })

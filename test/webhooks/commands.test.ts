@@ -14,10 +14,11 @@ import { listDeliveries, listDeliveryAttempts } from '#webhooks/list-deliveries.
 import { retryEvent, retryFailed } from '#webhooks/retry-event.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { envelopeOf } from '#webhooks/envelope.ts'
-import { findEvent, listDue, type ClaimedEvent, type Event } from '#webhooks/store.ts'
+import { events, findEvent, listDue, type ClaimedEvent, type Event } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
+import { rowsLike } from '../support/many-rows.ts'
 import { Receiver } from '../support/receiver.ts'
 
 const ANN = operator('ann')
@@ -161,12 +162,8 @@ describe('commands of operators for deliveries', () => {
   })
 
   it('replay all failed events of an app together', async () => {
-    const now = ctx.clock.now()
-    await ctx.db.query(
-      `INSERT INTO events (app_id, event_type, body, delivery_status, attempts, retries_left, created_at, written_at)
-       VALUES ?`,
-      [Array(120).fill([app.app.id, 'transaction.completed', '{"data":{}}', 'failed', 6, 0, now, now])],
-    )
+    const failed = await findEvent(ctx.db, await emitFailed())
+    await ctx.db.insertAll(events, rowsLike(failed!, 119))
     await emit()
     expect(await retryFailed(ctx, ANN, app.app)).to.deep.equal({ retried: 120 })
     expect(await deliverDue(ctx)).to.include({ delivered: 121 })

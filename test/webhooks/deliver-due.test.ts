@@ -28,6 +28,7 @@ import {
   events,
   deliveryAttempts,
 } from '#webhooks/store.ts'
+import { whileRefusing } from '../support/broken-tables.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
@@ -144,7 +145,7 @@ describe('webhook delivery', () => {
 
   it('sends the bytes of an event that an earlier version wrote as they are', async () => {
     const [id] = await emit()
-    await ctx.db.query('UPDATE events SET carries_id = 0')
+    await ctx.db.update(events, { id: id! }, { carriesId: false })
     await deliverDue(ctx)
     const [webhook] = receiver.received
     expect(webhook!.raw.equals((await event(id!)).body)).to.equal(true)
@@ -361,19 +362,16 @@ describe('webhook delivery', () => {
     const ids = await emit(30)
     receiver.answer = (response, { eventId }) =>
       response.writeHead(eventId === `evt_${ids[10]!}` ? 299 : 200).end('a secret answer')
-    await ctx.db.query(
-      `CREATE TRIGGER refuse_299 BEFORE INSERT ON delivery_attempts FOR EACH ROW
-       IF NEW.http_status = 299 THEN SIGNAL SQLSTATE '45000'; END IF`,
-    )
-    const delivering = deliverDue(ctx)
-    try {
-      await until(async () => (await ctx.db.count(events, "WHERE delivery_status = 'delivered'")) === 29)
-      await delivering
-    } finally {
-      ctx.clock.advance('41s')
-      await delivering
-      await ctx.db.query('DROP TRIGGER refuse_299')
-    }
+    await whileRefusing(ctx.db, deliveryAttempts, 'INSERT', 'NEW.http_status = 299', async () => {
+      const delivering = deliverDue(ctx)
+      try {
+        await until(async () => (await ctx.db.count(events, "WHERE delivery_status = 'delivered'")) === 29)
+        await delivering
+      } finally {
+        ctx.clock.advance('41s')
+        await delivering
+      }
+    })
     expect(await deliverDue(ctx)).to.include({ delivered: 1 })
     expect(await event(ids[10]!)).to.include({ deliveryStatus: 'delivered', attempts: 2 })
     const log = ctx.logged.join('')
@@ -383,15 +381,7 @@ describe('webhook delivery', () => {
 
   it('sends nothing whose attempt cannot be charged, and charges nothing for it', async () => {
     const [id] = await emit()
-    await ctx.db.query(
-      `CREATE TRIGGER refuse_charge BEFORE UPDATE ON events FOR EACH ROW
-       IF NEW.begun > OLD.begun THEN SIGNAL SQLSTATE '45000'; END IF`,
-    )
-    try {
-      await deliverDue(ctx)
-    } finally {
-      await ctx.db.query('DROP TRIGGER refuse_charge')
-    }
+    await whileRefusing(ctx.db, events, 'UPDATE', 'NEW.begun > OLD.begun', () => deliverDue(ctx))
     expect(receiver.received).to.deep.equal([])
     expect(ctx.logged.join('')).to.include('delivery attempts cannot be charged')
     ctx.clock.advance('5s')

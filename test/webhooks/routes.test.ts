@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { inTransaction } from '#commands/transaction.ts'
+import { addMs } from '#shared/time.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { listEvents } from '#webhooks/list-events.ts'
@@ -94,9 +95,8 @@ describe('GET /api/v1/events', () => {
       expect(await refsOf('created_after=2026-03-01+10:00:00')).to.deep.equal(['an', 'binh', 'an'])
       expect(await refsOf('created_after=2026-03-01%2010:00:01')).to.deep.equal([])
       await emit('late')
-      await service.ctx.db.query(
-        "UPDATE events SET created_at = created_at + INTERVAL 500000 MICROSECOND WHERE external_ref = 'late'",
-      )
+      const { id, createdAt } = (await service.ctx.db.one(events, "WHERE external_ref = 'late'"))!
+      await service.ctx.db.update(events, { id }, { createdAt: addMs(createdAt, 500) })
       expect(await refsOf('created_after=2026-03-01+10:00:01'), 'shown as that second').to.deep.equal([])
     })
 

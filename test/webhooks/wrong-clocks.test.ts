@@ -12,7 +12,7 @@ import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
-import { findEvent, listDue } from '#webhooks/store.ts'
+import { events, findEvent, listDue } from '#webhooks/store.ts'
 import { testContext, wrongClock } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
@@ -81,7 +81,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
       [ahead, behind],
     ] as const) {
       await emit(owner, 1)
-      await owner.db.run(`UPDATE events SET retries_left = 0 WHERE delivery_status = 'pending'`)
+      await owner.db.update(events, { deliveryStatus: 'pending' }, { retriesLeft: 0 })
       const [event] = await claimAll(owner)
       expect(await claimAll(other)).to.deep.equal([])
       const now = await databaseNow(owner, owner.db)
