@@ -2,7 +2,6 @@ import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { queriesOver, type Send } from '#db/queries.ts'
 import { updateApp } from '#apps/update-app.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { findNextFreeSlot } from '#checkout/store.ts'
@@ -22,6 +21,7 @@ import {
   SERVER,
 } from '../support/factories.ts'
 import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
+import { plansOf } from '../support/query-plans.ts'
 import { asAppTime } from '#shared/time.ts'
 
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
@@ -183,15 +183,10 @@ describe('the open checkouts of one end user', () => {
   it('are counted in one index, the last to expire first, past all that expired', async () => {
     const { ctx } = service
     await fill(2)
-    const plans: { table: string; key: string; Extra: string }[] = []
-    const explain: Send = async (sql, params) => {
-      plans.push(...(await ctx.db.query<typeof plans>(`EXPLAIN FORMAT=TRADITIONAL ${sql}`, [...params])))
-      return []
-    }
-    await findNextFreeSlot(queriesOver(explain), 1, 100, asAppTime(ctx.clock.now()))
-    expect(plans.map(({ table, key }) => `${table} ${key}`)).to.deep.equal([
-      's checkout_sessions_end_user_expires',
-      't PRIMARY',
+    const plans = await plansOf(ctx.db, (db) => findNextFreeSlot(db, 1, 100, asAppTime(ctx.clock.now())))
+    expect(plans.map(({ table, key }) => [table, key])).to.deep.equal([
+      ['s', 'checkout_sessions_end_user_expires'],
+      ['t', 'PRIMARY'],
     ])
     expect(plans[0]!.Extra).to.include('Using index').and.not.include('filesort')
   })

@@ -19,6 +19,7 @@ import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { aCheckout, aCustomer, aPlan, priceId } from '../support/factories.ts'
 import { addBankAccount } from '../support/operators.ts'
+import { explain } from '../support/query-plans.ts'
 import { shownOn } from '../support/screen.ts'
 import { aBankMail, aBusyService, type BusyService } from './states.ts'
 import { itRunsEveryForm } from './forms.ts'
@@ -276,10 +277,7 @@ describe('find and open', () => {
     expect(searched.length).to.be.greaterThan(30)
     let tablesRead = 0
     for (const [sql, params] of searched) {
-      const plan: { table: string | null; possible_keys: string | null }[] = await testDatabase().db.query(
-        `EXPLAIN FORMAT=TRADITIONAL ${sql}`,
-        [...params],
-      )
+      const plan = await explain(testDatabase().db, sql, params)
       // There are few apps and bank accounts, so a search may read all of them.
       const small = ['apps', 'bank_accounts', 'bank_account_assignments']
       const read = plan.filter(({ table }) => table !== null && !small.includes(table) && !table.startsWith('<'))

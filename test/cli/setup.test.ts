@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { checkAnswers } from '#setup/answers.ts'
 import { certbotWords, proxyFile } from '#setup/proxy.ts'
 import { systemClock } from '#shared/time.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { setDurable, testDatabase, urlOf } from '../support/database.ts'
 import { anAuthority } from '../support/certificates.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
@@ -37,7 +37,7 @@ describe('the command line: setup', () => {
     cli = openCli()
     inbox = await SmtpInbox.open()
     // As a server outside the tests has it: doctor calls anything else a failure.
-    await setDurable(1)
+    await setDurable(true)
     root = join(scratchFolder('setup'), 'root')
     answers = {
       base_url: 'https://pay.example.com',
@@ -53,11 +53,9 @@ describe('the command line: setup', () => {
   const onTestEnd: (() => Promise<unknown>)[] = []
   afterEach(async () => {
     await inbox.stop()
-    await setDurable(2)
+    await setDurable(false)
     for (const end of onTestEnd.splice(0)) await end()
   })
-
-  const setDurable = (flush: number) => testDatabase().db.query(`SET GLOBAL innodb_flush_log_at_trx_commit = ${flush}`)
 
   function words(given: Answers, ...options: readonly string[]): string[] {
     const file = join(scratchFolder('answers'), 'answers')

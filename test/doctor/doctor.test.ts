@@ -31,6 +31,7 @@ import { retryEvent } from '#webhooks/retry-event.ts'
 import { events } from '#webhooks/store.ts'
 import { enableMethod } from '../support/operators.ts'
 import { TEST_KEYS, TestClock, testContext, type TestContext } from '../support/context.ts'
+import { setDurable } from '../support/database.ts'
 import { aCompletion, anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
 import { listen, stopServer } from '../support/http-server.ts'
 import { Receiver } from '../support/receiver.ts'
@@ -50,12 +51,12 @@ async function result(ctx: TestContext, check: string): Promise<CheckResult> {
 }
 
 /** The server of the tests writes its log later, which is faster. */
-async function whileDurable<T>(ctx: TestContext, work: () => Promise<T>): Promise<T> {
-  await ctx.db.query('SET GLOBAL innodb_flush_log_at_trx_commit = 1')
+async function whileDurable<T>(work: () => Promise<T>): Promise<T> {
+  await setDurable(true)
   try {
     return await work()
   } finally {
-    await ctx.db.query('SET GLOBAL innodb_flush_log_at_trx_commit = 2')
+    await setDurable(false)
   }
 }
 
@@ -64,7 +65,7 @@ describe('doctor', () => {
     const ctx = aContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
-    const results = await whileDurable(ctx, () => examine(ctx))
+    const results = await whileDurable(() => examine(ctx))
     expect(results.filter(({ ok }) => !ok)).to.deep.equal([])
     expect(results.map(({ check }) => check)).to.include.members([
       'database',
@@ -93,7 +94,7 @@ describe('doctor', () => {
     expect(found.fix).to.include('innodb_flush_log_at_trx_commit = 1')
     expect(await durability({ databaseUrl: null })).to.deep.include({ ok: true, fix: found.fix })
     expect(await durability({ databaseUrl: null, env: 'production' })).to.include({ ok: false })
-    expect(await whileDurable(ctx, durability)).to.include({ ok: true, fix: null })
+    expect(await whileDurable(durability)).to.include({ ok: true, fix: null })
   })
 
   it('a binary log that is written later is a failure, one that is off is none', async () => {

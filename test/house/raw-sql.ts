@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 
 const STATEMENT =
-  /[`'"]\s*(?:SELECT|INSERT INTO|UPDATE [\w${}.`]+ SET|DELETE FROM|TRUNCATE TABLE|RENAME TABLE|ALTER TABLE|(?:CREATE|DROP) (?:TABLE|TRIGGER|DATABASE|USER))\b/g
+  /[`'"]\s*(?:SELECT|INSERT INTO|UPDATE [\w${}.`]+ SET|DELETE FROM|TRUNCATE TABLE|RENAME TABLE|ALTER TABLE|(?:CREATE|DROP) (?:TABLE|TRIGGER|DATABASE|USER)|EXPLAIN|ANALYZE TABLE|SHOW [A-Z]+|SET GLOBAL)\b/g
 
 /** Tests that need SQL, and what for. */
 export const NEED_SQL = [
@@ -19,6 +19,10 @@ export const NEED_SQL = [
     why: 'reads and makes other databases: older versions, empty ones, copies',
   },
   { path: /^support\/broken-tables\.ts$/, why: 'makes a server refuse rows, and lack a table' },
+  {
+    path: /^support\/(query-plans|rows-read)\.ts$|^budgets\/measured\.ts$/,
+    why: 'asks the server how it finds rows, and how many it read',
+  },
   { path: /^pairs\/world\.ts$/, why: 'copies every table, and puts it back' },
   {
     path: /^trials\//,

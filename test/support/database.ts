@@ -134,6 +134,11 @@ async function emptyTable(db: TestDb, name: string): Promise<void> {
   if (affectedRows === FEW_ROWS) await db.query(`TRUNCATE TABLE ${name}`)
 }
 
+/** Whether each commit survives that the power fails, as in production. */
+export async function setDurable(isDurable: boolean): Promise<void> {
+  await testDatabase().db.query(`SET GLOBAL innodb_flush_log_at_trx_commit = ${isDurable ? 1 : 2}`)
+}
+
 /** The address of another database on the same server. */
 export function urlOf(socketPath: string, database: string): string {
   return `mysql://root@localhost/${database}?socketPath=${encodeURIComponent(socketPath)}`

@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { databasePresent } from '#db/database-now.ts'
-import { queriesOver, type Queries, type Send } from '#db/queries.ts'
 import { addMs, asAppTime, DAY_MS } from '#shared/time.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { runSender } from '#webhooks/sender.ts'
@@ -16,14 +15,10 @@ import {
 import { testContext, type TestContext } from '../support/context.ts'
 import { anApp, type TestApp } from '../support/factories.ts'
 import { insertMany } from '../support/many-rows.ts'
+import { plansOf, refreshStatistics } from '../support/query-plans.ts'
 import { Receiver, type ReceivedWebhook } from '../support/receiver.ts'
 import { rowsReadBy } from '../support/rows-read.ts'
 import { until } from '../support/until.ts'
-
-interface Plan {
-  readonly key: string | null
-  readonly Extra: string
-}
 
 describe('a backlog of webhooks', () => {
   let ctx: TestContext
@@ -49,26 +44,15 @@ describe('a backlog of webhooks', () => {
     await insertMany(ctx.db, events, Array<typeof row>(count).fill(row))
   }
 
-  /** The execution plans of the statements that `read` sends. */
-  const plansOf = async (read: (db: Queries) => Promise<unknown>): Promise<Plan[]> => {
-    const plans: Plan[] = []
-    const explain: Send = async (sql, params) => {
-      plans.push(...(await ctx.db.query<Plan[]>(`EXPLAIN FORMAT=TRADITIONAL ${sql}`, [...params])))
-      return []
-    }
-    await read(queriesOver(explain))
-    return plans
-  }
-
   it('is found by the index, however many events have been delivered', async () => {
     const apps = [await anotherApp(), await anotherApp(), await anotherApp()]
     for (const { app } of apps) {
       await insertDue(app.id, 3000, 'delivered')
       await insertDue(app.id, 1000)
     }
-    await ctx.db.query('ANALYZE TABLE events')
+    await refreshStatistics(ctx.db, events)
     const ids = apps.map(({ app }) => app.id)
-    const parts = await plansOf((db) => listDue(db, ids, 64, databasePresent(ctx)))
+    const parts = await plansOf(ctx.db, (db) => listDue(db, ids, 64, databasePresent(ctx)))
     const keys = parts.flatMap(({ key }) => key ?? [])
     expect(keys).to.deep.equal(['events_app_due', 'events_app_due', 'events_app_due'])
     expect(parts.map(({ Extra }) => Extra).join()).to.not.include('filesort')
@@ -90,11 +74,11 @@ describe('a backlog of webhooks', () => {
     await insertDue(app.id, 3000, 'delivered')
     await insertDue(app.id, 3000, 'failed')
     await ctx.db.update(events, { deliveryStatus: 'failed' }, { nextAttemptAt: null })
-    await ctx.db.query('ANALYZE TABLE events')
-    const [failed] = await plansOf((db) => listFailedIds(db, app.id, 50))
+    await refreshStatistics(ctx.db, events)
+    const [failed] = await plansOf(ctx.db, (db) => listFailedIds(db, app.id, 50))
     expect(failed).to.include({ key: 'events_app_due' })
     expect(failed!.Extra).not.to.include('filesort')
-    const [since] = await plansOf((db) => listEventIdsSince(db, app.id, ctx.clock.now(), 1e9))
+    const [since] = await plansOf(ctx.db, (db) => listEventIdsSince(db, app.id, ctx.clock.now(), 1e9))
     expect(since).to.include({ key: 'events_app_created' })
   })
 
