@@ -9,8 +9,8 @@ import { listAlerts } from '#alerts/list-alerts.ts'
 import { lookAround, newMemory, READERS, type Readers } from '#alerts/look-around.ts'
 import { muteAlert } from '#alerts/mute-alert.ts'
 import { alertOnce } from '#alerts/run-alerts.ts'
-import { alertMessages, alerts, alertChores } from '#alerts/store.ts'
-import { verifyNightly } from '#alerts/verify-nightly.ts'
+import { alertMessages, alerts, finishChore } from '#alerts/store.ts'
+import { LEDGER_CHORE, verifyNightly } from '#alerts/verify-nightly.ts'
 import { apps } from '#apps/store.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import { operator } from '#commands/caller.ts'
@@ -26,9 +26,10 @@ import { aBankMail } from '../cli/states.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, aSubscription, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
+import { failEvents } from '../support/failed-events.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { Receiver, type AlertBody } from '../support/receiver.ts'
-import { aPausedAccount, unallocatedMoney } from '../support/review.ts'
+import { aPausedAccount, endPauses, unallocatedMoney } from '../support/review.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
 const SECRET = `whsec_${Buffer.alloc(24, 5).toString('base64')}`
@@ -151,7 +152,7 @@ describe('alerts', () => {
     const payment = await unallocatedMoney(ctx, app, 70_000)
     const memory = newMemory(ctx.clock.now())
     await verifyNightly(ctx, () => Promise.resolve())
-    await ctx.db.run(`UPDATE alert_chores SET result = '{"checked":1,"faults":[]}'`)
+    await finishChore(ctx.db, LEDGER_CHORE, { checked: 1, faults: [] })
     let silent: string | null = null
     /** Minutes of a daemon, which looks around in each. */
     async function pass(minutes: number): Promise<void> {
@@ -179,13 +180,11 @@ describe('alerts', () => {
     silent = 'reconcile'
     await pass(3)
     const before = new Set(told())
-    await ctx.db.run(`UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL WHERE app_id = ? LIMIT 1`, [
-      shop.app.id,
-    ])
+    await failEvents(ctx.db, 'WHERE app_id = ? LIMIT 1', [shop.app.id])
     await aBankMail(ctx, { bank: 'VCB', bankReference: 'u-1', review: 'not_understood' })
     await aPausedAccount(ctx, app)
     const faults = [{ subject: 'subscription 7', fault: 'ends early' }]
-    await ctx.db.update(alertChores, { name: 'ledger' }, { result: { checked: 1, faults } })
+    await finishChore(ctx.db, LEDGER_CHORE, { checked: 1, faults })
     machine = { room: { free: 1e9, size: 1000e9 }, skewSeconds: 9, backupAt: addMs(ctx.clock.now(), -2 * DAY_MS) }
     await attempts(app, 20, addMs(ctx.clock.now(), -31 * MINUTE_MS), 2 * MINUTE_MS, () => false)
     await pass(5)
@@ -209,12 +208,12 @@ describe('alerts', () => {
     receiver.received.length = 0
     silent = null
     machine = { room: ROOM, skewSeconds: 0, backupAt: ctx.clock.now() }
-    await ctx.db.run(`UPDATE alert_chores SET result = '{"checked":1,"faults":[]}'`)
+    await finishChore(ctx.db, LEDGER_CHORE, { checked: 1, faults: [] })
     await ctx.db.update(events, { deliveryStatus: 'failed' }, { deliveryStatus: 'delivered' })
-    await ctx.db.run('UPDATE transactions SET flag_reason = NULL')
+    await ctx.db.update(transactions, { flagReason: 'underpaid' }, { flagReason: null, flaggedAt: null })
     await ctx.db.update(payments, { closedAt: null }, { closedAt: ctx.clock.now() })
-    await ctx.db.run('UPDATE bank_mails SET review = NULL')
-    await ctx.db.run('DELETE FROM provider_pauses')
+    await ctx.db.update(bankMails, { review: 'not_understood' }, { review: null })
+    await endPauses(ctx)
     await ctx.db.insert(bankMails, { ...mailRow(accountId), receivedAt: ctx.clock.now() })
     await attempts(app, 60, addMs(ctx.clock.now(), -30 * MINUTE_MS), MINUTE_MS, () => true)
     await pass(5)
@@ -227,7 +226,7 @@ describe('alerts', () => {
   it('of sandbox apps are about webhooks and accounts alone, and say [TEST]; bank mails raise none where sandboxes alone use the account', async () => {
     const shop = await anApp(ctx, { name: 'Shop', webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, shop, await aPlan(ctx, shop))
-    await ctx.db.run(`UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL LIMIT 1`)
+    await failEvents(ctx.db, 'LIMIT 1')
     await aPausedAccount(ctx, shop)
     const { account_paused, webhooks_failed, money_waiting, mail_unreadable } = READERS
     const ofReview = { account_paused, webhooks_failed, money_waiting, mail_unreadable }
@@ -235,7 +234,7 @@ describe('alerts', () => {
     await assignBankAccount(ctx, 'linh', shop.app, bankAccountId)
     await aBankMail(ctx, { bank: 'ACB', bankReference: 's-1', bankAccountId, review: 'not_understood' })
     await aBankMail(ctx, { bank: 'ACB', bankReference: 's-2', bankAccountId, amount: 50_000, review: 'credit' })
-    await ctx.db.run('UPDATE bank_mails SET received_at = ?', [addMs(ctx.clock.now(), -2 * DAY_MS)])
+    await ctx.db.update(bankMails, { bankAccountId }, { receivedAt: addMs(ctx.clock.now(), -2 * DAY_MS) })
     await lookAround(ctx, newMemory(ctx.clock.now()), { ...quiet(), ...ofReview })
     expect((await listAlerts(ctx)).map(({ subject }) => subject)).to.deep.equal([
       `[TEST] app ${shop.app.id} payos`,

@@ -4,9 +4,10 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { updateApp } from '#apps/update-app.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
-import { findNextFreeSlot } from '#checkout/store.ts'
+import { checkoutSessions, findNextFreeSlot } from '#checkout/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
+import { transactions } from '#transactions/store.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
 import { expectError } from '../support/expect-error.ts'
 import {
@@ -72,10 +73,6 @@ describe('the open checkouts of one end user', () => {
       token = tokenOf(await aCheckout(service.ctx, through, { price_id: priceId(plan), expires_in: DAY }))
     return token
   }
-  const rowsIn = async (table: string): Promise<number> => {
-    const [row]: { count: string }[] = await service.ctx.db.query(`SELECT COUNT(*) AS count FROM ${table}`)
-    return Number(row!.count)
-  }
   const expectFull = (answer: Response, retryAfter: number): void => {
     expectError(answer, 429, 'rate_limited')
     expect(answer.headers['retry-after']).to.equal(String(retryAfter))
@@ -91,7 +88,10 @@ describe('the open checkouts of one end user', () => {
     expectFull(await open(), 300)
     clock.advance('299s')
     expectFull(await open(), 1)
-    expect([await rowsIn('transactions'), await rowsIn('checkout_sessions')]).to.deep.equal([100, 100])
+    expect([
+      await service.ctx.db.count(transactions, ''),
+      await service.ctx.db.count(checkoutSessions, ''),
+    ]).to.deep.equal([100, 100])
     clock.advance('1s')
     expect((await open({ expires_in: DAY })).status).to.equal(201)
     // The next one expires in most of a day. Retry-After is an hour at most, because a payment frees a slot, too.
@@ -167,7 +167,7 @@ describe('the open checkouts of one end user', () => {
     const answers = await Promise.all(Array.from({ length: 30 }, () => open()))
     const counts = [201, 429].map((status) => answers.filter((answer) => answer.status === status).length)
     expect(counts, answers.find(({ status }) => status >= 500)?.text).to.deep.equal([10, 20])
-    expect(await rowsIn('checkout_sessions')).to.equal(100)
+    expect(await service.ctx.db.count(checkoutSessions, '')).to.equal(100)
   })
 
   it('refuse an Idempotency-Key only for now: the same request runs when a slot is free', async () => {

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { listForwardingRequests } from '#bank-mail/list-forwarding-requests.ts'
+import { bankMails } from '#bank-mail/store.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { OUR_MX, receivedBy, signed, takenBy } from '../support/bank-mails.ts'
 import { aBankShop, type BankShop } from './bank-shop.ts'
@@ -67,7 +68,7 @@ describe('Gmail’s question whether it may forward a mailbox to the relay', () 
       code: '123456789',
       link: LINK,
     })
-    const everything = JSON.stringify(await shop.service.ctx.db.query('SELECT * FROM bank_mails'))
+    const everything = JSON.stringify(await shop.service.ctx.db.all(bankMails, ''))
     expect(everything + shop.service.ctx.logged.join('')).to.not.include('shop.owner')
     expect(shop.service.ctx.logged.join('')).to.not.match(/123456789|mail-settings/)
     expect(JSON.stringify(await listBankMails(shop.service.ctx))).to.not.match(/123456789|mail-settings/)

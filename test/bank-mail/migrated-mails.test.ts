@@ -3,7 +3,7 @@ import { describe, it } from 'mocha'
 import { BankAccountOwners1795200000011 } from '#migrations/1795200000011-bank-account-owners.ts'
 import { BankMailReviews1795200000012 } from '#migrations/1795200000012-bank-mail-reviews.ts'
 import { EndedAssignments1795200000031 } from '#migrations/1795200000031-ended-assignments.ts'
-import { listAssignments } from '#bank-accounts/store.ts'
+import { bankAccountAssignments, listAssignments } from '#bank-accounts/store.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { openMigrator } from '#db/typeorm.ts'
@@ -12,6 +12,7 @@ import { insertProviderEvent } from '#transactions/store.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { aBankMail } from '../cli/states.ts'
 import { testContext, type TestContext } from '../support/context.ts'
+import { clearTable } from '../support/database.ts'
 import { anApp } from '../support/factories.ts'
 
 async function migrate(ctx: TestContext, migration: { up: BankAccountOwners1795200000011['up'] }): Promise<void> {
@@ -31,7 +32,7 @@ describe('bank accounts and mails from versions that did not record owners and r
       (await listAssignments(ctx.db)).map(({ appId, bankAccountId }) => [appId, bankAccountId]).sort()
     const expected = accounts.map(({ id }) => [app.id, id]).sort()
     expect(await known()).to.deep.equal(expected)
-    await ctx.db.query('DELETE FROM bank_account_assignments')
+    await clearTable(ctx.db, bankAccountAssignments)
     for (let time = 0; time < 2; time += 1) {
       await migrate(ctx, new BankAccountOwners1795200000011())
       expect(await known()).to.deep.equal(expected)
@@ -57,7 +58,7 @@ describe('bank accounts and mails from versions that did not record owners and r
     const expected = accounts.map(({ id }, index) => [id, index < 2 ? addMs(now, (index - 1) * HOUR_MS) : null])
     expect(await ends()).to.deep.equal(expected)
     for (let time = 0; time < 2; time += 1) {
-      await ctx.db.query('UPDATE bank_account_assignments SET ended_at = NULL')
+      await ctx.db.update(bankAccountAssignments, { appId: app.id }, { endedAt: null })
       await migrate(ctx, new EndedAssignments1795200000031())
       expect(await ends()).to.deep.equal(expected)
     }

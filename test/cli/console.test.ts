@@ -8,11 +8,12 @@ import { bankMails } from '#bank-mail/store.ts'
 import { auditLog } from '#commands/store.ts'
 import type { Context } from '#context.ts'
 import { readReview, type ReviewItem } from '#review/read-review.ts'
-import { systemClock } from '#shared/time.ts'
+import { DAY_MS, addMs, systemClock } from '#shared/time.ts'
+import { events } from '#webhooks/store.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { anApp, aPlan, partlyPaid, priceId } from '../support/factories.ts'
-import { oneOfEachKind } from '../support/review.ts'
+import { endPauses, oneOfEachKind } from '../support/review.ts'
 import { shownOn } from '../support/screen.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
@@ -62,7 +63,7 @@ describe('console', () => {
 
   it('a person decides ten mixed cases without typing an id: each is the command of the command line, with its note', async () => {
     const sandbox = await oneOfEachKind(ctx)
-    await ctx.db.run('DELETE FROM provider_pauses')
+    await endPauses(ctx)
     const live = await anApp(ctx, { name: 'Live', sandbox: false })
     const plan = await aPlan(ctx, live)
     for (const external_ref of ['user-1', 'user-2'])
@@ -94,7 +95,7 @@ describe('console', () => {
 
   it('a connection that is lost before the note changes nothing, and after it the whole command and its note are done', async () => {
     await oneOfEachKind(ctx)
-    await ctx.db.run("UPDATE events SET written_at = '2026-01-01' WHERE delivery_status = 'failed'")
+    await ctx.db.update(events, { deliveryStatus: 'failed' }, { writtenAt: addMs(ctx.clock.now(), -DAY_MS) })
     const before = await audited()
     const opened: Step[] = [
       ['9 to review', ENTER],

@@ -4,15 +4,28 @@ import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { expect } from 'chai'
 import type { Command } from 'commander'
 import { after, before, describe, it } from 'mocha'
+import { approvals } from '#approvals/store.ts'
+import { apps } from '#apps/store.ts'
+import { bankAccounts } from '#bank-accounts/store.ts'
+import { bankMails } from '#bank-mail/store.ts'
+import { checkoutSessions } from '#checkout/store.ts'
 import { examplesOf } from '#cli/examples.ts'
 import { createProgram } from '#cli/program.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { bankMails } from '#bank-mail/store.ts'
+import { customers } from '#customers/store.ts'
+import { reminders } from '#mails/store.ts'
+import { payments } from '#payments/store.ts'
+import { plans, prices } from '#plans/store.ts'
+import { promotions } from '#promotions/store.ts'
 import { assignTransferCode } from '#providers/bank-transfer/store.ts'
 import { systemClock } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { receipts, transactions } from '#transactions/store.ts'
+import { events } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
+import { clearTable, giveNextId } from '../support/database.ts'
 import { aCheckout, aCustomer, anApp, aPlan, aSubscription, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
+import { failEvents } from '../support/failed-events.ts'
 import { addBankAccount, enableMethod } from '../support/operators.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
 import { Receiver } from '../support/receiver.ts'
@@ -102,26 +115,21 @@ function wordsToRun({ example, name, command }: Example): string[] {
 
 /** The tables whose rows the examples name. */
 const NUMBERED = [
-  'apps',
-  'plans',
-  'prices',
-  'customers',
-  'events',
-  'transactions',
-  'checkout_sessions',
-  'payments',
-  'bank_mails',
-  'approvals',
-  'reminders',
-  'receipts',
-  'bank_accounts',
-  'promotions',
+  apps,
+  plans,
+  prices,
+  customers,
+  events,
+  transactions,
+  checkoutSessions,
+  payments,
+  bankMails,
+  approvals,
+  reminders,
+  receipts,
+  bankAccounts,
+  promotions,
 ]
-
-/** The next row of a table gets this id. */
-async function next(ctx: TestContext, table: string, id: number): Promise<void> {
-  await ctx.db.query(`ALTER TABLE ${table} AUTO_INCREMENT = ${id}`)
-}
 
 /**
  * What the examples name, under the ids that they name: the apps 1 and 2, plan 3, customer 5, price 7, the payment 12 of the bank mail 3,
@@ -129,38 +137,38 @@ async function next(ctx: TestContext, table: string, id: number): Promise<void> 
  */
 async function aWorld(ctx: TestContext, webhookUrl: string): Promise<string> {
   // Deleted rows that the server has not purged would count among the highest ids.
-  for (const table of NUMBERED) await ctx.db.query(`TRUNCATE TABLE ${table}`)
-  await next(ctx, 'apps', 1)
+  for (const table of NUMBERED) await clearTable(ctx.db, table)
+  await giveNextId(ctx.db, apps, 1)
   const shop = await anApp(ctx, { name: 'Reader', webhookUrl })
   const clients = await anApp(ctx, { name: 'Phone', auth: 'identity' })
-  await next(ctx, 'plans', 3)
-  await next(ctx, 'prices', 6)
+  await giveNextId(ctx.db, plans, 3)
+  await giveNextId(ctx.db, prices, 6)
   const plan = await aPlan(ctx, shop, { code: 'premium', prices: [MONTHLY, YEARLY] })
-  await next(ctx, 'customers', 5)
-  await next(ctx, 'promotions', 3)
+  await giveNextId(ctx.db, customers, 5)
+  await giveNextId(ctx.db, promotions, 3)
   await aCustomer(ctx, shop, { name: 'Nguyễn Thị An' })
-  await next(ctx, 'events', 17)
+  await giveNextId(ctx.db, events, 17)
   await aSubscription(ctx, shop, plan, { external_ref: 'user-42', customer_id: 'cus_5' })
   await aSubscription(ctx, clients, await aPlan(ctx, clients), { external_ref: 'user-42' })
-  await ctx.db.query("UPDATE events SET delivery_status = 'failed', attempts = 6, last_error = '500'")
+  await failEvents(ctx.db)
   await addBankAccount(ctx, 'tester', { bank: 'VCB', number: '87654321', holder: 'NGUYEN VAN AN' })
   for (const secretKey of ['sk_test_1', 'sk_test_2'])
     await enableMethod(ctx, 'tester', shop.app, 'card', { secretKey, webhookSecret: 'whsec_1' })
-  await next(ctx, 'transactions', 17)
-  await next(ctx, 'checkout_sessions', 12)
+  await giveNextId(ctx.db, transactions, 17)
+  await giveNextId(ctx.db, checkoutSessions, 12)
   await aCheckout(ctx, shop, { price_id: priceId(plan), external_ref: 'user-42' })
   await inTransaction(ctx, (tx) => assignTransferCode(tx, 17, 'ABCDEFGH23'))
   const paid = { eventId: null, currency: 'VND', paidAt: ctx.clock.now() }
   await confirmPayment(ctx, { ...paid, provider: 'bank_transfer', reference: 'FT1', transactionId: 17, amount: 90_000 })
-  await next(ctx, 'payments', 12)
-  await next(ctx, 'bank_mails', 3)
+  await giveNextId(ctx.db, payments, 12)
+  await giveNextId(ctx.db, bankMails, 3)
   await aBankMail(ctx, { bank: 'ACB', bankReference: 'FT9', amount: 99_000, review: 'credit' })
-  await next(ctx, 'approvals', 3)
+  await giveNextId(ctx.db, approvals, 3)
   await anOpenApproval(ctx)
   const other = await anApp(ctx, { name: 'Other' })
-  await next(ctx, 'reminders', 12)
+  await giveNextId(ctx.db, reminders, 12)
   await anUnconfirmedReminder(ctx, other)
-  await next(ctx, 'receipts', 12)
+  await giveNextId(ctx.db, receipts, 12)
   await anUnconfirmedReceipt(ctx, other)
   expect((await ctx.db.one(bankMails, 'WHERE id = 3', []))?.paymentId).to.equal(12)
   return shop.apiKey

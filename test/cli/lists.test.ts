@@ -2,7 +2,10 @@ import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import { createProgram } from '#cli/program.ts'
-import { systemClock } from '#shared/time.ts'
+import { payments } from '#payments/store.ts'
+import { asRealTime, parseAppTime, parseTimestamp, systemClock } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
+import { transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
 import { shownOn, type ShownLine } from '../support/screen.ts'
@@ -82,8 +85,9 @@ describe('lists of the command line', () => {
   })
 
   it('narrow transactions and payments to days, first and last included, and to a method', async () => {
-    await ctx.db.run("UPDATE transactions SET created_at = '2026-10-27 23:59:59' WHERE id = ?", [made.flagged])
-    await ctx.db.run("UPDATE payments SET received_at = '2026-10-28 23:59:59' WHERE provider = 'test'")
+    await ctx.db.update(transactions, { id: made.flagged }, { createdAt: parseAppTime('2026-10-27 23:59:59')! })
+    const receivedAt = asRealTime(parseTimestamp('2026-10-28 23:59:59')!)
+    await ctx.db.update(payments, { provider: 'test' }, { receivedAt })
     const idsOf = async (words: string): Promise<number[]> =>
       ((await cli.json(words.split(' '))) as Partial<Record<'transaction_id' | 'payment_id', number>>[]).map(
         (row) => row.transaction_id ?? row.payment_id!,
@@ -189,7 +193,8 @@ describe('lists of the command line', () => {
     const own = await aPlan(ctx, app, { prices: [MONTHLY, LIFETIME] })
     for (const ref of ['c', 'a', 'b']) await aSubscription(ctx, app, own, { external_ref: ref })
     for (const ref of ['e', 'd']) await aSubscription(ctx, app, own, { external_ref: ref, price_id: priceId(own, 1) })
-    await ctx.db.run(`UPDATE subscriptions SET current_period_end = '2099-01-01' WHERE external_ref IN ('a', 'b', 'c')`)
+    const together = { currentPeriodEnd: parseAppTime('2099-01-01 00:00:00')! }
+    await ctx.db.update(subscriptions, { externalRef: ['a', 'b', 'c'] }, together)
     for (const [options, expected] of [
       [[], 'c a b e d'],
       [['--status', 'active'], 'c a b e d'],

@@ -5,18 +5,18 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { reminders } from '#mails/store.ts'
 import { plans } from '#plans/store.ts'
 import { systemClock } from '#shared/time.ts'
 import { events } from '#webhooks/store.ts'
 import { testContext } from '../support/context.ts'
-import { aCheckout, anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, aSubscription, aWrongEnd, paid, priceId } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { startRealtimePeer } from '../support/realtime-peer.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { aBankMail, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
-import { query } from '../support/database.ts'
 
 describe('the command line: payments, webhooks, mails and realtime nodes', () => {
   let cli: Cli
@@ -353,7 +353,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     expect(await cli.table(['ledger', 'verify', '--app', String(app.app.id)])).to.include(
       '1 subscription checked, 0 discrepancies',
     )
-    await query(ctx.db, 'UPDATE subscriptions SET current_period_end = current_period_end + INTERVAL 1 DAY')
+    await aWrongEnd(ctx, app)
     const [asJson, asTable] = await Promise.all([
       cli.run(['ledger', 'verify', '--json']),
       cli.run(['ledger', 'verify']),
@@ -449,7 +449,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       outcome: 'sent',
     })
     expect(await cli.refused(['reminders', 'settle', id, '--sent'])).to.include('not unconfirmed')
-    await query(ctx.db, "UPDATE reminders SET status = 'claimed', sent_at = NULL")
+    await ctx.db.update(reminders, { id: Number(id) }, { status: 'claimed', sentAt: null })
     expect(await cli.table(['reminders', 'settle', id, '--not-sent'])).to.equal(`reminder ${id}: not_sent\n`)
     await cli.expectErrors(
       [2, ['reminders', 'settle', 'x', '--sent'], 'reminders unconfirmed'],
@@ -457,7 +457,8 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       [2, ['reminders', 'plan', '--days', 'x'], '--days'],
     )
     expect(await cli.table(['reminders', 'unconfirmed'])).to.include('none is unconfirmed')
-    await query(ctx.db, "UPDATE reminders SET status = 'refused', refused_to = 'an@example.com', last_error = '550 no'")
+    const refusal = { status: 'refused', refusedTo: 'an@example.com', lastError: '550 no' } as const
+    await ctx.db.update(reminders, { id: Number(id) }, refusal)
     const { value: refused, text: refusals } = await cli.both(['reminders', 'refused'])
     expect(refused).to.have.length(1)
     expect(refused[0]).to.include({ reminder_id: Number(id), to: 'an@example.com', last_error: '550 no' })

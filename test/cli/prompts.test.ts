@@ -4,13 +4,14 @@ import { CardCredentials } from '#providers/card/credentials.ts'
 import { currentAccount } from '#providers/accounts.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { asAppTime } from '#shared/time.ts'
 import { findTransaction, transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
-import { aCheckout, anApp, aPlan, paid, priceId } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, paid, partlyPaid, priceId } from '../support/factories.ts'
+import { flaggedOf } from '../support/review.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { CTRL_C, DOWN, ENTER, onTerminal } from './terminal.ts'
-import { query } from '../support/database.ts'
 
 const ESCAPE = '\u001b'
 
@@ -85,13 +86,9 @@ describe('the command line on a terminal', () => {
   it('resolves a transaction picked from the flagged ones, and shows the effects before it asks', async () => {
     const app = await anApp(ctx)
     const price = priceId(await aPlan(ctx, app))
-    const { transaction_id: id } = await aCheckout(ctx, app, { price_id: price })
+    await partlyPaid(ctx, app, { price_id: price })
+    const id = await flaggedOf(ctx, app)
     await paid(ctx, app, { external_ref: 'user-2', price_id: price })
-    await query(
-      ctx.db,
-      "UPDATE transactions SET flag_reason = 'underpaid', flagged_at = created_at, amount_received = 90000, amount_left = 90000 WHERE id = ?",
-      [id],
-    )
     const resolved = await onSimulatedTerminal(
       cli.env,
       ['transaction', 'resolve'],
@@ -104,7 +101,7 @@ describe('the command line on a terminal', () => {
     )
     expect([resolved.code, resolved.left], resolved.text).to.deep.equal([0, []])
     expect(resolved.text).to.match(/^- .+/m)
-    expect((await findTransaction(ctx.db, id!))?.status).to.equal('completed')
+    expect((await findTransaction(ctx.db, id))?.status).to.equal('completed')
     const none = await onSimulatedTerminal(cli.env, ['transaction', 'resolve'], [])
     expect(none.code).to.equal(2)
     expect(none.text).to.include('none to choose from')
@@ -137,7 +134,8 @@ describe('the command line on a terminal', () => {
   it('asks for the reference of a manual refund, and changes nothing after Ctrl-C at the last question', async () => {
     const app = await anApp(ctx)
     const { transaction_id: id } = await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
-    await query(ctx.db, "UPDATE transactions SET flag_reason = 'already_lifetime', flagged_at = created_at")
+    const flagged = { flagReason: 'already_lifetime', flaggedAt: asAppTime(ctx.clock.now()) } as const
+    await ctx.db.update(transactions, { id: id! }, flagged)
     const refund = ['transaction', 'resolve', String(id), '--action', 'refund', '--note', 'paid twice']
     const reference = ['Reference of your own transfer', `FT26123${ENTER}`] as const
     const cancelled = await onSimulatedTerminal(cli.env, refund, [reference, ['Resolve transaction', CTRL_C]])

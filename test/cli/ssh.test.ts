@@ -8,7 +8,6 @@ import { ROLES } from '#operators/role.ts'
 import { systemClock } from '#shared/time.ts'
 import { transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
-import { query } from '../support/database.ts'
 import { anApp, aPlan, paid, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
 import { flaggedOf } from '../support/review.ts'
@@ -176,7 +175,7 @@ describe('operators, by a real sshd', () => {
       ['esc', 'q'],
     ])
     expect([writing.code, writing.left], writing.text).to.deep.equal([0, []])
-    expect(await query(ctx.db, "SELECT id FROM audit_log WHERE actor IN ('view', 'money')")).to.deep.equal([])
+    expect(await ctx.db.all(auditLog, 'WHERE actor IN (?)', [['view', 'money']])).to.deep.equal([])
   })
 })
 

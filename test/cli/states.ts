@@ -24,6 +24,7 @@ import {
   YEARLY,
   type TestApp,
 } from '../support/factories.ts'
+import { failEvents } from '../support/failed-events.ts'
 
 let mails = 0
 
@@ -152,7 +153,7 @@ export async function aBusyService(ctx: Context): Promise<BusyService> {
   const phone = await anApp(ctx, { name: 'Phone' })
   await anUnconfirmedReminder(ctx, phone)
   await anUnconfirmedReceipt(ctx, phone)
-  await ctx.db.run("UPDATE events SET delivery_status = 'failed', attempts = 6, last_error = '500' LIMIT 1")
+  await failEvents(ctx.db, 'ORDER BY id LIMIT 1')
   const flagged = await ctx.db.one(transactions, 'WHERE flag_reason IS NOT NULL')
   return { shop, reader, plan: `plan_${plan.id}`, flagged: flagged!.id }
 }

@@ -4,13 +4,14 @@ import sinon from 'sinon'
 import type { Context } from '#context.ts'
 import { openDatabase } from '#db/connect.ts'
 import { bigint, int } from '#db/columns.ts'
-import { queriesOver, type Queries } from '#db/queries.ts'
+import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { insertedNew, isDatabaseBusy, isDuplicate } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
 import { contextOn } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
+import { startRival, type Rival } from '../support/held-connections.ts'
 import { sequence } from '../support/sequence.ts'
 import { until } from '../support/until.ts'
 import { openLossyDatabase, type Fate, type LossyDatabase, type LossyServer } from './lossy-server.ts'
@@ -453,26 +454,8 @@ async function killAndNotice(queries: Queries): Promise<void> {
   })
 }
 
-/** A transaction outside `inTransaction`, which a test can keep open. */
-interface Rival extends Queries {
-  rollback(): Promise<void>
-}
-
-async function startRival(): Promise<Rival> {
-  const { pool } = testDatabase().db
-  const connection = await pool.take()
-  await connection.command('START TRANSACTION')
-  return {
-    ...queriesOver(connection.send),
-    rollback: async () => {
-      await connection.command('ROLLBACK')
-      pool.release(connection)
-    },
-  }
-}
-
 async function holdLock(ref: string): Promise<Rival> {
-  const rival = await startRival()
+  const rival = await startRival(testDatabase().db)
   await touch(rival, ref)
   return rival
 }
@@ -482,7 +465,7 @@ async function holdLock(ref: string): Promise<Rival> {
  * the server aborts the work. The second attempt does nothing. Returns whether the first attempt ran to its end.
  */
 async function loseDeadlock(ctx: Context, work: (tx: Tx) => Promise<void>): Promise<boolean> {
-  const rival = await startRival()
+  const rival = await startRival(testDatabase().db)
   for (const ref of ['an', 'chi', 'chi', 'chi']) await touch(rival, ref)
   for (let index = 0; index < 20; index += 1) await insert(rival, `rival${index}`)
   let attempts = 0

@@ -19,7 +19,7 @@ import { checkDisk, diskResult } from '#doctor/check-disk.ts'
 import { JOBS, checkRealtime } from '#doctor/check-work.ts'
 import { examine } from '#doctor/doctor.ts'
 import type { CheckResult } from '#shared/check-result.ts'
-import { queueRealtimeWrite, realtimeWrites } from '#realtime/store.ts'
+import { queueRealtimeWrite, realtimeWrites, type RealtimeWrite } from '#realtime/store.ts'
 import { reminders } from '#mails/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { MINUTE_MS, addMs, asAppTime, formatTimestamp, systemClock } from '#shared/time.ts'
@@ -29,15 +29,17 @@ import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
 import { events } from '#webhooks/store.ts'
+import { whileUnmigrated } from '../support/broken-tables.ts'
 import { enableMethod } from '../support/operators.ts'
 import { TEST_KEYS, TestClock, testContext, type TestContext } from '../support/context.ts'
+import { copyRow } from '../support/copies.ts'
 import { setDurable } from '../support/database.ts'
-import { aCompletion, anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
+import { aCompletion, anApp, aPlan, aSubscription, aWrongEnd, partlyPaid, priceId } from '../support/factories.ts'
+import { failEvents } from '../support/failed-events.ts'
 import { listen, stopServer } from '../support/http-server.ts'
 import { Receiver } from '../support/receiver.ts'
 import { rowsReadBy } from '../support/rows-read.ts'
 import { scratchFolder } from '../support/scratch.ts'
-import { sequence } from '../support/sequence.ts'
 
 const NEW_KEY = `new:${Buffer.alloc(32, 9).toString('base64')}`
 
@@ -161,23 +163,13 @@ describe('doctor', () => {
 
   it('a missing migration is a failure, fixed by migrate, and the tables are not checked', async () => {
     const ctx = aContext()
-    const [row]: [{ id: number; timestamp: number; name: string }] = await ctx.db.query(
-      'SELECT id, timestamp, name FROM migrations ORDER BY id LIMIT 1',
-    )
-    await ctx.db.query('DELETE FROM migrations WHERE name = ?', [row.name])
-    try {
+    await whileUnmigrated(ctx.db, async (name) => {
       const results = await examine(ctx)
       const schema = results.find(({ check }) => check === 'schema')
       expect(schema).to.include({ ok: false, fix: 'run billing-cli migrate' })
-      expect(schema?.detail).to.include(row.name)
+      expect(schema?.detail).to.include(name)
       expect(results.map(({ check }) => check)).to.not.include('ledger')
-    } finally {
-      await ctx.db.query('INSERT INTO migrations (id, timestamp, name) VALUES (?, ?, ?)', [
-        row.id,
-        row.timestamp,
-        row.name,
-      ])
-    }
+    })
   })
 
   it('clocks that differ by more than two seconds are a failure', async () => {
@@ -325,33 +317,41 @@ describe('doctor', () => {
     const ctx = aContext()
     const apps = [await anApp(ctx), await anApp(ctx), await anApp(ctx)]
     const [many, one, none] = apps.map(({ app }) => app.id)
-    const insert = (appId: number, state: string, ids: string): Promise<void> =>
-      ctx.db.query(
-        `INSERT INTO realtime_writes (subscription_id, app_id, state, wanted_at, wanted_revision, attempts)
-         SELECT seq, ?, ?, '2026-01-01 00:00:00', 1, 0 FROM ${ids}`,
-        [appId, state],
+    const at = addMs(ctx.clock.now(), -10 * MINUTE_MS)
+    let last = 0
+    const insert = async (appId: number, state: RealtimeWrite['state'], count: number): Promise<void> => {
+      await ctx.db.insert(realtimeWrites, {
+        ...{ subscriptionId: last + 1, appId, state, requestedAt: at, requestedRevision: 1 },
+        ...{ leaseToken: null, leaseUntil: null, attempts: 0, lastError: null, writtenAt: null },
+      })
+      await copyRow(
+        ctx.db,
+        'realtime_writes',
+        count - 1,
+        { subscription_id: 'subscription_id + seq' },
+        'subscription_id',
       )
-    await insert(none!, 'done', sequence(1, 50_000))
+      last += count
+    }
+    await insert(none!, 'done', 50_000)
     const [[healthy], readHealthy] = await rowsReadBy(ctx, checkRealtime)
     expect(healthy).to.include({ ok: true, detail: 'no write has failed or was left unfinished' })
     expect(readHealthy).to.be.lessThan(50)
-    await insert(one!, 'pending', sequence(100_001, 100_001))
-    await insert(many!, 'failed', sequence(200_001, 300_001))
+    await insert(one!, 'pending', 1)
+    await insert(many!, 'failed', 100_000)
+    const [[exact]] = await rowsReadBy(ctx, checkRealtime)
+    expect(exact!.detail).to.equal('100000 writes failed, 1 write left unfinished')
+    await insert(many!, 'failed', 1)
     const [[found], read] = await rowsReadBy(ctx, checkRealtime)
     expect(found).to.include({
       ok: false,
       detail: 'more than 100000 writes failed, 1 write left unfinished',
       fix: `run billing-cli realtime resync ${many} --failed, billing-cli realtime resync ${one} --failed; the messages say why`,
     })
-    await insert(many!, 'failed', sequence(300_002, 330_000))
+    await insert(many!, 'failed', 30_000)
     const [, readMore] = await rowsReadBy(ctx, checkRealtime)
     // A few more of the server's own.
     expect(readMore - read).to.be.lessThan(100)
-    await ctx.db.query('DELETE FROM realtime_writes WHERE subscription_id > 300000')
-    const [[exact]] = await rowsReadBy(ctx, checkRealtime)
-    expect(exact!.detail).to.equal('100000 writes failed, 1 write left unfinished')
-    // MySQL takes many seconds to delete so many rows.
-    await ctx.db.query('TRUNCATE TABLE realtime_writes')
   })
 
   it('reports since when an app has refused its webhooks, whatever was redelivered in between', async () => {
@@ -392,9 +392,7 @@ describe('doctor', () => {
         detail: `${name}: accepts events now; earlier 0 events failed, 2 waiting for a retry`,
         fix: null,
       })
-      await ctx.db.query(
-        "UPDATE events SET next_attempt_at = NULL, delivery_status = 'failed' WHERE last_error IS NOT NULL",
-      )
+      await failEvents(ctx.db, 'WHERE last_error IS NOT NULL')
       expect(await result(ctx, 'webhooks')).to.deep.include({
         ok: true,
         detail: `${name}: accepts events now; earlier 2 events failed, 0 waiting for a retry`,
@@ -511,7 +509,7 @@ describe('doctor', () => {
       await queueRealtimeWrite(tx, { appId: app.app.id, subscriptionId, revision: 1 })
     })
     await ctx.db.update(realtimeWrites, { subscriptionId }, { requestedAt: at })
-    await ctx.db.query('UPDATE subscriptions SET current_period_end = DATE_ADD(current_period_end, INTERVAL 1 DAY)')
+    await aWrongEnd(ctx, app)
     expect((await result(ctx, 'notifications')).detail).to.include('stripe evt_odd: another amount')
     expect((await result(ctx, 'reminders')).fix).to.include('reminders settle')
     expect(await result(ctx, 'realtime')).to.include({

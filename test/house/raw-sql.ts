@@ -1,9 +1,12 @@
 import { globSync, readFileSync } from 'node:fs'
 
 const STATEMENT =
-  /[`'"]\s*(?:SELECT|INSERT INTO|UPDATE [\w${}.`]+ SET|DELETE FROM|TRUNCATE TABLE|RENAME TABLE|ALTER TABLE|(?:CREATE|DROP) (?:TABLE|TRIGGER|DATABASE|USER)|EXPLAIN|ANALYZE TABLE|SHOW [A-Z]+|SET GLOBAL)\b/g
+  /[`'"]\s*(?:SELECT|INSERT INTO|UPDATE [\w${}.`]+ SET|DELETE FROM|TRUNCATE TABLE|RENAME TABLE|ALTER TABLE|(?:CREATE|DROP) (?:TABLE|TRIGGER|DATABASE|USER)|EXPLAIN|ANALYZE TABLE|SHOW [A-Z]+|SET GLOBAL)\b/
 
-/** Tests that need SQL, and what for. */
+/**
+ * Tests that need SQL, and what for. Others read by the table (`db.one(events, 'WHERE id = ?', [id])`) or what users see; a state is made by
+ * commands, factories or the test clock, and what these do not make by a typed row or `db.update`.
+ */
 export const NEED_SQL = [
   { path: /^ledger\/corruptions\.ts$/, why: 'breaks a row for each rule of the ledger, one after another' },
   {
@@ -35,33 +38,7 @@ export const NEED_SQL = [
   { path: /^shared\/log\.test\.ts$/, why: 'logs the error of a statement, and sends none' },
 ] as const
 
-/**
- * How many statements other tests still write as text. A read goes by the table (`db.one(events, 'WHERE id = ?', [id])`), or by what users
- * see; a state is made by commands, factories or the test clock. The numbers only fall: no file joins this list.
- */
-export const STATEMENTS_LEFT: Readonly<Record<string, number>> = {
-  'alerts/alerts.test.ts': 8,
-  'apps/open-checkouts.test.ts': 1,
-  'bank-mail/forwarding-request.test.ts': 1,
-  'bank-mail/migrated-mails.test.ts': 2,
-  'budgets/queues.test.ts': 2,
-  'budgets/rows-read.test.ts': 1,
-  'cli/console.test.ts': 2,
-  'cli/examples.test.ts': 3,
-  'cli/lists.test.ts': 3,
-  'cli/payments.test.ts': 3,
-  'cli/prompts.test.ts': 2,
-  'cli/ssh.test.ts': 1,
-  'cli/states.ts': 1,
-  'doctor/doctor.test.ts': 8,
-  'http/idempotency.test.ts': 3,
-}
-
-/** The statements in each test file that has any, but for those that need them. */
-export function statementsOfTests(): Record<string, number> {
-  const files = globSync('**/*.ts', { cwd: 'test' }).filter((path) => !NEED_SQL.some((need) => need.path.test(path)))
-  const counts = files.map(
-    (path) => [path, readFileSync(`test/${path}`, 'utf8').match(STATEMENT)?.length ?? 0] as const,
-  )
-  return Object.fromEntries(counts.filter(([, count]) => count > 0).sort(([a], [b]) => (a < b ? -1 : 1)))
+/** The test files that write a statement as text. */
+export function filesWithSql(): string[] {
+  return globSync('**/*.ts', { cwd: 'test' }).filter((path) => STATEMENT.test(readFileSync(`test/${path}`, 'utf8')))
 }

@@ -1,19 +1,21 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { createConnection } from 'mysql2/promise'
 import { customers } from '#customers/store.ts'
 import { API_ROUTES } from '#daemon/app.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { answerOnce } from '#http/idempotency.ts'
 import { insertIdempotencyKey, idempotencyKeys } from '#http/store.ts'
+import { plans } from '#plans/store.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { openLossyDatabase, type Fate, type LossyDatabase, type LossyServer } from '../db/lossy-server.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
+import { whileLacking } from '../support/broken-tables.ts'
 import { testDatabase } from '../support/database.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, type TestApp } from '../support/factories.ts'
+import { startRival } from '../support/held-connections.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 import { until } from '../support/until.ts'
 
@@ -100,12 +102,9 @@ describe('repeated requests', () => {
     })
 
     it('does not keep a 5xx answer: the retry runs', async () => {
-      await service.ctx.db.query('RENAME TABLE customers TO customers_hidden')
-      try {
+      await whileLacking(service.ctx.db, customers, async () => {
         expectError(await post(AN, 'k1'), 500, 'internal_error')
-      } finally {
-        await service.ctx.db.query('RENAME TABLE customers_hidden TO customers')
-      }
+      })
       expect((await post(AN, 'k1')).status).to.equal(201)
       expect(await numberOfCustomers()).to.equal(1)
     })
@@ -114,20 +113,17 @@ describe('repeated requests', () => {
       const plan = { code: 'premium', name: 'Premium', prices: [MONTHLY] }
       const send = () => seller.post('/api/v1/plans', plan, { headers: { 'Idempotency-Key': 'k1' } })
       // Holds the plan code, so that the first request waits in the middle of its work.
-      const holder = await createConnection(testDatabase().url)
-      await holder.beginTransaction()
+      const holder = await startRival(service.ctx.db)
       const at = service.ctx.clock.now()
-      await holder.query(
-        `INSERT INTO plans (app_id, code, name, status, created_at, updated_at) VALUES (?, 'premium', 'x', 'active', ?, ?)`,
-        [app.app.id, at, at],
-      )
+      const held = { appId: app.app.id, code: plan.code, name: 'x', description: null, status: 'active' } as const
+      await holder.insert(plans, { ...held, createdAt: at, updatedAt: at })
       const first = send()
       await untilKeyIsClaimed()
       const [second, otherBody] = [
         await send(),
         await seller.post('/api/v1/plans', { ...plan, name: 'B' }, { headers: { 'Idempotency-Key': 'k1' } }),
       ]
-      await holder.end()
+      await holder.rollback()
       expectError(second, 409, 'idempotency_conflict')
       expect(second.headers['retry-after']).to.equal('1')
       expectError(otherBody, 409, 'idempotency_conflict')

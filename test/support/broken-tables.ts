@@ -27,3 +27,17 @@ export async function whileLacking({ query }: TestDb, table: AnyTable, work: () 
     await query(`RENAME TABLE ${table.name}_away TO ${table.name}`)
   }
 }
+
+/** Works with the name of the first migration, of which the database does not know that it ran. */
+export async function whileUnmigrated({ query }: TestDb, work: (name: string) => Promise<unknown>): Promise<void> {
+  const [row] = await query<{ id: number; timestamp: number; name: string }[]>(
+    'SELECT id, timestamp, name FROM migrations ORDER BY id LIMIT 1',
+  )
+  const { id, timestamp, name } = row!
+  await query('DELETE FROM migrations WHERE id = ?', [id])
+  try {
+    await work(name)
+  } finally {
+    await query('INSERT INTO migrations (id, timestamp, name) VALUES (?, ?, ?)', [id, timestamp, name])
+  }
+}

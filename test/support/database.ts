@@ -5,6 +5,7 @@ import { startEmbedded } from '#embedded/start-embedded.ts'
 import type { Param } from '#db/queries.ts'
 import { runMigrations } from '#db/migrate.ts'
 import { retrying } from '#db/retry.ts'
+import type { AnyTable } from '#db/table.ts'
 import { MYSQL } from './database-server.ts'
 import { loaded } from './loaded.ts'
 import { isAlive } from './processes.ts'
@@ -131,7 +132,17 @@ export async function emptyTestDatabase(): Promise<void> {
 /** Deleting many rows takes a server longer than it may be silent. To truncate a table takes as long as to delete a thousand. */
 async function emptyTable(db: TestDb, name: string): Promise<void> {
   const { affectedRows } = await db.query<{ affectedRows: number }>(`DELETE FROM ${name} LIMIT ${FEW_ROWS}`)
-  if (affectedRows === FEW_ROWS) await db.query(`TRUNCATE TABLE ${name}`)
+  if (affectedRows === FEW_ROWS) await clearTable(db, { name })
+}
+
+/** Removes every row of a table, whose next row gets the id 1. */
+export async function clearTable({ query }: TestDb, { name }: Pick<AnyTable, 'name'>): Promise<void> {
+  await query(`TRUNCATE TABLE ${name}`)
+}
+
+/** The next row of a table gets this id, unless a higher one was given. */
+export async function giveNextId({ query }: TestDb, { name }: AnyTable, id: number): Promise<void> {
+  await query(`ALTER TABLE ${name} AUTO_INCREMENT = ${id}`)
 }
 
 /** Whether each commit survives that the power fails, as in production. */

@@ -14,6 +14,8 @@ import type { ShownPromotion } from '#promotions/store.ts'
 import { createPlan } from '#plans/create-plan.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
+import { DAY_MS, addMs } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { createCheckoutSession, type CreatedSession } from '#checkout/create-session.ts'
 import { confirmPayment, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
@@ -169,6 +171,13 @@ export async function aSubscription(
   body: object = {},
 ): Promise<void> {
   await paid(ctx, app, { price_id: priceId(plan), ...body })
+}
+
+/** The app's subscription ends a day later than what was paid for, which the ledger reports. Returns its id. */
+export async function aWrongEnd(ctx: Context, { app }: TestApp): Promise<number> {
+  const { id, currentPeriodEnd } = (await ctx.db.one(subscriptions, 'WHERE app_id = ?', [app.id]))!
+  await ctx.db.update(subscriptions, { id }, { currentPeriodEnd: addMs(currentPeriodEnd!, DAY_MS) })
+  return id
 }
 
 /** The data of a `transaction.completed`. */

@@ -1,4 +1,5 @@
 import type { Database } from '#db/connect.ts'
+import { queriesOver, type Queries } from '#db/queries.ts'
 
 /** A connection of the pool that nobody else gets until it is released. */
 export interface HeldConnection {
@@ -13,4 +14,21 @@ export async function takeConnections({ pool }: Database, used: number): Promise
     held.push({ release: () => pool.release(connection) })
   }
   return held
+}
+
+/** A transaction outside `inTransaction`, which a test can keep open. */
+export interface Rival extends Queries {
+  rollback(): Promise<void>
+}
+
+export async function startRival({ pool }: Database): Promise<Rival> {
+  const connection = await pool.take()
+  await connection.command('START TRANSACTION')
+  return {
+    ...queriesOver(connection.send),
+    rollback: async () => {
+      await connection.command('ROLLBACK')
+      pool.release(connection)
+    },
+  }
 }

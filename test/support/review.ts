@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import { customers } from '#customers/store.ts'
 import { reminders } from '#mails/store.ts'
 import { insertPayment } from '#payments/store.ts'
-import { beginPause, insertProviderAccount } from '#providers/store.ts'
+import { beginPause, endPause, insertProviderAccount, listPauses } from '#providers/store.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { transactions } from '#transactions/store.ts'
@@ -38,6 +38,11 @@ export async function aPausedAccount(ctx: Context, { app }: TestApp): Promise<nu
     await beginPause(tx, { appId: app.id, provider: 'payos', providerAccountId, ...pause }, now)
     return providerAccountId
   })
+}
+
+/** The provider of each paused account answers again. */
+export async function endPauses(ctx: Context): Promise<void> {
+  for (const pause of await listPauses(ctx.db)) await inTransaction(ctx, (tx) => endPause(tx, pause))
 }
 
 /** The mail server refuses the address of the app's customer, at two stages of one period. Returns the first reminder's id. */
