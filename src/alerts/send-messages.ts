@@ -50,9 +50,7 @@ async function sendInOrder(ctx: Context, messages: readonly AlertMessage[], now:
 }
 
 /** At the first message, since an installation without trouble need not hold the clients of mail and HTTP in its memory. */
-async function loadDelivery(): Promise<typeof import('./deliver.ts')> {
-  return import('./deliver.ts')
-}
+const loadDelivery = () => import('./deliver.ts')
 
 function saidBy({ id, type, kind, subject, text, since }: AlertMessage): Said {
   return { id: `alert_${id}`, type, kind, subject, text, since }
