@@ -7,8 +7,8 @@ describe('trial: more requests than the daemon can answer', () => {
     const figures = await overload({
       perSecond: 1,
       times: 3,
-      seconds: 6,
-      capacitySeconds: 3,
+      seconds: 4,
+      capacitySeconds: 2,
       notifications: 10,
       reminders: 5,
       // Times depend on what else the machine does, such as other tests.
