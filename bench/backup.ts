@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { backUp } from '#backups/back-up.ts'
 import { readBackup } from '#backups/backup-folder.ts'
 import { verifyBackup } from '#backups/verify-backup.ts'
-import { systemClock, formatTimestamp } from '#shared/time.ts'
-import { TestClock, testContext, type TestContext } from '../test/support/context.ts'
+import { presentContext, type TestContext } from '../test/support/context.ts'
 import { startTestDatabase, stopTestDatabase } from '../test/support/database.ts'
 import { aCustomer, anApp, aPlan, paid, priceId } from '../test/support/factories.ts'
 import { mapConcurrently } from '../test/support/map-concurrently.ts'
@@ -64,7 +63,7 @@ await startTestDatabase()
 try {
   const identity = await generateX25519Identity()
   const settings = { BILLING_BACKUP_DIR: folder, BILLING_BACKUP_RECIPIENT: await identityToRecipient(identity) }
-  const ctx = testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const ctx = presentContext(settings)
   const app = await anApp(ctx, { webhookUrl: 'https://seller.example/webhooks' })
   const price = priceId(await aPlan(ctx, app))
   await mapConcurrently([...Array(PAID).keys()], async (number) => {

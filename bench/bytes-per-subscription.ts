@@ -1,6 +1,5 @@
 import { mapConcurrently } from '../test/support/map-concurrently.ts'
-import { systemClock, formatTimestamp } from '#shared/time.ts'
-import { TestClock, testContext } from '../test/support/context.ts'
+import { presentContext } from '../test/support/context.ts'
 import { startTestDatabase, stopTestDatabase } from '../test/support/database.ts'
 import { aCustomer, anApp, aPlan, paid, priceId } from '../test/support/factories.ts'
 
@@ -12,7 +11,7 @@ const subscriptions = Number(process.argv[2] ?? 100_000)
 
 await startTestDatabase()
 try {
-  const ctx = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const ctx = presentContext()
   const app = await anApp(ctx, { webhookUrl: 'https://seller.example/webhooks' })
   const price = priceId(await aPlan(ctx, app))
   const numbers = Array.from({ length: subscriptions }, (_, number) => number)

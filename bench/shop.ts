@@ -2,9 +2,9 @@ import { signRequest } from '#apps/authenticate.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Table } from '#db/table.ts'
 import { randomHex } from '#shared/crypto.ts'
-import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
+import { systemClock, unixSeconds } from '#shared/time.ts'
 import { endUsers, getSubscription, subscriptions, type Subscription } from '#subscriptions/store.ts'
-import { TestClock, testContext, type TestContext } from '../test/support/context.ts'
+import { presentContext, type TestContext } from '../test/support/context.ts'
 import { aCustomer, anApp, aPlan, paid, priceId, type AppOptions, type TestApp } from '../test/support/factories.ts'
 import type { LoadRequest } from './workers/load.ts'
 
@@ -17,7 +17,7 @@ export interface Shop {
 }
 
 export async function openShop(options: AppOptions = {}): Promise<Shop> {
-  const ctx = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const ctx = presentContext()
   const app = await anApp(ctx, options)
   const price = priceId(await aPlan(ctx, app))
   return { ctx, app, price, customer: `cus_${(await aCustomer(ctx, app)).id}` }

@@ -11,7 +11,7 @@ import { recordDaemon, recordDaemonStop } from '#backups/daemons/store.ts'
 import { insertJobRun } from '#db/store.ts'
 import { systemClock } from '#shared/time.ts'
 import { aMigration } from '../db/a-migration.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { anApp } from '../support/factories.ts'
@@ -47,7 +47,7 @@ describe('an upgrade', () => {
       BILLING_BACKUP_DIR: scratchFolder('backups'),
       BILLING_BACKUP_RECIPIENT: await identityToRecipient(identity),
     }
-    ctx = { ...testContext(settings), clock: systemClock, db }
+    ctx = { ...realTimeContext(settings), db }
   })
 
   after(async () => {

@@ -13,10 +13,9 @@ import { restoreBackup } from '#backups/restore-backup.ts'
 import { hasApps, isEmptyDatabase } from '#backups/store.ts'
 import { verifyBackup } from '#backups/verify-backup.ts'
 import { openDatabase, type Database } from '#db/connect.ts'
-import { systemClock } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { openCli, type Cli } from '../cli/run-cli.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { CLIENT_PROGRAM } from '../support/database-server.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
 import { refusalOf } from '../support/expect-error.ts'
@@ -55,7 +54,7 @@ describe('a backup', () => {
   const targetUrl = () => urlOf(testDatabase().socketPath, target)
 
   async function someData(): Promise<void> {
-    const ctx = { ...testContext(), clock: systemClock }
+    const ctx = realTimeContext()
     const app = await anApp(ctx, { name: 'Đọc sách' })
     const plan = await aPlan(ctx, app)
     for (const user of ['user-1', 'user-2']) await aSubscription(ctx, app, plan, { external_ref: user })
@@ -77,7 +76,7 @@ describe('a backup', () => {
     expect(restored.next.join(' ')).to.include('billing-cli reconcile')
     const { db, close } = await openDatabase({ databaseUrl: targetUrl(), home: '' })
     try {
-      expect(await verifyLedger({ ...testContext(), clock: systemClock, db }, null)).to.deep.equal({
+      expect(await verifyLedger({ ...realTimeContext(), db }, null)).to.deep.equal({
         checked: 2,
         faults: [],
       })
@@ -244,7 +243,7 @@ describe('a backup', () => {
     await loadDump(targetUrl(), 17)
     const old = await openTestDb(targetUrl())
     try {
-      const ctx = { ...testContext({ ...settings, BILLING_BACKUP_DIR: folder }), clock: systemClock }
+      const ctx = realTimeContext({ ...settings, BILLING_BACKUP_DIR: folder })
       const { manifest } = await backUp({ ...ctx, db: old.db }, { onProgress: () => undefined })
       expect(manifest.schema).to.match(/0017$/)
       const [backup] = await listBackups(folder)

@@ -11,7 +11,6 @@ import { MailNotRead, MailReader } from '#bank-mail/mail-reader.ts'
 import { matchBankMail, previewMatch } from '#bank-mail/match-bank-mail.ts'
 import { bankMailRoutes } from '#bank-mail/routes.ts'
 import { examine } from '#doctor/doctor.ts'
-import { formatTimestamp, systemClock } from '#shared/time.ts'
 import type { CallOptions, Response } from '../support/api.ts'
 import { listen, stopServer } from '../support/http-server.ts'
 import { genuineMail, TRANSFER, TRUST } from '../support/bank-mails.ts'
@@ -135,7 +134,7 @@ describe('a mail that was not read', () => {
 
   it('is kept by the relay, which exits 75, and gone once it is decided', async () => {
     // The program signs with the real time.
-    shop.service.ctx.clock.set(formatTimestamp(systemClock.now()))
+    shop.service.ctx.clock.setToPresent()
     const { url } = await aDaemon()
     const settings = { BILLING_BASE_URL: url, BILLING_RELAY_SECRET: RELAY_SECRET }
     const codes: (number | null)[] = []

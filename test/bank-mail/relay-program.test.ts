@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { bankMails } from '#bank-mail/store.ts'
-import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { genuineMail, TRANSFER } from '../support/bank-mails.ts'
 import { listen, stopServer } from '../support/http-server.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -19,7 +18,7 @@ describe('bin/bank-mail-relay', () => {
   beforeEach(async () => {
     shop = await aBankShop()
     // The program signs with the real time.
-    shop.service.ctx.clock.set(formatTimestamp(systemClock.now()))
+    shop.service.ctx.clock.setToPresent()
     settings = { BILLING_BASE_URL: shop.service.url, BILLING_RELAY_SECRET: RELAY_SECRET }
   })
   afterEach(async () => {

@@ -3,7 +3,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { openDatabase } from '#db/connect.ts'
 import { shape } from '#db/table.ts'
 import { lossyServer } from '../db/lossy-server.ts'
-import type { TestContext } from '../support/context.ts'
+import type { RealTimeContext } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 
 const POOL_SIZE = 4
@@ -23,7 +23,7 @@ export interface Counted {
  * Counts what the context sends from now on: what begins and ends a transaction too, but not what prepares a statement, nor those that
  * match `except`.
  */
-export async function countStatements(ctx: TestContext, except: RegExp | null = null): Promise<Counted> {
+export async function countStatements(ctx: RealTimeContext, except: RegExp | null = null): Promise<Counted> {
   const { socketPath, name } = testDatabase()
   const line = await lossyServer(socketPath)
   const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }

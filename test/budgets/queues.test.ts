@@ -8,7 +8,7 @@ import { subscriptions } from '#subscriptions/store.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
-import { testContext, type TestContext } from '../support/context.ts'
+import { realTimeContext, type RealTimeContext } from '../support/context.ts'
 import { aCompletion, anApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { countStatements, type Counted } from './counted.ts'
@@ -18,12 +18,12 @@ const BATCH = 50
 const AT_ONCE = 4
 
 describe('statement budgets of webhooks', () => {
-  let ctx: TestContext
+  let ctx: RealTimeContext
   let receiver: Receiver
   let counted: Counted
 
   beforeEach(async () => {
-    ctx = Object.assign(testContext(), { clock: systemClock })
+    ctx = realTimeContext()
     receiver = await Receiver.start()
   })
   afterEach(async () => {

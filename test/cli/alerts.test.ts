@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { lookAround, newMemory, READERS } from '#alerts/look-around.ts'
 import { systemClock } from '#shared/time.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { Receiver, type AlertBody } from '../support/receiver.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
@@ -21,7 +21,7 @@ describe('alert', () => {
   afterEach(() => receiver.stop())
 
   it('lists what is open and what is over, and mutes a kind for a while, which the audit log shows', async () => {
-    const ctx = { ...testContext(), clock: systemClock }
+    const ctx = realTimeContext()
     expect(await cli.both(['alert', 'list'])).to.deep.equal({ value: [], text: 'no alerts\n' })
     const full = () =>
       Promise.resolve([{ kind: 'disk_low' as const, subject: '/data', text: 'full', since: systemClock.now() }])

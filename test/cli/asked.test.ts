@@ -11,10 +11,9 @@ import type { Context } from '#context.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
 import { METHODS } from '#providers/providers.ts'
-import { systemClock } from '#shared/time.ts'
 import { events } from '#webhooks/store.ts'
 import { addBankAccount, enableMethod } from '../support/operators.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import {
   aCustomer,
   anApp,
@@ -58,7 +57,7 @@ describe('a missing argument is asked for on a terminal', () => {
 
   beforeEach(async () => {
     // The program's clock is the machine's.
-    ctx = { ...testContext(), clock: systemClock }
+    ctx = realTimeContext()
     app = await anApp(ctx)
   })
 

@@ -8,9 +8,9 @@ import { bankMails } from '#bank-mail/store.ts'
 import { auditLog } from '#commands/store.ts'
 import type { Context } from '#context.ts'
 import { readReview, type ReviewItem } from '#review/read-review.ts'
-import { DAY_MS, addMs, systemClock } from '#shared/time.ts'
+import { DAY_MS, addMs } from '#shared/time.ts'
 import { events } from '#webhooks/store.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { anApp, aPlan, partlyPaid, priceId } from '../support/factories.ts'
 import { endPauses, oneOfEachKind } from '../support/review.ts'
@@ -28,7 +28,7 @@ describe('console', () => {
 
   beforeEach(() => {
     cli = openCli()
-    ctx = { ...testContext(), clock: systemClock }
+    ctx = realTimeContext()
   })
 
   /** The newest first. */

@@ -7,9 +7,9 @@ import { removeDemo } from '#demo/remove-demo.ts'
 import { appNamed } from '#apps/find-app.ts'
 import type { App } from '#apps/store.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
-import { addMs, asRealTime, DAY_MS, formatTimestamp, systemClock } from '#shared/time.ts'
+import { addMs, asRealTime, DAY_MS, formatTimestamp } from '#shared/time.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { aPlan, anApp, aSubscription, transferred } from '../support/factories.ts'
@@ -37,7 +37,7 @@ describe('the command line: the demo', () => {
   afterEach(() => inbox.stop())
 
   it('has a year of consistent history, sends nothing to anybody, and is removed without a trace', async () => {
-    const ctx = { ...testContext(), clock: systemClock }
+    const ctx = realTimeContext()
     const other = await anApp(ctx)
     await aSubscription(ctx, other, await aPlan(ctx, other))
     const before = await everyRow()
@@ -107,7 +107,7 @@ describe('the command line: the demo', () => {
   })
 
   it('removes no other app, and no app that real money has reached', async () => {
-    const ctx = { ...testContext(), clock: systemClock }
+    const ctx = realTimeContext()
     const caller = operator('tester')
     const other = await anApp(ctx)
     const removal = async (app: App) => (await refusalOf(perform(ctx, caller, removeDemo, undefined, { app }))).message

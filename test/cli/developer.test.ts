@@ -22,9 +22,7 @@ describe('the command line: tools for developers', () => {
   let cli: Cli
 
   beforeEach(async () => {
-    const clock = new TestClock()
-    clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
-    service = await startService({}, clock)
+    service = await startService({}, TestClock.present())
     receiver = await Receiver.start()
     app = await anApp(service.ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     receiver.secret = app.webhookSecret ?? null

@@ -4,10 +4,9 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { bankMails } from '#bank-mail/store.ts'
 import { createProgram } from '#cli/program.ts'
-import { systemClock } from '#shared/time.ts'
 import { events } from '#webhooks/store.ts'
 import { addBankAccount, enableMethod } from '../support/operators.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { TABLES } from '../support/tables.ts'
 import { testDatabase } from '../support/database.ts'
 import { aCustomer, anApp, aPlan, aPromotion, aSubscription, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
@@ -85,7 +84,7 @@ describe('--dry-run', () => {
 
   it('shows what each command would change and which events it would send, and changes nothing', async () => {
     const cli = openCli()
-    const ctx = { ...testContext(), clock: systemClock }
+    const ctx = realTimeContext()
     const seller = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hook' })
     const clients = await anApp(ctx, { auth: 'identity' })
     const plan = await aPlan(ctx, seller, { code: 'pro', prices: [MONTHLY, YEARLY] })

@@ -18,11 +18,10 @@ import { payments } from '#payments/store.ts'
 import { plans, prices } from '#plans/store.ts'
 import { promotions } from '#promotions/store.ts'
 import { assignTransferCode } from '#providers/bank-transfer/store.ts'
-import { systemClock } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { receipts, transactions } from '#transactions/store.ts'
 import { events } from '#webhooks/store.ts'
-import { testContext, type TestContext } from '../support/context.ts'
+import { realTimeContext, type RealTimeContext } from '../support/context.ts'
 import { clearTable, giveNextId } from '../support/database.ts'
 import { aCheckout, aCustomer, anApp, aPlan, aSubscription, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
 import { failEvents } from '../support/failed-events.ts'
@@ -73,7 +72,7 @@ describe('the examples of --help', () => {
   })
 
   it('run, each of them, on a database that has what they name; what changes something with --dry-run', async () => {
-    const ctx = { ...testContext(), clock: systemClock as TestContext['clock'] }
+    const ctx = realTimeContext()
     const apiKey = await aWorld(ctx, receiver.url)
     const peers = { FIREBASE_DATABASE_EMULATOR_HOST: realtime.host }
     const cli = openCli({ ...files(folder), ...(await backupSettings(folder)), ...peers })
@@ -135,7 +134,7 @@ const NUMBERED = [
  * What the examples name, under the ids that they name: the apps 1 and 2, plan 3, customer 5, price 7, the payment 12 of the bank mail 3,
  * the transaction 17, which is underpaid, and the end user `user-42`. Returns the api_key of app 1.
  */
-async function aWorld(ctx: TestContext, webhookUrl: string): Promise<string> {
+async function aWorld(ctx: RealTimeContext, webhookUrl: string): Promise<string> {
   // Deleted rows that the server has not purged would count among the highest ids.
   for (const table of NUMBERED) await clearTable(ctx.db, table)
   await giveNextId(ctx.db, apps, 1)

@@ -11,11 +11,11 @@ import { assignTransferCode } from '#providers/bank-transfer/store.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { insertProviderSession } from '#providers/store.ts'
 import { reminders } from '#mails/store.ts'
-import { asRealTime, formatDay, systemClock } from '#shared/time.ts'
+import { asRealTime, formatDay } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { find, MAX_PER_KIND } from '#support/find.ts'
 import { insertProviderEvent, receipts, transactions } from '#transactions/store.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { aCheckout, aCustomer, aPlan, priceId } from '../support/factories.ts'
 import { addBankAccount } from '../support/operators.ts'
@@ -35,7 +35,7 @@ describe('find and open', () => {
 
   beforeEach(async () => {
     // The program's clock is the machine's.
-    ctx = { ...testContext(), clock: systemClock }
+    ctx = realTimeContext()
     cli = openCli()
     made = await aBusyService(ctx)
     app = String(made.reader.app.id)

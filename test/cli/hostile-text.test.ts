@@ -3,9 +3,8 @@ import { beforeEach, describe, it } from 'mocha'
 import { bankMails } from '#bank-mail/store.ts'
 import { createProgram } from '#cli/program.ts'
 import { payments } from '#payments/store.ts'
-import { systemClock } from '#shared/time.ts'
 import { events } from '#webhooks/store.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { addBankAccount } from '../support/operators.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -80,7 +79,7 @@ describe('text that would steer a terminal', () => {
 
   beforeEach(async () => {
     cli = openCli()
-    const ctx = { ...testContext(), clock: systemClock }
+    const ctx = realTimeContext()
     made = await aBusyService(ctx)
     const account = await addBankAccount(ctx, 'linh', { bank: 'ACB', number: '257678859', holder: 'NGUYEN VAN A' })
     const { db } = testDatabase()

@@ -3,10 +3,10 @@ import { beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import { createProgram } from '#cli/program.ts'
 import { payments } from '#payments/store.ts'
-import { asRealTime, parseAppTime, parseTimestamp, systemClock } from '#shared/time.ts'
+import { asRealTime, parseAppTime, parseTimestamp } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { transactions } from '#transactions/store.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
 import { shownOn, type ShownLine } from '../support/screen.ts'
 import { leavesOf } from './forms.ts'
@@ -23,7 +23,7 @@ describe('lists of the command line', () => {
 
   beforeEach(async () => {
     // The program's clock is the machine's.
-    ctx = { ...testContext(), clock: systemClock }
+    ctx = realTimeContext()
     made = await aBusyService(ctx)
     cli = openCli()
   })

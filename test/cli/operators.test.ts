@@ -10,9 +10,8 @@ import { PERMITTED, permissionOf } from '#cli/permissions.ts'
 import { createProgram } from '#cli/program.ts'
 import { wordsOfLine } from '#cli/words-of-line.ts'
 import { payments, refunds } from '#payments/store.ts'
-import { systemClock } from '#shared/time.ts'
 import { transactions } from '#transactions/store.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { anApp, aPlan, paid, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { itRunsEveryForm, leavesOf } from './forms.ts'
@@ -25,7 +24,7 @@ describe('the command line: operators, their roles, and approvals', () => {
 
   beforeEach(async () => {
     cli = openCli()
-    ctx = { ...testContext(), clock: systemClock }
+    ctx = realTimeContext()
     app = await anApp(ctx)
   })
 

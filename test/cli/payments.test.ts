@@ -7,9 +7,8 @@ import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { reminders } from '#mails/store.ts'
 import { plans } from '#plans/store.ts'
-import { systemClock } from '#shared/time.ts'
 import { events } from '#webhooks/store.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, aSubscription, aWrongEnd, paid, priceId } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { startRealtimePeer } from '../support/realtime-peer.ts'
@@ -26,7 +25,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
   beforeEach(() => {
     cli = openCli()
     // The program's clock is the machine's.
-    ctx = { ...testContext(), clock: systemClock }
+    ctx = realTimeContext()
   })
 
   afterEach(async () => {

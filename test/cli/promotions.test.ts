@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
-import { systemClock } from '#shared/time.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { anApp, aPlan, paid, priceId, type TestApp } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
@@ -15,7 +14,7 @@ describe('the command line: promotions', () => {
 
   beforeEach(async () => {
     cli = openCli()
-    ctx = { ...testContext(), clock: systemClock }
+    ctx = realTimeContext()
     app = await anApp(ctx)
     id = String(app.app.id)
   })

@@ -5,7 +5,7 @@ import type { Context } from '#context.ts'
 import { measureReview, type ReviewItem } from '#review/read-review.ts'
 import { REVIEW_KINDS } from '#review/store.ts'
 import { DAY_MS, systemClock } from '#shared/time.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { anApp, aPlan, partlyPaid, priceId } from '../support/factories.ts'
 import { flaggedOf, oneOfEachKind } from '../support/review.ts'
 import { itRunsEveryForm } from './forms.ts'
@@ -22,7 +22,7 @@ describe('review', () => {
 
   beforeEach(() => {
     cli = openCli()
-    ctx = { ...testContext(), clock: systemClock }
+    ctx = realTimeContext()
   })
 
   const kindsOf = (items: readonly ReviewItem[]) => items.map(({ kind }) => kind).sort()

@@ -2,9 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { systemClock } from '#shared/time.ts'
 import type { Context } from '#context.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import {
   aCustomer,
   anApp,
@@ -30,7 +29,7 @@ describe('the command line: plans, customers and subscriptions', () => {
   beforeEach(async () => {
     cli = openCli()
     // The program's clock is the machine's.
-    ctx = { ...testContext(), clock: systemClock }
+    ctx = realTimeContext()
     app = await anApp(ctx)
     id = String(app.app.id)
   })

@@ -7,10 +7,10 @@ import { CardCredentials } from '#providers/card/credentials.ts'
 import { currentAccount } from '#providers/accounts.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { parseKeyring } from '#shared/crypto.ts'
-import { formatTimestamp, systemClock } from '#shared/time.ts'
+import { formatTimestamp } from '#shared/time.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { enableMethod } from '../support/operators.ts'
-import { TEST_KEYS, testContext } from '../support/context.ts'
+import { realTimeContext, TEST_KEYS, testContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { expectFit, openCli, type Cli } from './run-cli.ts'
@@ -80,7 +80,7 @@ describe('the command line: the service itself', () => {
   })
 
   it('stats counts subscriptions and revenue', async () => {
-    const ctx = { ...testContext(), clock: systemClock }
+    const ctx = realTimeContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
     const { value, text } = await cli.both(['stats', String(app.app.id)])

@@ -5,9 +5,8 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { auditLog } from '#commands/store.ts'
 import type { Context } from '#context.ts'
 import { ROLES } from '#operators/role.ts'
-import { systemClock } from '#shared/time.ts'
 import { transactions } from '#transactions/store.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { anApp, aPlan, paid, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
 import { flaggedOf } from '../support/review.ts'
@@ -26,7 +25,7 @@ describe('operators, by a real sshd', () => {
 
   beforeEach(async () => {
     cli = openCli()
-    ctx = { ...testContext(), clock: systemClock }
+    ctx = realTimeContext()
     app = await anApp(ctx)
     server = await startSshServer(cli.env)
     for (const role of ROLES) {

@@ -4,10 +4,10 @@ import { parse } from 'shell-quote'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { assignTransferCode } from '#providers/bank-transfer/store.ts'
-import { asRealTime, systemClock, asAppTime, parseTimestamp } from '#shared/time.ts'
+import { asRealTime, asAppTime, parseTimestamp } from '#shared/time.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { transactions } from '#transactions/store.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { openDocPage } from '../support/doc-page.ts'
 import { aCheckout, aCustomer, anApp, aPlan, paid, priceId } from '../support/factories.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
@@ -29,7 +29,7 @@ describe('docs/support.md', () => {
 
   /** Lan opened a checkout and transferred its amount without the note; `user-42` has paid. */
   beforeEach(async () => {
-    const ctx: Context = { ...testContext(), clock: systemClock }
+    const ctx: Context = realTimeContext()
     cli = openCli()
     const seller = await anApp(ctx, { name: 'Reader' })
     const plan = await aPlan(ctx, seller)

@@ -8,7 +8,7 @@ import type { Context } from '#context.ts'
 import { systemClock } from '#shared/time.ts'
 import { openWatch, sumOf } from '#support/read-watch.ts'
 import { lossyServer } from '../db/lossy-server.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { listen, stopServer } from '../support/http-server.ts'
 import { shownOn } from '../support/screen.ts'
@@ -25,7 +25,7 @@ describe('watch', () => {
   const stops: (() => Promise<unknown>)[] = []
 
   beforeEach(async () => {
-    ctx = { ...testContext(), clock: systemClock }
+    ctx = realTimeContext()
     await aBusyService(ctx)
   })
 

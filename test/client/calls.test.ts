@@ -16,7 +16,7 @@ describe('the client, against the service', () => {
   beforeEach(async () => {
     scenario = await startScenario({ methods: ['test'] })
     // Its clock is the real one, as the client's is.
-    scenario.at(new Date().toISOString().slice(0, 19).replace('T', ' '))
+    scenario.service.ctx.clock.setToPresent()
     paygate = new Paygate({
       baseUrl: scenario.service.url,
       apiKey: scenario.app.apiKey,

@@ -36,9 +36,7 @@ describe('npx paygate', () => {
   let started: ChildProcess | null
 
   beforeEach(async () => {
-    const clock = new TestClock()
-    clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
-    service = await startService({}, clock)
+    service = await startService({}, TestClock.present())
     ctx = { ...service.ctx, clock: systemClock }
     app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     receiver = await Receiver.start()

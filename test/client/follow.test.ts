@@ -24,9 +24,7 @@ describe('the client, where it follows events', () => {
   let following: Promise<void>
 
   beforeEach(async () => {
-    const clock = new TestClock()
-    clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
-    service = await startService({}, clock)
+    service = await startService({}, TestClock.present())
     ctx = { ...service.ctx, clock: systemClock }
     app = await anApp(ctx)
     requests = []

@@ -22,7 +22,7 @@ import type { CheckResult } from '#shared/check-result.ts'
 import { queueRealtimeWrite, realtimeWrites, type RealtimeWrite } from '#realtime/store.ts'
 import { reminders } from '#mails/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
-import { MINUTE_MS, addMs, asAppTime, formatTimestamp, systemClock } from '#shared/time.ts'
+import { MINUTE_MS, addMs, asAppTime, formatTimestamp } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
@@ -31,7 +31,7 @@ import { retryEvent } from '#webhooks/retry-event.ts'
 import { events } from '#webhooks/store.ts'
 import { whileUnmigrated } from '../support/broken-tables.ts'
 import { enableMethod } from '../support/operators.ts'
-import { TEST_KEYS, TestClock, testContext, type TestContext } from '../support/context.ts'
+import { presentContext, TEST_KEYS, type TestContext } from '../support/context.ts'
 import { copyRow } from '../support/copies.ts'
 import { setDurable } from '../support/database.ts'
 import { aCompletion, anApp, aPlan, aSubscription, aWrongEnd, partlyPaid, priceId } from '../support/factories.ts'
@@ -42,10 +42,6 @@ import { rowsReadBy } from '../support/rows-read.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 const NEW_KEY = `new:${Buffer.alloc(32, 9).toString('base64')}`
-
-function aContext(settings: Readonly<Record<string, string>> = {}): TestContext {
-  return testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
-}
 
 async function result(ctx: TestContext, check: string): Promise<CheckResult> {
   const found = (await examine(ctx)).filter((one) => one.check === check)
@@ -64,7 +60,7 @@ async function whileDurable<T>(work: () => Promise<T>): Promise<T> {
 
 describe('doctor', () => {
   it('passes every check on a healthy service', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
     const results = await whileDurable(() => examine(ctx))
@@ -87,7 +83,7 @@ describe('doctor', () => {
   })
 
   it('acknowledged payments that are not durable are a failure, on the embedded development server a warning', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const durability = async (config: Partial<TestContext['config']> = {}) =>
       (await checkDurability({ ...ctx, config: { ...ctx.config, ...config } }))[0]!
     const found = await durability()
@@ -102,7 +98,7 @@ describe('doctor', () => {
   it('a binary log that is written later is a failure, one that is off is none', async () => {
     const facts = { flushesLog: 1, hasBinaryLog: true, syncsBinaryLog: 0 }
     const found = async (changes: Partial<typeof facts>) => {
-      const ctx = aContext()
+      const ctx = presentContext()
       const db = { ...ctx.db, one: () => Promise.resolve({ ...facts, ...changes }) as never }
       return (await checkDurability({ ...ctx, db }))[0]!
     }
@@ -117,10 +113,10 @@ describe('doctor', () => {
     expect(room(9, 100).fix).to.be.a('string')
     expect(room(1.9, 10)).to.include({ ok: true }).and.have.property('fix').that.is.a('string')
     expect(room(9, 100).detail).to.include('9.0 GB free, 9 %, where /var/lib/mysql lies')
-    const found = await checkDisk(aContext())
+    const found = await checkDisk(presentContext())
     expect(found.length).to.be.greaterThan(0)
     for (const { detail } of found) expect(detail).to.match(/^\d+\.\d GB free, \d+ %, where \/\S+ lies$/)
-    expect(await checkDisk(aContext({ BILLING_HOME: '/no/such/folder' }))).to.have.length.greaterThan(0)
+    expect(await checkDisk(presentContext({ BILLING_HOME: '/no/such/folder' }))).to.have.length.greaterThan(0)
   })
 
   it('warns where the base address is unreachable or another service, and where watch is refused', async () => {
@@ -131,7 +127,7 @@ describe('doctor', () => {
       response.writeHead(answer.status).end(answer.body)
     })
     const port = await listen(server)
-    const ctx = aContext({ BILLING_BASE_URL: `http://127.0.0.1:${port}/pay`, BILLING_PORT: String(port) })
+    const ctx = presentContext({ BILLING_BASE_URL: `http://127.0.0.1:${port}/pay`, BILLING_PORT: String(port) })
     const both = async () => [(await checkBaseAddress(ctx))[0]!, (await checkMetrics(ctx))[0]!] as const
     try {
       for (const found of await both()) expect(found).to.include({ ok: true, fix: null })
@@ -162,7 +158,7 @@ describe('doctor', () => {
   })
 
   it('a missing migration is a failure, fixed by migrate, and the tables are not checked', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     await whileUnmigrated(ctx.db, async (name) => {
       const results = await examine(ctx)
       const schema = results.find(({ check }) => check === 'schema')
@@ -173,7 +169,7 @@ describe('doctor', () => {
   })
 
   it('clocks that differ by more than two seconds are a failure', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     ctx.clock.advance('5s')
     const found = await result(ctx, 'clock')
     expect(found.ok).to.equal(false)
@@ -181,7 +177,7 @@ describe('doctor', () => {
   })
 
   it('a secret whose key is missing is named, as is one that was copied to another app', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const { app } = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     const closed = await result({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'keys')
     expect(closed.ok).to.equal(false)
@@ -192,7 +188,7 @@ describe('doctor', () => {
   })
 
   it('events held because their secret cannot be decrypted are a failure until they are sent', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const receiver = await Receiver.start()
     try {
       const { app } = await anApp(ctx, { webhookUrl: receiver.url, sandbox: false })
@@ -218,7 +214,7 @@ describe('doctor', () => {
   })
 
   it('secrets under an older key are a warning, fixed by key rotate', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     await anApp(ctx)
     const found = await result({ ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }, 'keys')
     expect(found.ok).to.equal(true)
@@ -226,9 +222,9 @@ describe('doctor', () => {
   })
 
   it('an unreachable mail server is a failure; in development mails are files', async () => {
-    expect((await result(aContext(), 'smtp')).detail).to.include('development: mails are files in')
+    expect((await result(presentContext(), 'smtp')).detail).to.include('development: mails are files in')
     const unreachable = await result(
-      aContext({ BILLING_SMTP_URL: 'smtp://127.0.0.1:9', BILLING_MAIL_FROM: 'pay@example.com' }),
+      presentContext({ BILLING_SMTP_URL: 'smtp://127.0.0.1:9', BILLING_MAIL_FROM: 'pay@example.com' }),
       'smtp',
     )
     expect(unreachable.ok).to.equal(false)
@@ -236,14 +232,14 @@ describe('doctor', () => {
   })
 
   it('incomplete relay settings are a warning, and a failure where an app uses the relay', async () => {
-    const alone = aContext({ BILLING_RELAY_SECRET: 'a-relay-secret-0123' })
+    const alone = presentContext({ BILLING_RELAY_SECRET: 'a-relay-secret-0123' })
     const unfinished = await result(alone, 'relay')
     expect(unfinished, 'no app uses bank transfers').to.include({ ok: true })
     expect(unfinished.fix).to.include('BILLING_RELAY_AUTHSERV_IDS')
-    const noSecret = await result(aContext({ BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }), 'relay')
+    const noSecret = await result(presentContext({ BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }), 'relay')
     expect(noSecret.fix).to.include('BILLING_RELAY_SECRET')
     const both = { BILLING_RELAY_SECRET: 'a-relay-secret-0123', BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }
-    expect(await result(aContext(both), 'relay')).to.include({ ok: true, fix: null })
+    expect(await result(presentContext(both), 'relay')).to.include({ ok: true, fix: null })
     await anApp(alone, { methods: ['bank_transfer'] })
     const failure = (await examine(alone)).find(({ check, ok }) => check === 'relay' && !ok)
     expect(failure?.detail).to.include('every bank mail is untrusted')
@@ -251,7 +247,7 @@ describe('doctor', () => {
   })
 
   it('everything that an app with manual bank transfer lacks is reported at once', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const { app } = await anApp(ctx, { methods: ['bank_transfer'] })
     const relay = (await examine(ctx)).filter(({ check }) => check === 'relay')
     const name = `app ${app.id} has bank_transfer enabled and does not offer it:`
@@ -266,7 +262,7 @@ describe('doctor', () => {
       response.writeHead(401, { 'Content-Type': 'application/json' })
       response.end(JSON.stringify({ error: { type: 'invalid_request_error', message: 'Invalid API Key provided' } }))
     })
-    const ctx = aContext({ BILLING_STRIPE_API_BASE: `http://127.0.0.1:${await listen(stripe)}` })
+    const ctx = presentContext({ BILLING_STRIPE_API_BASE: `http://127.0.0.1:${await listen(stripe)}` })
     const { app } = await anApp(ctx)
     await enableMethod(ctx, 'mai', app, 'card', { secretKey: 'sk_test_wrong', webhookSecret: 'whsec_x' })
     const refused = await result(ctx, 'providers')
@@ -280,7 +276,7 @@ describe('doctor', () => {
   })
 
   it('a daemon that is not running is a warning, a job that failed or stopped running is a failure', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     expect((await result(ctx, 'jobs')).detail).to.include('the daemon is not running')
     const run = (job: string, minutesAgo: number, outcome: 'done' | 'failed' = 'done') => {
       const at = addMs(ctx.clock.now(), -minutesAgo * MINUTE_MS)
@@ -300,7 +296,7 @@ describe('doctor', () => {
   })
 
   it('overdue events are a failure', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, app, await aPlan(ctx, app))
     const since = formatTimestamp(ctx.clock.now())
@@ -314,7 +310,7 @@ describe('doctor', () => {
   })
 
   it('names every app with unwritten realtime nodes, and reads no more of them than it counts', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const apps = [await anApp(ctx), await anApp(ctx), await anApp(ctx)]
     const [many, one, none] = apps.map(({ app }) => app.id)
     const at = addMs(ctx.clock.now(), -10 * MINUTE_MS)
@@ -355,7 +351,7 @@ describe('doctor', () => {
   })
 
   it('reports since when an app has refused its webhooks, whatever was redelivered in between', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const receiver = await Receiver.start()
     try {
       const app = await anApp(ctx, { webhookUrl: receiver.url })
@@ -412,7 +408,7 @@ describe('doctor', () => {
   })
 
   it('an app without a webhook address is counted, and one with an address but no secret is a warning', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
     expect(await result(ctx, 'webhooks')).to.deep.include({
@@ -430,7 +426,7 @@ describe('doctor', () => {
   })
 
   it('credentials under a missing key are not reported as refused by the provider', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const { app } = await anApp(ctx)
     await enableMethod(ctx, 'linh', app, 'card', { secretKey: 'sk_test_x', webhookSecret: 'whsec_x' })
     const found = await result({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'providers')
@@ -441,7 +437,7 @@ describe('doctor', () => {
 
   it('each unreachable host of the database is a failure', async () => {
     const databaseUrl = 'mysql://root@127.0.0.1:1,127.0.0.1:2/paygate'
-    const ctx = aContext()
+    const ctx = presentContext()
     const results = await examine({ ...ctx, config: { ...ctx.config, databaseUrl } })
     const hosts = results.filter(({ check }) => check === 'cluster')
     expect(hosts.map(({ ok, detail }) => [ok, detail])).to.deep.equal([
@@ -451,7 +447,7 @@ describe('doctor', () => {
   })
 
   it('a check that throws is a failure, with the explanation of the error', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const explain = (error: unknown) => `explained: ${(error as Error).message}`
     const clock = {
       now: () => {
@@ -465,7 +461,7 @@ describe('doctor', () => {
   })
 
   it('money that waits for an operator is a failure with its sum on a live app, and a warning on a sandbox app', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const app = await anApp(ctx)
     const plan = await aPlan(ctx, app)
     await partlyPaid(ctx, app, { price_id: priceId(plan) })
@@ -476,7 +472,7 @@ describe('doctor', () => {
   })
 
   it('refused notifications and unconfirmed mails are reported, unwritten nodes and a wrong ledger are failures', async () => {
-    const ctx = aContext()
+    const ctx = presentContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
     const { id: subscriptionId } = (await ctx.db.one(subscriptions, ''))!
@@ -523,11 +519,11 @@ describe('doctor', () => {
 
   it('in production warns where no backup of the last 26 hours was verified, and where none can be made', async () => {
     const recipient = { BILLING_BACKUP_RECIPIENT: await identityToRecipient(await generateX25519Identity()) }
-    const ctx = aContext({ ...recipient, BILLING_BACKUP_DIR: scratchFolder('backups') })
+    const ctx = presentContext({ ...recipient, BILLING_BACKUP_DIR: scratchFolder('backups') })
     const check = (env: 'development' | 'production', own: TestContext = ctx) =>
       checkBackups({ ...own, config: { ...own.config, env } })
     expect(await check('development')).to.deep.equal([])
-    expect((await check('production', aContext()))[0]!.detail).to.include('BILLING_BACKUP_RECIPIENT')
+    expect((await check('production', presentContext()))[0]!.detail).to.include('BILLING_BACKUP_RECIPIENT')
     expect((await check('production'))[0]!.detail).to.include('was verified')
 
     await backUp(ctx, { onProgress: () => undefined })

@@ -5,12 +5,11 @@ import { approvals } from '#approvals/store.ts'
 import type { Context } from '#context.ts'
 import { operators } from '#operators/store.ts'
 import { noteEvent } from '#providers/note-event.ts'
-import { systemClock } from '#shared/time.ts'
 import { onSimulatedTerminal } from '../cli/simulated-terminal.ts'
 import { openCli } from '../cli/run-cli.ts'
 import { aBusyService, type BusyService } from '../cli/states.ts'
 import { startBrowser } from '../pages/browser.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { addBankAccount } from '../support/operators.ts'
 import { pageOf, shownOn } from '../support/screen.ts'
 
@@ -19,7 +18,7 @@ const COLUMNS = [80, 140]
 /** A picture of what each command shows on a colour terminal: `<command>.<columns>.png`. */
 export async function lookAtTables(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true })
-  const ctx = { ...testContext(), clock: systemClock }
+  const ctx = realTimeContext()
   const made = await aBusyService(ctx)
   await addBankAccount(ctx, 'linh', { bank: 'ACB', number: '257678859', holder: 'NGUYEN VAN A' })
   await noteEvent(ctx, {

@@ -60,7 +60,7 @@ describe('the realtime database over TLS, with access tokens', () => {
 
   async function openScenario(): Promise<void> {
     scenario = await startClientScenario(peer, issuer, { databaseUrl: peer.url, settings: {} })
-    scenario.clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
+    scenario.clock.setToPresent()
     ;[monthly = ''] = await scenario.plan('pro', MONTHLY)
   }
   /** Pays on the daemon's hosted page; returns how long that took, in milliseconds. */

@@ -37,8 +37,7 @@ describe('two daemons on one database', () => {
 
   it('50 concurrent changes on one subscription leave the node equal to the subscription', async () => {
     const { ctx } = scenario.service
-    const now = new Date()
-    scenario.clock.set(now.toISOString().slice(0, 19).replace('T', ' '))
+    scenario.clock.setToPresent()
     const [monthly] = await scenario.plan('pro', MONTHLY)
     await scenario.buy(monthly!)
     const tokens: string[] = []
@@ -46,7 +45,7 @@ describe('two daemons on one database', () => {
       tokens.push(tokenOf(await aCheckout(ctx, scenario.app, { price_id: monthly })))
     }
     const customers = await Promise.all([1, 2, 3, 4, 5].map(() => anOwnCustomer(ctx, scenario.app, 'user-1')))
-    const bearer = await issuer.token(now, 'user-1')
+    const bearer = await issuer.token(scenario.clock.now(), 'user-1')
     peer.beforeCall = async () => {
       await delay(Math.random() * 20)
     }
@@ -80,7 +79,7 @@ describe('two daemons on one database', () => {
 
   it('a write interrupted by kill -9 is finished by the other daemon once the lease expires', async () => {
     const { ctx } = scenario.service
-    scenario.clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
+    scenario.clock.setToPresent()
     const [monthly] = await scenario.plan('pro', MONTHLY)
     const token = tokenOf(await aCheckout(ctx, scenario.app, { price_id: monthly }))
     const reached = new Promise<void>((resolve) => {

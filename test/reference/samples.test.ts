@@ -7,7 +7,6 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { API_ROUTES } from '#daemon/app.ts'
 import { openApiOf } from '#reference/openapi.ts'
 import { exampleOf, SAMPLE_LANGUAGES } from '#reference/samples.ts'
-import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
@@ -36,7 +35,7 @@ describe('the samples of the reference', () => {
   beforeEach(async () => {
     scenario = await startScenario({ methods: ['test'] })
     // The samples sign with the machine's time.
-    scenario.service.ctx.clock.set(formatTimestamp(systemClock.now()))
+    scenario.service.ctx.clock.setToPresent()
     const plan = await scenario.plan('basic', {
       amount: 99000,
       currency: 'VND',

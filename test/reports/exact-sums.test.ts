@@ -5,10 +5,9 @@ import { openMetrics } from '#daemon/metrics.ts'
 import { movementOf, recordWaitingMoney } from '#bank-mail/book-money.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { jobRuns } from '#db/store.ts'
-import { systemClock } from '#shared/time.ts'
 import { openCli, type Cli } from '../cli/run-cli.ts'
 import { whileLacking } from '../support/broken-tables.ts'
-import { testContext, type TestContext } from '../support/context.ts'
+import { realTimeContext, type RealTimeContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, partlyPaid, priceId, type TestApp, transferred } from '../support/factories.ts'
 
 /** The greatest amount that a price may have. Three of them are more than a number holds exactly. */
@@ -18,13 +17,13 @@ const THRICE = '27021597764222973'
 const THRICE_LESS = '27021597764222970'
 
 describe('sums of money beyond what a number holds', () => {
-  let ctx: TestContext
+  let ctx: RealTimeContext
   let cli: Cli
   let seller: TestApp
   let references = 0
 
   beforeEach(async () => {
-    ctx = { ...testContext(), clock: systemClock as TestContext['clock'] }
+    ctx = realTimeContext()
     cli = openCli()
     seller = await anApp(ctx, { name: 'Huge' })
     const huge = { amount: MAX, currency: 'VND', interval_unit: 'month', interval_count: 1 } as const

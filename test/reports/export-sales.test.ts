@@ -9,17 +9,17 @@ import { updateApp } from '#apps/update-app.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import type { Context } from '#context.ts'
 import { makeDemo } from '#demo/make-demo.ts'
 import { payments } from '#payments/store.ts'
 import { exportSales } from '#reports/sales/export-sales.ts'
 import { inOrder } from '#reports/sales/in-order.ts'
 import { gatherStats } from '#reports/stats.ts'
 import { currencyDecimals } from '#shared/money.ts'
-import { systemClock } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { recordForeignRefund } from '#transactions/refund-money.ts'
 import { transactions } from '#transactions/store.ts'
-import { testContext, type TestContext } from '../support/context.ts'
+import { realTimeContext, testContext, type TestContext } from '../support/context.ts'
 import {
   aCheckout,
   aCustomer,
@@ -61,7 +61,7 @@ describe('sales.csv', () => {
     return reference
   }
 
-  async function exported(ctx: TestContext, { app }: TestApp) {
+  async function exported(ctx: Context, { app }: TestApp) {
     const folder = join(scratchFolder('sales'), 'out')
     const count = await exportSales(ctx, await getApp(ctx.db, app.id), folder)
     const text = readFileSync(join(folder, 'sales.csv'), 'utf8')
@@ -124,7 +124,7 @@ describe('sales.csv', () => {
   })
 
   it('has every page, and adds up to the money in stats', async () => {
-    const ctx = { ...testContext(), clock: systemClock as TestContext['clock'] }
+    const ctx = realTimeContext()
     const app = await getApp(ctx.db, (await makeDemo(ctx, MAI)).app_id)
     const { rows } = await exported(ctx, { app } as TestApp)
     const { revenue } = await gatherStats(ctx, { app })

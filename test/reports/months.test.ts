@@ -13,10 +13,10 @@ import type { MonthFigures } from '#reports/months.ts'
 import { figuresOf, type Amounts, type SalesLine } from '#reports/sales/figures.ts'
 import { gatherStats } from '#reports/stats.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
-import { addMs, systemClock } from '#shared/time.ts'
+import { addMs } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { transactions } from '#transactions/store.ts'
-import { testContext, type TestContext } from '../support/context.ts'
+import { realTimeContext, testContext, type TestContext } from '../support/context.ts'
 import {
   aCheckout,
   aCustomer,
@@ -347,7 +347,7 @@ describe('stats of a month', () => {
   })
 
   it('add up over a year to the money and the active subscriptions of the demo', async () => {
-    const ctx = { ...testContext(), clock: systemClock as TestContext['clock'] }
+    const ctx = realTimeContext()
     const app = await getApp(ctx.db, (await makeDemo(ctx, MAI)).app_id)
     const present = await gatherStats(ctx, { app })
     const months: MonthFigures[] = []

@@ -5,10 +5,9 @@ import { after, before, describe, it } from 'mocha'
 import { Paygate } from '../../client/src/index.ts'
 import { getApp } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { systemClock } from '#shared/time.ts'
 import { emitEvents } from '#webhooks/emit-event.ts'
 import { openDocPage } from '../support/doc-page.ts'
-import { testContext, testEnvironment } from '../support/context.ts'
+import { realTimeContext, testEnvironment } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { freePort, Shell, withoutChance } from '../support/shell.ts'
@@ -259,7 +258,7 @@ describe('the sample shop, by the guide for sellers alone', () => {
 
   /** Follows what is committed after a later event, and handles it once. */
   async function followLate(): Promise<void> {
-    const ctx = { ...testContext(), clock: systemClock }
+    const ctx = realTimeContext()
     const { app_id: appId } = JSON.parse(read('app.json')) as { app_id: number }
     // Without an address nothing is delivered: only following brings these.
     const app = { ...(await getApp(ctx.db, appId)), webhookUrl: null }

@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
-import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { openCli } from '../cli/run-cli.ts'
@@ -326,7 +325,7 @@ describe('quotes and decisions', () => {
     const resolve = (id: number) => openCli().json(words(id))
     const effectsOf = async (id: number) => (await openCli().preview(words(id))).effects.join()
     /** The CLI uses the machine's clock. */
-    const useRealTime = (): void => scenario.at(formatTimestamp(systemClock.now()))
+    const useRealTime = (): void => scenario.service.ctx.clock.setToPresent()
 
     const flagged = async (late: Pick<Transaction, 'transaction_id'>): Promise<number> => {
       await scenario.reportTransfer(late)

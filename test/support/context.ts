@@ -8,6 +8,8 @@ import { describeError, openLog } from '#shared/log.ts'
 import {
   addMs,
   asRealTime,
+  DAY_MS,
+  formatTimestamp,
   parseDuration,
   parseTimestamp,
   systemClock,
@@ -23,6 +25,15 @@ export class TestClock implements Clock {
 
   constructor(start = '2026-03-01 10:00:00') {
     this.#nowMs = instantOf(start).getTime()
+  }
+
+  /** A clock that stands at the present second. */
+  static present(): TestClock {
+    return TestClock.daysAgo(0)
+  }
+
+  static daysAgo(days: number): TestClock {
+    return new TestClock(formatTimestamp(addMs(systemClock.now(), -days * DAY_MS)))
   }
 
   now(): RealTime {
@@ -44,6 +55,11 @@ export class TestClock implements Clock {
   /** `set('2026-03-31 00:00:00')` in UTC. */
   set(timestamp: string): void {
     this.#nowMs = instantOf(timestamp).getTime()
+  }
+
+  /** For a service beside programs, which have the machine's clock. */
+  setToPresent(): void {
+    this.set(formatTimestamp(systemClock.now()))
   }
 }
 
@@ -118,4 +134,17 @@ export function testContext(
     counted,
     woken,
   }
+}
+
+/** As `testContext`, with a clock that stands at the present second, as those of the programs beside it, until a test moves it. */
+export function presentContext(settings: Readonly<Record<string, string>> = {}): TestContext {
+  return testContext(settings, {}, TestClock.present())
+}
+
+/** A context whose clock is the machine's. */
+export type RealTimeContext = Omit<TestContext, 'clock'> & Context
+
+/** As `testContext`, with the machine's clock, as the programs beside it. */
+export function realTimeContext(settings: Readonly<Record<string, string>> = {}): RealTimeContext {
+  return { ...testContext(settings), clock: systemClock }
 }

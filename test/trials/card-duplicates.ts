@@ -1,12 +1,12 @@
 import { Agent, request } from 'undici'
 import { systemClock } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import type { TestContext } from '../support/context.ts'
+import { presentContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { startStripePeer, type SignedEvent } from '../support/stripe-peer.ts'
-import { aCardSeller, CARD, chooseCard, completionOf, presentContext } from './card-rig.ts'
+import { aCardSeller, CARD, chooseCard, completionOf } from './card-rig.ts'
 
 export interface DuplicatesOptions {
   /** Paid card payments, each of a different end user. */

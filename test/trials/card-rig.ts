@@ -1,6 +1,6 @@
 import { request } from 'undici'
-import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
-import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import { systemClock, unixSeconds } from '#shared/time.ts'
+import type { TestContext } from '../support/context.ts'
 import type { DaemonProcess } from '../support/daemon-process.ts'
 import { anApp, type AppOptions, type TestApp } from '../support/factories.ts'
 import { enableMethod } from '../support/operators.ts'
@@ -8,11 +8,6 @@ import { sessionFacts, signedEvent, type PeerSession, type SignedEvent } from '.
 
 /** The keys of every seller at the local Stripe. */
 export const CARD = { secretKey: 'sk_test_trial', webhookSecret: 'whsec_trial' }
-
-/** A context whose clock stands at the present, as those of the daemons beside it. */
-export function presentContext(settings: Readonly<Record<string, string>>): TestContext {
-  return testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
-}
 
 /** A live app that takes cards. */
 export async function aCardSeller(ctx: TestContext, options: AppOptions = {}): Promise<TestApp> {

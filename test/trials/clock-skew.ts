@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Context } from '#context.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
-import { DAY_MS, addMs, formatTimestamp, systemClock } from '#shared/time.ts'
+import { addMs, systemClock } from '#shared/time.ts'
 import { runSender } from '#webhooks/sender.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
@@ -40,7 +40,7 @@ export async function clockSkew({ skewMs, events }: SkewOptions): Promise<SkewFi
   const home = mkdtempSync(join(tmpdir(), 'paygate-skew-'))
   const receiver = await Receiver.start()
   receiver.answer = (response) => void setTimeout(() => response.writeHead(200).end(), ANSWER_MS)
-  const clock = new TestClock(formatTimestamp(addMs(systemClock.now(), -BEGAN_DAYS_AGO * DAY_MS)))
+  const clock = TestClock.daysAgo(BEGAN_DAYS_AGO)
   const ctx = testContext({ ...SETTINGS, BILLING_HOME: home }, {}, clock)
   try {
     const app = await anApp(ctx, { webhookUrl: receiver.url })

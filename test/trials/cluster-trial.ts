@@ -8,7 +8,7 @@ import { runMigrations } from '#db/migrate.ts'
 import { checkDatabase } from '#doctor/check-database.ts'
 import { messageOf } from '#shared/errors.ts'
 import { randomHex } from '#shared/crypto.ts'
-import { addMs, DAY_MS, formatTimestamp, parseTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
+import { formatTimestamp, parseTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
@@ -315,7 +315,7 @@ async function call(
 
 /** Subscriptions with customers, begun almost a month ago. */
 export async function remindersFallDue({ ctx, shop: { app, price }, options }: Trial, name: string): Promise<void> {
-  const clock = new TestClock(formatTimestamp(addMs(systemClock.now(), -BEGAN_DAYS_AGO * DAY_MS)))
+  const clock = TestClock.daysAgo(BEGAN_DAYS_AGO)
   await begin({ ...ctx, clock }, app, price, options.reminders, `due-${name}`)
 }
 

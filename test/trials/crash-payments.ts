@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
-import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
-import { TestClock, testContext } from '../support/context.ts'
+import { presentContext, type TestContext } from '../support/context.ts'
 import { until } from '../support/until.ts'
 
 export interface CrashOptions {
@@ -39,7 +38,7 @@ const RETRY_MS = 200
 export async function crashPayments({ payments, kills }: CrashOptions): Promise<CrashFigures> {
   const startedMs = performance.now()
   const receiver = await Receiver.start()
-  const ctx = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const ctx = presentContext()
   const app = await anApp(ctx, { webhookUrl: receiver.url })
   receiver.secret = app.webhookSecret
   const plan = await aPlan(ctx, app)
@@ -127,7 +126,7 @@ async function allTold(receiver: Receiver, payments: number): Promise<void> {
     throw new Error('a webhook came with a wrong signature')
 }
 
-async function checkBooks(ctx: ReturnType<typeof testContext>, payments: number): Promise<void> {
+async function checkBooks(ctx: TestContext, payments: number): Promise<void> {
   const report = await verifyLedger(ctx, null)
   if (report.faults.length > 0) throw new Error(`the ledger has discrepancies: ${JSON.stringify(report.faults)}`)
   if (report.checked !== payments) throw new Error(`${report.checked} subscriptions for ${payments} payments`)

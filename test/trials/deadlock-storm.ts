@@ -4,10 +4,10 @@ import type { Context } from '#context.ts'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { isRetryable } from '#db/database-error.ts'
 import { randomHex } from '#shared/crypto.ts'
-import { formatTimestamp, systemClock } from '#shared/time.ts'
+import { systemClock } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { TestClock, testContext } from '../support/context.ts'
+import { presentContext } from '../support/context.ts'
 import { query, testDatabase } from '../support/database.ts'
 import { aCheckout, anApp, aPlan, priceId } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
@@ -55,7 +55,7 @@ const SHORT_HOLD_MS = 5
  * if the ledger has a discrepancy.
  */
 export async function deadlockStorm({ payments, rivals, seed }: StormOptions): Promise<StormFigures> {
-  const quiet = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const quiet = presentContext()
   const { db, close } = await openDatabase(
     { databaseUrl: testDatabase().url, home: quiet.config.home },
     {

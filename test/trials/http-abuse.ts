@@ -1,9 +1,8 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
-import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { TestClock, testContext } from '../support/context.ts'
+import { presentContext } from '../support/context.ts'
 import { startDaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
@@ -40,7 +39,7 @@ const PIPELINED = 20
  * a request is read as two, if a link is made from `Host`, if a token leads elsewhere, or if anything answers 5xx.
  */
 export async function httpAbuse({ slowSockets, slowBodies }: AbuseOptions): Promise<AbuseFigures> {
-  const ctx = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const ctx = presentContext()
   const daemon = await startDaemonProcess({ BILLING_BASE_URL: BASE_URL })
   try {
     const app = await anApp(ctx)

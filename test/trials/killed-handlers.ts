@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { receiveCardEvent } from '#providers/card/receive-event.ts'
 import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
-import { formatTimestamp, systemClock } from '#shared/time.ts'
+import { systemClock } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { listPaymentsOf } from '#payments/store.ts'
 import { enableMethod } from '../support/operators.ts'
-import { testEnvironment, type TestContext } from '../support/context.ts'
+import { presentContext, testEnvironment, type TestContext } from '../support/context.ts'
 import { aCheckout, aPlan, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { payosNotification, startPayosPeer } from '../support/payos-peer.ts'
 import { startStripePeer } from '../support/stripe-peer.ts'
-import { aCardSeller, CARD, completionOf, presentContext } from './card-rig.ts'
+import { aCardSeller, CARD, completionOf } from './card-rig.ts'
 import type { DyingCommand } from './dying-receiver.ts'
 
 export interface KilledOptions {
@@ -121,7 +121,7 @@ async function receiveAndDie(
 
 async function notifyAgain(ctx: TestContext, command: DyingCommand): Promise<void> {
   const body = Buffer.from(command.body, 'base64')
-  ctx.clock.set(formatTimestamp(systemClock.now()))
+  ctx.clock.setToPresent()
   const decision =
     command.kind === 'card'
       ? await receiveCardEvent(ctx, { signature: command.signature, body })

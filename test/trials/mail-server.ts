@@ -1,13 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { bankMails, type BankMail } from '#bank-mail/store.ts'
-import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { FORGED_RESULTS } from '../bank-mail/attacks.ts'
 import { aPayment, aTransferApp, RELAY_SETTINGS } from '../bank-mail/bank-shop.ts'
 import { bankMail, MAILBOX, signed, TRANSFER, type Transfer } from '../support/bank-mails.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import { presentContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess } from '../support/daemon-process.ts'
 import { freePorts, mailServerLacks, startMailServer, type MailServer } from './mail-server-rig.ts'
 
@@ -29,7 +28,7 @@ export async function mailServer(): Promise<MailServerFigures> {
   const lack = mailServerLacks()
   if (lack) throw new Error(`the trial needs ${lack}`)
   const startedMs = performance.now()
-  const ctx = testContext(SETTINGS, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const ctx = presentContext(SETTINGS)
   const [port = 0] = await freePorts(1)
   const daemonSettings = { ...SETTINGS, BILLING_PORT: String(port) }
   const server = await startMailServer({ baseUrl: `http://127.0.0.1:${port}`, secret: SETTINGS.BILLING_RELAY_SECRET })

@@ -3,18 +3,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
-import { DAY_MS, SECOND_MS, addMs, formatTimestamp, systemClock } from '#shared/time.ts'
+import { SECOND_MS, systemClock } from '#shared/time.ts'
 import { signed } from '../../bench/shop.ts'
 import { startWorker } from '../../bench/worker.ts'
 import type { LoadOrder, LoadRequest, LoadResult } from '../../bench/workers/load.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { TestClock, type TestContext } from '../support/context.ts'
+import { presentContext, TestClock, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, aCustomer, anApp, aPlan, paid, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { startStripePeer, type PeerSession, type StripePeer } from '../support/stripe-peer.ts'
 import { until } from '../support/until.ts'
-import { aCardSeller, CARD, chooseCard, completionOf, presentContext } from './card-rig.ts'
+import { aCardSeller, CARD, chooseCard, completionOf } from './card-rig.ts'
 import type { OfferOrder, OfferResult } from './open-loop.ts'
 
 export interface OverloadOptions {
@@ -198,7 +198,7 @@ async function report(daemon: DaemonProcess, stripe: StripePeer, session: PeerSe
 
 /** A subscription whose first reminder is due. */
 async function beginLongAgo(ctx: TestContext, app: TestApp, price: string, number: number): Promise<void> {
-  const past = { ...ctx, clock: new TestClock(formatTimestamp(addMs(systemClock.now(), -BEGAN_DAYS_AGO * DAY_MS))) }
+  const past = { ...ctx, clock: TestClock.daysAgo(BEGAN_DAYS_AGO) }
   const customer = await aCustomer(past, app, { email: `due-${number}@example.com` })
   await paid(past, app, { external_ref: `due-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
 }

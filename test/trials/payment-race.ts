@@ -6,19 +6,19 @@ import { openBankPage } from '#checkout/open-bank-page.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
-import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
+import { systemClock, unixSeconds } from '#shared/time.ts'
 import { listPaymentsOf } from '#payments/store.ts'
 import { findTransaction } from '#transactions/store.ts'
 import { addBankAccount, assignBankAccount, enableMethod } from '../support/operators.ts'
 import { genuineMail, OUR_MX, TRANSFER } from '../support/bank-mails.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import type { TestContext } from '../support/context.ts'
+import { presentContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, aPlan, LIFETIME, MONTHLY, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { startStripePeer, type PeerSession, type StripePeer } from '../support/stripe-peer.ts'
 import { until } from '../support/until.ts'
-import { aCardSeller, CARD, completionOf, presentContext } from './card-rig.ts'
+import { aCardSeller, CARD, completionOf } from './card-rig.ts'
 import { operator } from '#commands/caller.ts'
 
 export interface RaceOptions {
@@ -86,7 +86,7 @@ export async function paymentRace({ rounds, seed }: RaceOptions): Promise<RaceFi
     let doubleLifetimes = 0
     let polls = 0
     for (let round = 0; round < rounds; round += 1) {
-      stage.ctx.clock.set(formatTimestamp(systemClock.now()))
+      stage.ctx.clock.setToPresent()
       if (round % 6 === 5) {
         await raceForLife(stage, `user-${round}`)
         doubleLifetimes += 1

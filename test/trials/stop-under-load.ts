@@ -1,7 +1,6 @@
 import { connect, type Socket } from 'node:net'
-import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import { presentContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, anApp, aPlan, paid, priceId, tokenOf } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
@@ -41,7 +40,7 @@ const PAYMENTS_PER_CONNECTION = 12
 export async function stopUnderLoad({ stops, connections, seed }: StopOptions): Promise<StopFigures> {
   const random = seededRandom(seed)
   const receiver = await Receiver.start()
-  const ctx = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const ctx = presentContext()
   const app = await anApp(ctx, { webhookUrl: receiver.url })
   receiver.secret = app.webhookSecret
   const price = priceId(await aPlan(ctx, app))
@@ -213,7 +212,7 @@ export interface HungStopFigures {
  */
 export async function stopOnHungReceiver({ timeoutMs }: { readonly timeoutMs: number }): Promise<HungStopFigures> {
   const receiver = await Receiver.start()
-  const ctx = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const ctx = presentContext()
   const app = await anApp(ctx, { webhookUrl: receiver.url })
   receiver.secret = app.webhookSecret
   const price = priceId(await aPlan(ctx, app))

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
-import { DAY_MS, addMs, formatTimestamp, systemClock } from '#shared/time.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
@@ -39,7 +38,7 @@ export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOpt
   const startedMs = performance.now()
   const home = mkdtempSync(join(tmpdir(), 'paygate-two-daemons-'))
   const receiver = await Receiver.start()
-  const clock = new TestClock(formatTimestamp(addMs(systemClock.now(), -BEGAN_DAYS_AGO * DAY_MS)))
+  const clock = TestClock.daysAgo(BEGAN_DAYS_AGO)
   const ctx = testContext({}, {}, clock)
   const running: DaemonProcess[] = []
   try {
@@ -47,7 +46,7 @@ export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOpt
     receiver.secret = app.webhookSecret
     const price = priceId(await aPlan(ctx, app))
     await begin(ctx, app, price, reminders)
-    clock.set(formatTimestamp(systemClock.now()))
+    clock.setToPresent()
     const refs = Array.from({ length: payments }, (_, number) => `user-${number}`)
     const tokens = await mapConcurrently(refs, async (ref) =>
       tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price })),

@@ -10,7 +10,7 @@ import { systemClock, unixSeconds } from '#shared/time.ts'
 import { events } from '#webhooks/store.ts'
 import type { Response, SellerKeys } from '../support/api.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { testContext, testEnvironment } from '../support/context.ts'
+import { realTimeContext, testEnvironment } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
 import { openDocPage } from '../support/doc-page.ts'
@@ -124,7 +124,7 @@ async function check(
   receiver: Receiver,
   refs: readonly string[],
 ): Promise<Pick<UpgradeFigures, 'webhooks' | 'repeatedWebhooks'>> {
-  await requireCleanLedger({ ...testContext(), clock: systemClock, db }, 'after the upgrade')
+  await requireCleanLedger({ ...realTimeContext(), db }, 'after the upgrade')
   const [{ paid, sum, refunded }]: [Record<'paid' | 'sum' | 'refunded', string>] = await db.query(
     `SELECT COUNT(*) AS paid, SUM(p.amount) AS sum, (SELECT COUNT(*) FROM refunds) AS refunded FROM payments p`,
   )

@@ -6,8 +6,7 @@ import type { Context } from '#context.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { copyInstalled, serve, servedCopy, versionOf, type ProgramFolders } from '#setup/program-copies.ts'
 import { upgradePackage, type Service } from '#setup/upgrade-package.ts'
-import { systemClock } from '#shared/time.ts'
-import { testContext } from '../support/context.ts'
+import { realTimeContext } from '../support/context.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { anApp } from '../support/factories.ts'
@@ -29,7 +28,7 @@ describe('an upgrade by the package', () => {
     await testDatabase().db.query(`CREATE DATABASE ${name}`)
     const opened = await openTestDb(urlOf(testDatabase().socketPath, name))
     close = opened.close
-    ctx = { ...testContext({ BILLING_BACKUP_DIR: scratchFolder('backups') }), clock: systemClock, db: opened.db }
+    ctx = { ...realTimeContext({ BILLING_BACKUP_DIR: scratchFolder('backups') }), db: opened.db }
     await runMigrations(ctx.db)
     await anApp(ctx)
   })

@@ -5,11 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { inTransaction } from '#commands/transaction.ts'
-import { systemClock } from '#shared/time.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { listEventRows, type Event } from '#webhooks/store.ts'
-import { testContext, testEnvironment, type TestContext } from '../support/context.ts'
+import { realTimeContext, testEnvironment, type RealTimeContext } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 
@@ -20,7 +19,7 @@ const PATIENT = { ...HASTY, BILLING_WEBHOOK_TIMEOUT_MS: '10000' }
 
 describe('senders that are killed', () => {
   let settings: Record<string, string>
-  let ctx: TestContext
+  let ctx: RealTimeContext
   let receiver: Receiver
   let app: TestApp
   const children: ChildProcess[] = []
@@ -35,7 +34,7 @@ describe('senders that are killed', () => {
 
   async function use(chosen: Record<string, string>): Promise<void> {
     settings = chosen
-    ctx = Object.assign(testContext(settings), { clock: systemClock })
+    ctx = realTimeContext(settings)
     app = await anApp(ctx, { webhookUrl: receiver.url })
     receiver.secret = app.webhookSecret
   }

@@ -5,7 +5,7 @@ import type { Context } from '#context.ts'
 import { addMs, HOUR_MS, systemClock, type RealTime } from '#shared/time.ts'
 import { emitEvents } from '#webhooks/emit-event.ts'
 import { followEvents } from '#webhooks/follow-events.ts'
-import { testContext, wrongClock } from '../support/context.ts'
+import { realTimeContext, wrongClock } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 
 describe('following the events of an app', () => {
@@ -17,7 +17,7 @@ describe('following the events of an app', () => {
   let following: Promise<void>
 
   beforeEach(async () => {
-    ctx = Object.assign(testContext(), { clock: systemClock })
+    ctx = realTimeContext()
     app = await anApp(ctx)
     stop = new AbortController()
     shown = []
