@@ -44,8 +44,6 @@ export default tseslint.config(
   {
     // These read what `JSON.parse` and a browser return, or a console that they stand in for: no file joins this list.
     files: [
-      'test/backups/verify-and-restore.test.ts',
-      'test/cli/{backups,developer,find,lists,operators,payments,service,setup,ssh,wrong-use}.test.ts',
       'test/cli/simulated-terminal.ts',
       'test/client/cli.test.ts',
       'test/daemon/stopping.test.ts',
@@ -53,7 +51,6 @@ export default tseslint.config(
       'test/http/health.test.ts',
       'test/plans/plans.test.ts',
       'test/reference/page.test.ts',
-      'test/reports/exact-sums.test.ts',
       'test/support/{infer-schema,payos-peer,realtime-peer,schema}.ts',
       'test/tour.test.ts',
       'test/trials/{operator-walk,package-life,package,upgrade-under-load}.ts',

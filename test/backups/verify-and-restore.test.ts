@@ -14,7 +14,7 @@ import { hasApps, isEmptyDatabase } from '#backups/store.ts'
 import { verifyBackup } from '#backups/verify-backup.ts'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { openCli, type Cli } from '../cli/run-cli.ts'
+import { errorIn, openCli, type Cli } from '../cli/run-cli.ts'
 import { realTimeContext } from '../support/context.ts'
 import { CLIENT_PROGRAM } from '../support/database-server.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
@@ -110,7 +110,7 @@ describe('a backup', () => {
     execFileSync(CLIENT_PROGRAM, [`--socket=${testDatabase().socketPath}`, '--user=root', target], { input: sql })
     const [{ name }]: [{ name: string }] = await testDatabase().db.query(`SELECT name FROM ${target}.apps`)
     expect(name).to.equal('Đọc sách')
-    const manifest = JSON.parse(sql.toString('utf8').split('-- paygate-manifest ')[1]!)
+    const manifest = JSON.parse(sql.toString('utf8').split('-- paygate-manifest ')[1]!) as { keys: string[] }
     expect(manifest.keys).to.deep.equal(['test'])
     expect(sql.includes(Buffer.alloc(32, 7).toString('base64'))).to.equal(false)
   })
@@ -127,10 +127,10 @@ describe('a backup', () => {
     ]) {
       writeFileSync(file, whole)
       damage()
-      const { code, stdout, stderr } = await cli.run(['backup', 'verify', file, '--json'])
-      expect(code).to.equal(1)
-      expect(JSON.parse(stdout)).to.deep.include({ file, ok: false, rows_equal: false, sums_equal: false })
-      expect(JSON.parse(stderr).error.message).to.include('is damaged')
+      const ran = await cli.run(['backup', 'verify', file, '--json'])
+      expect(ran.code).to.equal(1)
+      expect(JSON.parse(ran.stdout)).to.deep.include({ file, ok: false, rows_equal: false, sums_equal: false })
+      expect(errorIn(ran).message).to.include('is damaged')
       expect(await cli.refused(['backup', 'restore', file, '--into', targetUrl()])).to.include('is damaged')
       expect(await testDatabase().db.query(`SHOW TABLES FROM ${target}`)).to.deep.equal([])
     }

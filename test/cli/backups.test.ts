@@ -43,7 +43,7 @@ describe('the command line: backups', () => {
     const { rows, sums } = await readContents(db, await readMoneyColumns(db))
     expect(created.rows).to.deep.equal(rows)
     expect(created.sums).to.deep.equal(
-      JSON.parse(JSON.stringify(sums, (_, value) => (typeof value === 'bigint' ? Number(value) : value))),
+      JSON.parse(JSON.stringify(sums, (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value))),
     )
     expect(created.rows.prices).to.be.greaterThan(1)
     expect(created.sums.prices!.amount).to.be.greaterThan(0)

@@ -132,7 +132,7 @@ describe('the command line: the demo', () => {
 /** The checks of doctor that fail. */
 async function failures(cli: Cli): Promise<string[]> {
   const ran = await cli.run(['doctor', '--json'])
-  const checks = JSON.parse(ran.stdout) as Shown<'doctor', ''>
+  const checks = JSON.parse(ran.stdout) as Shown<'doctor'>
   return checks.flatMap(({ ok, check, detail }) => (ok ? [] : [`${check}: ${detail}`]))
 }
 

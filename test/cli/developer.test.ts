@@ -13,6 +13,7 @@ import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { TestClock } from '../support/context.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, PROGRAM, type Cli } from './run-cli.ts'
+import type { Shown } from './shown.ts'
 
 describe('the command line: tools for developers', () => {
   let service: TestService
@@ -45,8 +46,8 @@ describe('the command line: tools for developers', () => {
     const file = join(scratchFolder('request'), 'body.json')
     writeFileSync(file, body)
     expect((await cli.json(['request', id, 'POST', '/customers', '--data', `@${file}`])).status).to.equal(201)
-    const read = await cli.run(['request', id, 'POST', '/customers', '--data', '-', '--json'], { stdin: body })
-    expect(JSON.parse(read.stdout).status).to.equal(201)
+    const read = await cli.json(['request', id, 'POST', '/customers', '--data', '-'], { stdin: body })
+    expect(read.status).to.equal(201)
   })
 
   it('request --dry-run shows what would be sent, and never the secret', async () => {
@@ -59,9 +60,8 @@ describe('the command line: tools for developers', () => {
   })
 
   it('request exits 1 when the service refuses the call, and names an invalid argument', async () => {
-    const refused = await cli.run(['request', id, 'POST', '/customers', '--data', '{}', '--json'])
-    expect(refused.code).to.equal(1)
-    expect(JSON.parse(refused.stdout)).to.deep.include({ status: 400 })
+    const refused = await cli.json(['request', id, 'POST', '/customers', '--data', '{}'], { code: 1 })
+    expect(refused.status).to.equal(400)
     const identity = await anApp(service.ctx, { auth: 'identity' })
     await cli.expectErrors(
       [2, ['request', id, 'DELETE', '/plans'], 'method'],
@@ -179,7 +179,7 @@ describe('the command line: tools for developers', () => {
       void first.then((line) => (seen = line as { value?: string }))
       const triggered: string[] = []
       while (seen === null) triggered.push((await cli.json(['trigger', id, 'transaction.completed'])).events[0]!.id)
-      expect(triggered).to.include(JSON.parse(seen.value ?? '').id)
+      expect(triggered).to.include((JSON.parse(seen.value ?? '') as Shown<'listen'>).id)
       program.kill('SIGINT')
       expect(await ended).to.equal(0)
     } finally {

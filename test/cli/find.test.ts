@@ -114,7 +114,7 @@ describe('find and open', () => {
     for (const text of ['99.000', '99k', '99.000đ', '$14.99'])
       expect(await cli.refused(['find', text]), text).to.include('--on')
     const { code, stderr, stdout } = await cli.run(['find', '98765', '--json'])
-    expect([code, JSON.parse(stdout).matches]).to.deep.equal([0, []])
+    expect([code, (JSON.parse(stdout) as Shown<'find'>).matches]).to.deep.equal([0, []])
     expect(stderr).to.include('--on')
     await aCheckout(ctx, made.shop, { external_ref: '99k', price_id: priceId(await aPlan(ctx, made.shop)) })
     expect((await cli.json(['find', '99k'])).matches[0]).to.include({ kind: 'end user', external_ref: '99k' })
@@ -195,7 +195,7 @@ describe('find and open', () => {
     ]
     for (const typo of typos) {
       const { code: exit, stdout, stderr } = await cli.run(['find', typo, '--app', app, '--json'])
-      const { matches } = JSON.parse(stdout) as Shown<'find', ''>
+      const { matches } = JSON.parse(stdout) as Shown<'find'>
       expect([exit, matches.map(({ id }) => id)], typo).to.deep.equal([0, [String(made.flagged)]])
       expect(stderr).to.equal('No transaction has this code. It may be a typo for:\n')
     }

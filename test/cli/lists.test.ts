@@ -11,6 +11,7 @@ import { anApp, aPlan, aSubscription, LIFETIME, MONTHLY, priceId } from '../supp
 import { shownOn, type ShownLine } from '../support/screen.ts'
 import { leavesOf } from './forms.ts'
 import { expectWholeTimestamps, openCli, type Cli } from './run-cli.ts'
+import type { Shown } from './shown.ts'
 import { aBusyService, type BusyService } from './states.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 
@@ -183,7 +184,7 @@ describe('lists of the command line', () => {
       const cursor = /^Showing 1; see more with --cursor (\S+), or with a higher --limit\.\n$/.exec(first.stderr)?.[1]
       expect(cursor, first.stderr).to.be.a('string')
       const rest = (await cli.json([...words, '--cursor', cursor!])) as object[]
-      expect([...JSON.parse(first.stdout), ...rest], list).to.deep.equal(all)
+      expect([...(JSON.parse(first.stdout) as object[]), ...rest], list).to.deep.equal(all)
     }
     expect(await cli.refused(['transaction', 'list', '--cursor', 'x'])).to.include('--cursor')
   })
@@ -205,7 +206,8 @@ describe('lists of the command line', () => {
       const refs: string[] = []
       for (let cursor: string[] | null = []; cursor !== null;) {
         const { stdout, stderr } = await cli.run([...words, ...cursor, '--json'])
-        refs.push(...JSON.parse(stdout).map((row: { external_ref: string }) => row.external_ref))
+        const rows = JSON.parse(stdout) as Shown<'subscription', 'list'>
+        refs.push(...rows.map((row) => row.external_ref))
         const next = /--cursor (\S+),/.exec(stderr)?.[1]
         cursor = next === undefined ? null : ['--cursor', next]
       }

@@ -15,7 +15,7 @@ import { realTimeContext } from '../support/context.ts'
 import { anApp, aPlan, paid, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { itRunsEveryForm, leavesOf } from './forms.ts'
-import { openCli, PROGRAM, type Cli, type Ran } from './run-cli.ts'
+import { errorIn, openCli, PROGRAM, type Cli, type Ran } from './run-cli.ts'
 
 describe('the command line: operators, their roles, and approvals', () => {
   let cli: Cli
@@ -201,7 +201,7 @@ describe('the command line: operators, their roles, and approvals', () => {
     const failing = async (...words: string[]) => {
       const ran = await cli.run([...words, '--json'])
       expect(ran.stdout).to.equal('')
-      return [ran.code, JSON.parse(ran.stderr).error.code]
+      return [ran.code, errorIn(ran).code]
     }
     expect(await failing('transaction', 'show', '999')).to.deep.equal([1, 'not_found'])
     expect(await failing('transaction', 'show', 'x')).to.deep.equal([2, 'invalid_request'])
@@ -209,10 +209,10 @@ describe('the command line: operators, their roles, and approvals', () => {
     expect(await failing('bogus')).to.deep.equal([2, 'invalid_request'])
     expect(await failing('operator', 'add', 'X', '--role', 'view')).to.deep.equal([1, 'invalid_request'])
     const nobody = await openCli({ SSH_ORIGINAL_COMMAND: 'app list --json' }).run(['as', 'nobody'])
-    expect([nobody.code, JSON.parse(nobody.stderr).error.code]).to.deep.equal([1, 'forbidden'])
+    expect([nobody.code, errorIn(nobody).code]).to.deep.equal([1, 'forbidden'])
     const away = openCli({ BILLING_DATABASE_URL: 'mysql://root@127.0.0.1:1/paygate' })
     const ran = await away.run(['app', 'list', '--json'])
-    expect(JSON.parse(ran.stderr).error.code).to.equal('service_unavailable')
+    expect(errorIn(ran).code).to.equal('service_unavailable')
   })
 
   const limited = () => openCli({ BILLING_REFUND_LIMIT: '50000:VND,200:USD' })
@@ -264,7 +264,7 @@ describe('the command line: operators, their roles, and approvals', () => {
     expect((await asked('linh', line, settings)).code).to.equal(1)
     const id = await openId()
     const own = await granted(id, 'linh')
-    expect([own.code, JSON.parse(own.stderr).error.code]).to.deep.equal([1, 'forbidden'])
+    expect([own.code, errorIn(own).code]).to.deep.equal([1, 'forbidden'])
     await ctx.db.update(approvals, { requestedBy: 'linh' }, { requestedBy: 'linh (sudo)' })
     expect((await granted(id, 'linh')).code).to.equal(1)
     expect(await refundsOf()).to.deep.equal([])
@@ -331,7 +331,7 @@ describe('the command line: operators, their roles, and approvals', () => {
       '--yes',
     ])
     const stale = await granted(await openId())
-    expect([stale.code, JSON.parse(stale.stderr).error.message]).to.satisfy(
+    expect([stale.code, errorIn(stale).message]).to.satisfy(
       ([code, message]: [number, string]) => code === 1 && message.includes('stale'),
     )
     const second = await aRefund()

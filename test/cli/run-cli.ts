@@ -27,19 +27,20 @@ export interface Both<Value> {
 export interface Cli {
   readonly env: Readonly<Record<string, string>>
   run(words: readonly string[], options?: { readonly stdin?: string }): Promise<Ran>
-  /** Runs with `--json`: exit code 0 and exactly one JSON value on standard output, which is returned. */
+  /** Runs with `--json`: exit code 0, or the one given, and exactly one JSON value on standard output, which is returned. */
   json<First extends string, Second extends string>(
     words: readonly [First, Second, ...string[]],
+    options?: JsonOptions,
   ): Promise<Shown<First, Second>>
-  json<First extends string>(words: readonly [First]): Promise<Shown<First, ''>>
-  json(words: readonly string[]): Promise<unknown>
+  json<First extends string>(words: readonly [First], options?: JsonOptions): Promise<Shown<First>>
+  json(words: readonly string[], options?: JsonOptions): Promise<unknown>
   /** Runs as for people: exit code 0, nothing wider than 80 columns, no escape codes. */
   table(words: readonly string[]): Promise<string>
   /** Runs it both ways. */
   both<First extends string, Second extends string>(
     words: readonly [First, Second, ...string[]],
   ): Promise<Both<Shown<First, Second>>>
-  both<First extends string>(words: readonly [First]): Promise<Both<Shown<First, ''>>>
+  both<First extends string>(words: readonly [First]): Promise<Both<Shown<First>>>
   both(words: readonly string[]): Promise<Both<unknown>>
   /** Runs it with `--dry-run --json`. */
   preview(words: readonly string[]): Promise<Preview>
@@ -49,6 +50,11 @@ export interface Cli {
   misused(words: readonly string[]): Promise<string>
   /** Each line fails with its exit code and a message that contains the part. */
   expectErrors(...lines: readonly (readonly [code: 1 | 2, words: readonly string[], part: string])[]): Promise<void>
+}
+
+interface JsonOptions {
+  readonly code?: number
+  readonly stdin?: string
 }
 
 export const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'billing-cli')
@@ -73,9 +79,9 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
     checkOutput(words, ran)
     return ran
   }
-  const json = async (words: readonly string[]): Promise<never> => {
-    const ran = await run([...words, '--json'])
-    expect(ran.code, `${words.join(' ')}: ${ran.stderr}`).to.equal(0)
+  const json = async (words: readonly string[], { code = 0, ...options }: JsonOptions = {}): Promise<never> => {
+    const ran = await run([...words, '--json'], options)
+    expect(ran.code, `${words.join(' ')}: ${ran.stderr}`).to.equal(code)
     return JSON.parse(ran.stdout) as never
   }
   const table: Cli['table'] = async (words) => {
@@ -120,6 +126,10 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
   }
   return cli
 }
+
+/** What a command with `--json` that fails says on standard error. */
+export const errorIn = ({ stderr }: Ran): { code: string; message: string } =>
+  (JSON.parse(stderr) as { error: { code: string; message: string } }).error
 
 /** Fails when a line other than a link is wider than 80 columns, a timestamp is broken, or an escape code would control the terminal. */
 export function expectFit(shown: string): void {

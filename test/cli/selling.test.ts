@@ -53,10 +53,8 @@ describe('the command line: plans, customers and subscriptions', () => {
     expect(await cli.table(['plan', 'create', id, '--file', file]))
       .to.include('[TEST] Reader')
       .and.include('team')
-    const piped = await cli.run(['plan', 'create', id, '--file', '-', '--json'], {
-      stdin: JSON.stringify({ ...body, code: 'piped' }),
-    })
-    expect(JSON.parse(piped.stdout)).to.include({ code: 'piped' })
+    const stdin = JSON.stringify({ ...body, code: 'piped' })
+    expect(await cli.json(['plan', 'create', id, '--file', '-'], { stdin })).to.include({ code: 'piped' })
 
     const { value: plans, text } = await cli.both(['plan', 'list', id])
     expect(plans.map(({ code }: { code: string }) => code)).to.deep.equal(['piped', 'team', 'pro'])
@@ -137,11 +135,9 @@ describe('the command line: plans, customers and subscriptions', () => {
       .to.include('skipped')
       .and.include('has a subscription already')
 
-    const piped = await cli.run(['subscription', 'import', id, '-', '--json'], {
-      stdin: [...lines, `old-2,price_x,2099-01-01 00:00:00`].join('\n'),
-    })
-    expect(piped.code).to.equal(1)
-    expect(JSON.parse(piped.stdout)).to.include({ imported: 0, skipped: 1, refused: 1 })
+    const stdin = [...lines, `old-2,price_x,2099-01-01 00:00:00`].join('\n')
+    const piped = await cli.json(['subscription', 'import', id, '-'], { code: 1, stdin })
+    expect(piped).to.include({ imported: 0, skipped: 1, refused: 1 })
     await cli.expectErrors(
       [2, ['subscription', 'import', id], '<file>'],
       [2, ['subscription', 'import', id, `${file}.gone`], 'cannot be read'],

@@ -14,6 +14,7 @@ import { realTimeContext, TEST_KEYS, testContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { expectFit, openCli, type Cli } from './run-cli.ts'
+import type { Shown } from './shown.ts'
 import { onTerminal } from './terminal.ts'
 import { shownOn } from '../support/screen.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -26,17 +27,16 @@ describe('the command line: the service itself', () => {
   })
 
   it('doctor reports each failure with its fix, and exits 1', async () => {
-    const [asJson, asTable] = await Promise.all([cli.run(['doctor', '--json']), cli.run(['doctor'])])
-    const results = JSON.parse(asJson.stdout)
-    const failed = results.filter(({ ok }: { ok: boolean }) => !ok)
+    const [results, asTable] = await Promise.all([cli.json(['doctor'], { code: 1 }), cli.run(['doctor'])])
+    const failed = results.filter(({ ok }) => !ok)
     expect(failed).not.to.deep.equal([])
-    expect([asJson.code, asTable.code]).to.deep.equal([1, 1])
+    expect(asTable.code).to.equal(1)
     for (const result of results) {
       expect(result).to.have.all.keys('check', 'ok', 'detail', 'fix', 'mend')
       expect(result.mend, 'the older name').to.equal(result.fix)
     }
     for (const { check, fix } of failed) expect(fix, check).to.be.a('string')
-    expect(results.map(({ check }: { check: string }) => check)).to.include.members(['settings', 'database'])
+    expect(results.map(({ check }) => check)).to.include.members(['settings', 'database'])
     expectFit(asTable.stdout)
     // Each run looks for itself: what depends on the machine's load may differ between the two.
     const shown = (state: string): number => asTable.stdout.match(new RegExp(`^\\S.* ${state}( |$)`, 'gm'))?.length ?? 0
@@ -70,7 +70,7 @@ describe('the command line: the service itself', () => {
     for (const [settings, check, detail, fix] of troubles) {
       const ran = await openCli(settings).run(['doctor', '--json'])
       expect(ran.code, ran.stderr).to.equal(1)
-      const failure = JSON.parse(ran.stdout).find(({ ok }: { ok: boolean }) => !ok)
+      const failure = (JSON.parse(ran.stdout) as Shown<'doctor'>).find(({ ok }) => !ok)!
       expect(failure.check).to.equal(check)
       expect(failure.detail).to.include(detail)
       expect(failure.fix).to.include(fix)

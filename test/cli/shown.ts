@@ -158,7 +158,7 @@ interface Outputs {
   'customer list': Own<Customer>[]
   'customer show': Customer
   demo: { app_id: number; days: number; payments: number; customers: number; rows: Record<string, number> }
-  doctor: { check: string; ok: boolean; detail: string }[]
+  doctor: { check: string; ok: boolean; detail: string; fix: string | null; mend: string | null }[]
   find: {
     matches: { kind: string; id: string; app_id: number; external_ref: string | null; state: string }[]
     end_users: FoundPerson[]
@@ -234,10 +234,12 @@ interface Outputs {
     timeline: { at: string; part: string; text: string }[]
   }
   trigger: { app_id: number; external_ref: string; events: ShownEvent[] }
+  upgrade: { status: string; to: string | null; applied: string[] }
   watch: {
     at: string
     daemon: { answers: boolean; url: string }
-    jobs: unknown[]
+    jobs: unknown[] | null
+    flagged: { unapplied: number }[]
     payments: Own<ShownPayment>[]
     requests_per_second: number | null
     outbox: { events: number } | null
@@ -253,7 +255,7 @@ interface Outputs {
 }
 
 /** What a command of these first words prints. */
-export type Shown<First extends string, Second extends string> = `${First} ${Second}` extends infer Name extends
+export type Shown<First extends string, Second extends string = ''> = `${First} ${Second}` extends infer Name extends
   keyof Outputs
   ? Outputs[Name]
   : First extends keyof Outputs

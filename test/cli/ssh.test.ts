@@ -13,6 +13,7 @@ import { flaggedOf } from '../support/review.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { startSshServer, type SshRan, type SshServer } from '../support/ssh-server.ts'
 import { openCli, type Cli } from './run-cli.ts'
+import type { Shown } from './shown.ts'
 import { ENTER, onTerminal, type Screen, type Step } from './terminal.ts'
 
 const ESCAPE = '\u001b'
@@ -133,7 +134,7 @@ describe('operators, by a real sshd', () => {
     }
     const sent = { ...hostile, BILLING_DATABASE_URL: 'mysql://127.0.0.1:1/x', BILLING_LOG_LEVEL: 'nonsense' }
     const { code, stdout } = await server.ssh('view', [...sending(sent), 'app list --json'], sent)
-    expect([code, JSON.parse(stdout)[0].app_id]).to.deep.equal([0, app.app.id])
+    expect([code, (JSON.parse(stdout) as Shown<'app', 'list'>)[0]!.app_id]).to.deep.equal([0, app.app.id])
     const via = server.argumentsFor('owner')
     const port = ['-P', String(server.port)]
     const options = via.slice(0, via.indexOf('-p'))

@@ -66,7 +66,7 @@ describe('docs/support.md', () => {
   it('has an example for each thing that a message contains, and each finds it', async () => {
     expect(ROWS.length).to.be.at.least(10)
     for (const line of ROWS) {
-      const { matches } = (await cli.json(wordsOf(line))) as Shown<'find', ''>
+      const { matches } = (await cli.json(wordsOf(line))) as Shown<'find'>
       expect(matches, line).not.to.deep.equal([])
     }
   })
@@ -80,7 +80,7 @@ describe('docs/support.md', () => {
   })
 
   it('leads by amount and date to the whole command that books the money', async () => {
-    const found = (await cli.json(wordsOf('find 99k --on 28/10/2026'))) as Shown<'find', ''>
+    const found = (await cli.json(wordsOf('find 99k --on 28/10/2026'))) as Shown<'find'>
     const { next_steps: steps, end_users: people } = found
     const all = [...steps, ...people.flatMap((person) => person.next_steps)]
     expect(all).to.deep.include(step)

@@ -7,7 +7,7 @@ import { describe, it } from 'mocha'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { testContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
-import { openCli, PROGRAM } from './run-cli.ts'
+import { errorIn, openCli, PROGRAM } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 describe('the command line: wrong usage, refusals and a service in trouble', () => {
@@ -127,9 +127,9 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
     const create = ['plan', 'create', id, '--code', 'pro', '--name', 'Pro', '--price', '1000:VND:day', '--json']
     const ran = await Promise.all([cli.run(create), cli.run(create)])
     expect(ran.map(({ code }) => code).sort()).to.deep.equal([0, 1])
-    const refused = ran.find(({ code }) => code === 1)?.stderr ?? ''
-    expect(JSON.parse(refused).error).to.deep.include({ code: 'plan_code_taken' })
-    expect(JSON.parse(refused).error.message).to.include('another plan of this app has the code "pro"')
+    const refused = errorIn(ran.find(({ code }) => code === 1)!)
+    expect(refused.code).to.equal('plan_code_taken')
+    expect(refused.message).to.include('another plan of this app has the code "pro"')
   })
 
   it('refuses receivers that are obviously not public, unless they are allowed', async () => {

@@ -6,6 +6,7 @@ import { movementOf, recordWaitingMoney } from '#bank-mail/book-money.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { jobRuns } from '#db/store.ts'
 import { openCli, type Cli } from '../cli/run-cli.ts'
+import type { Shown } from '../cli/shown.ts'
 import { whileLacking } from '../support/broken-tables.ts'
 import { realTimeContext, type RealTimeContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, partlyPaid, priceId, type TestApp, transferred } from '../support/factories.ts'
@@ -80,12 +81,13 @@ describe('sums of money beyond what a number holds', () => {
   it('of a sandbox app hide nothing of the others from doctor, watch and the metrics', async () => {
     const live = await anApp(ctx, { sandbox: false })
     await partlyPaid(ctx, live, { price_id: priceId(await aPlan(ctx, live)) })
-    const doctor = await cli.run(['doctor', '--json'])
-    const flagged = JSON.parse(doctor.stdout).find(({ check }: { check: string }) => check === 'flagged')
+    const checks = await cli.json(['doctor'], { code: 1 })
+    const flagged = checks.find(({ check }) => check === 'flagged')
     expect(flagged).to.include({ ok: false, detail: '1 underpaid with ₫90,000 received and not applied' })
     const { stdout } = await cli.run(['watch', '--once', '--json'])
     expect(stdout).to.contain(`"transactions":3,"unapplied":${THRICE_LESS}`)
-    expect(JSON.parse(stdout).flagged.map(({ unapplied }: { unapplied: number }) => unapplied)).to.include(90_000)
+    const watched = JSON.parse(stdout) as Shown<'watch'>
+    expect(watched.flagged.map(({ unapplied }) => unapplied)).to.include(90_000)
     const text = await scrape()
     expect(text).to.match(/^paygate_database_up 1$/m)
     expect(text).to.match(/^paygate_money_unapplied\{currency="VND",mode="live"\} 90000$/m)
@@ -107,9 +109,8 @@ describe('sums of money beyond what a number holds', () => {
       expect(text).to.match(/^paygate_money_unapplied\{/m)
       expect(text).not.to.match(/^paygate_job_last_run_seconds\{/m)
       expect(ctx.logged.join('')).to.include('a database metric cannot be read').and.include('"metric":"jobs"')
-      const { stdout } = await cli.run(['watch', '--once', '--json'])
-      const { jobs, flagged, outbox } = JSON.parse(stdout)
-      expect([jobs, flagged.length, outbox.events]).to.deep.equal([null, 1, 0])
+      const { jobs, flagged, outbox } = await cli.json(['watch', '--once'])
+      expect([jobs, flagged.length, outbox?.events]).to.deep.equal([null, 1, 0])
       expect(await cli.table(['watch', '--once'])).to.contain('cannot be read')
     })
   })
