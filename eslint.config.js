@@ -41,26 +41,4 @@ export default tseslint.config(
       '@typescript-eslint/no-unnecessary-condition': 'off',
     },
   },
-  {
-    // These read what `JSON.parse` and a browser return, or a console that they stand in for: no file joins this list.
-    files: [
-      'test/cli/simulated-terminal.ts',
-      'test/client/cli.test.ts',
-      'test/daemon/stopping.test.ts',
-      'test/db/migration-work.test.ts',
-      'test/http/health.test.ts',
-      'test/plans/plans.test.ts',
-      'test/reference/page.test.ts',
-      'test/support/{infer-schema,payos-peer,realtime-peer,schema}.ts',
-      'test/tour.test.ts',
-      'test/trials/{operator-walk,package-life,package,upgrade-under-load}.ts',
-    ],
-    rules: {
-      '@typescript-eslint/no-unsafe-argument': 'off',
-      '@typescript-eslint/no-unsafe-assignment': 'off',
-      '@typescript-eslint/no-unsafe-call': 'off',
-      '@typescript-eslint/no-unsafe-member-access': 'off',
-      '@typescript-eslint/no-unsafe-return': 'off',
-    },
-  },
 )

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, describe, it } from 'mocha'
+import type { Shown } from './cli/shown.ts'
 import { openDocPage } from './support/doc-page.ts'
 import { isAlive } from './support/processes.ts'
 import { scratchFolder } from './support/scratch.ts'
@@ -42,7 +43,7 @@ describe('the tour of the README', () => {
     expect(settings.length).to.be.greaterThan(4)
     await shell.paste(settings.join('\n'))
     const watched = await shell.paste('bin/billing-cli watch --once --json')
-    expect(JSON.parse(watched).daemon, 'watch sees the daemon').to.include({ answers: true })
+    expect((JSON.parse(watched) as Shown<'watch'>).daemon, 'watch sees the daemon').to.include({ answers: true })
     const called = await shell.paste('bin/pinned-node 1 client/src/cli/main.ts request GET /plans')
     expect(called, 'npx paygate has its keys').to.include('"code": "premium"')
     const port = String(await freePort())

@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { render } from '@inquirer/testing'
 import { runHere, within, type Surroundings } from './run-here.ts'
@@ -7,8 +8,8 @@ const ENV = { TERM: 'xterm-256color' }
 /** A question that no step answers is cancelled after this time. */
 const PATIENCE_MS = 40_000
 
-/** What `@inquirer/testing` offers while a question is open. */
-type Question<T> = Awaited<ReturnType<typeof render<T, unknown>>>
+/** What `@inquirer/testing` offers while a question is open. The stream that it makes for the input has no types of its own. */
+type Question<T> = Omit<Awaited<ReturnType<typeof render<T, unknown>>>, 'input'> & { readonly input: Writable }
 
 /**
  * Starts work that asks a question in this process, on a terminal that `@inquirer/testing` simulates, and has it answered. Returns what
@@ -60,7 +61,7 @@ async function simulate<T>(
   env: Readonly<Record<string, string>>,
   work: (surroundings: Surroundings) => Promise<T>,
 ): Promise<Question<T>> {
-  const question = await render<T, unknown>(async (_config, { input, output } = {}) => {
+  const question: Question<T> = await render<T, unknown>(async (_config, { input, output } = {}) => {
     if (!input || !output) throw new Error('@inquirer/testing gave no streams')
     return work({ env, columns, stdin: input, write: (_stream, text) => output.write(text) })
   }, null)

@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import type { Customer } from '../../client/src/types.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { HOUR_MS, systemClock } from '#shared/time.ts'
@@ -11,6 +12,8 @@ import { envelopeOf } from '#webhooks/envelope.ts'
 import { emitEvents } from '#webhooks/emit-event.ts'
 import { signingKeys, webhookHeaders } from '#webhooks/signature.ts'
 import { getEvent } from '#webhooks/store.ts'
+import type { Shown } from '../cli/shown.ts'
+import type { Envelope } from '../support/answers.ts'
 import { startService, type TestService } from '../support/api.ts'
 import { TestClock, wrongClock } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
@@ -26,6 +29,8 @@ interface Ran {
   readonly stdout: string
   readonly stderr: string
 }
+
+const forwardedIn = ({ stdout }: Ran) => (JSON.parse(stdout) as Shown<'listen'>).forwarded
 
 describe('npx paygate', () => {
   let service: TestService
@@ -122,9 +127,9 @@ describe('npx paygate', () => {
     receiver.answer = 500
     const words = ['listen', '--since', '1h', '--count', '1', '--json', '--forward-to']
     const refused = await run([...words, receiver.url])
-    expect(JSON.parse(refused.stdout).forwarded).to.deep.include({ http_status: 500, error: 'http_500' })
+    expect(forwardedIn(refused)).to.deep.include({ http_status: 500, error: 'http_500' })
     const unreachable = await run([...words, `http://127.0.0.1:${await freePort()}/`])
-    expect(JSON.parse(unreachable.stdout).forwarded).to.deep.include({ http_status: null, error: 'ECONNREFUSED' })
+    expect(forwardedIn(unreachable)).to.deep.include({ http_status: null, error: 'ECONNREFUSED' })
   })
 
   it('request signs a call, sends it, and exits with 1 if the service refuses it', async () => {
@@ -139,10 +144,12 @@ describe('npx paygate', () => {
         settings,
         body,
       )
-      expect([code, JSON.parse(stdout).data.name, stderr]).to.deep.equal([0, 'An', 'POST /api/v1/customers: 201\n'])
+      const made = JSON.parse(stdout) as Envelope<Customer>
+      expect([code, made.data.name, stderr]).to.deep.equal([0, 'An', 'POST /api/v1/customers: 201\n'])
     }
     const refused = await run(['request', 'POST', '/customers', '--data', '{}'])
-    expect([refused.code, JSON.parse(refused.stdout).error.code]).to.deep.equal([1, 'invalid_request'])
+    const { error } = JSON.parse(refused.stdout) as Envelope<never>
+    expect([refused.code, error.code]).to.deep.equal([1, 'invalid_request'])
     expect((await run(['request', 'GET', '/subscriptions/nguyễn an?x=1'])).stdout).to.include('invalid_request')
   })
 

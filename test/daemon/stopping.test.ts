@@ -13,7 +13,7 @@ describe('a daemon that stops', () => {
     daemon = await startDaemonProcess({ BILLING_DRAIN_SECONDS: '10' })
     const call = async (path: string) => {
       const { statusCode, body } = await request(`${daemon.url}${path}`, { reset: true })
-      return { status: statusCode, body: JSON.parse(await body.text()) }
+      return { status: statusCode, body: await body.json() }
     }
     expect((await call('/readyz')).status).to.equal(200)
     const stopped = daemon.stop()

@@ -55,7 +55,7 @@ describe('what a migration declares about existing tables', () => {
           if (/^\s*ALTER/.test(sql)) return alter(sql)
           if (changed !== undefined) note(changed, 'update')
           if (copied !== undefined) note(copied, 'copy')
-          return runner.query(sql, params)
+          return runner.query(sql, params) as Promise<unknown>
         },
       }
       await migration.up(watched as unknown as QueryRunner)

@@ -149,8 +149,8 @@ describe('health and metrics', () => {
       service = await startService({ BILLING_TRUST_PROXY: proxies })
       const forwarded = { 'X-Forwarded-For': '198.51.100.1, 203.0.113.8, 203.0.113.9' }
       await service.call('GET', '/healthz', { headers: forwarded })
-      const [request] = service.ctx.logged.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request')
-      expect(request.client).to.equal(client)
+      const logged = service.ctx.logged.map((line) => JSON.parse(line) as { msg: string; client?: string })
+      expect(logged.find(({ msg }) => msg === 'request')?.client).to.equal(client)
     })
   }
 })

@@ -142,7 +142,7 @@ describe('plans', () => {
       const body = { code: 'premium', name: 'Premium', prices: [MONTHLY, YEARLY] }
       const answers = await Promise.all(Array.from({ length: 10 }, () => seller.post('/api/v1/plans', body)))
       const statuses = answers.map(({ status }) => status).sort()
-      expect(statuses).to.deep.equal([201, ...Array(9).fill(409)])
+      expect(statuses).to.deep.equal([201, ...Array<number>(9).fill(409)])
       const { plans } = (await seller.get('/api/v1/plans')).body.data
       expect(plans).to.have.length(1)
       expect(plans[0]!.prices).to.have.length(2)

@@ -7,6 +7,18 @@ import { accessibilityErrors } from '../pages/audit.ts'
 import { DESKTOP, PHONE, startBrowser, visit } from '../pages/browser.ts'
 import { startService, type TestService } from '../support/api.ts'
 
+/** What these tests read of an element: the checker of these files knows no browser. */
+interface Element {
+  readonly id: string
+  readonly textContent: string
+  readonly scrollWidth: number
+  readonly clientWidth: number
+  readonly lastElementChild: Element | null
+  getAttribute(name: string): string | null
+  hasAttribute(name: string): boolean
+  querySelectorAll(selector: string): Iterable<Element>
+}
+
 /** Text, because the checker of these files knows no browser. */
 const BROKEN_NAMES = String.raw`(() => {
   const calls = [...document.querySelectorAll('main code')].filter(({ textContent }) => /^[A-Z]+ \//.test(textContent))
@@ -91,7 +103,7 @@ describe('the page of the API reference', () => {
     await page.goto(`${service.url}/docs`)
     const widths = await page
       .locator('.scroll')
-      .evaluateAll((tables) => tables.map(({ scrollWidth, clientWidth }) => [scrollWidth, clientWidth]))
+      .evaluateAll((tables: Element[]) => tables.map((table) => [table.scrollWidth, table.clientWidth] as const))
     expect(widths).not.to.deep.equal([])
     for (const [inside, shown] of widths) expect(inside).to.be.at.most(shown)
     await visitor.end()
@@ -103,7 +115,7 @@ describe('the page of the API reference', () => {
     await page.goto(`${service.url}/docs`)
     const ofUpdate = page.locator('#update-a-plan ~ .scroll').first().locator('th')
     expect(await ofUpdate.allTextContents()).to.deep.equal(['field', 'type', ''])
-    const required = await page.locator('table').evaluateAll((tables) =>
+    const required = await page.locator('table').evaluateAll((tables: Element[]) =>
       tables.flatMap((table) => {
         const cells = [...table.querySelectorAll('[data-column="required"]')]
         return cells.length === 0 ? [] : [cells.map(({ textContent }) => textContent)]
@@ -152,7 +164,7 @@ describe('the page of the API reference', () => {
     await page.goto(`${service.url}/docs`)
     const targets = await page
       .locator('nav .contents a')
-      .evaluateAll((links) => links.map((link) => link.getAttribute('href')))
+      .evaluateAll((links: Element[]) => links.map((link) => link.getAttribute('href')))
     expect(targets).to.include('#create-a-checkout-session')
     expect(new Set(targets).size).to.equal(targets.length)
     for (const target of targets)
@@ -188,13 +200,13 @@ describe('the page of the API reference', () => {
     await page.goto(`${service.url}/docs`)
     const languages = page.locator('#create-a-plan ~ .samples').first().locator('details')
     for (const at of [0, 3]) await languages.nth(at).locator('summary').press('Enter')
-    const open = await languages.evaluateAll((each) => each.map((one) => one.hasAttribute('open')))
+    const open = await languages.evaluateAll((each: Element[]) => each.map((one) => one.hasAttribute('open')))
     expect(open).to.deep.equal([false, false, false, true])
     expect(await languages.nth(3).locator('pre').isVisible()).to.equal(true)
     const anchors = await page
       .locator('.text :is(h2, h3)')
-      .evaluateAll((headings) =>
-        headings.map(({ id, lastElementChild }) => [id, lastElementChild?.getAttribute('href')]),
+      .evaluateAll((headings: Element[]) =>
+        headings.map(({ id, lastElementChild }) => [id, lastElementChild?.getAttribute('href')] as const),
       )
     expect(anchors.length).to.be.above(40)
     for (const [id, href] of anchors) expect(href).to.equal(`#${id}`)

@@ -46,7 +46,7 @@ function fieldSchema(key: string, values: readonly unknown[]): Schema {
   if (!BY_CODE.test(key)) return optional(key, inferSchema(values))
   return {
     type: 'object',
-    additionalProperties: inferSchema(values.flatMap((value) => Object.values(value as object))),
+    additionalProperties: inferSchema(values.flatMap((value) => Object.values(value as Record<string, unknown>))),
   }
 }
 

@@ -214,13 +214,15 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
 
 /** PayOS's checksum over `data`, written from its documentation apart from the code under test. */
 export function signOfData(checksumKey: string, data: object): string {
-  const fields = Object.entries(data).filter(([, value]) => value !== undefined)
+  const fields = (Object.entries(data) as [string, Field][]).filter(([, value]) => value !== undefined)
   const sorted = fields.sort(([a], [b]) => (a < b ? -1 : 1))
   const text = sorted.map(([key, value]) => `${key}=${flat(value)}`).join('&')
   return hmac(checksumKey, text)
 }
 
-function flat(value: string | number | boolean | object[] | null): string {
+type Field = string | number | boolean | object[] | null | undefined
+
+function flat(value: Field): string {
   if (value === null || value === 'null' || value === 'undefined') return ''
   if (!Array.isArray(value)) return String(value)
   const sorted = value.map((one) => Object.fromEntries(Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1))))

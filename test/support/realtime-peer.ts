@@ -89,7 +89,7 @@ export async function startRealtimePeer(options: PeerOptions = {}): Promise<Real
     },
     async read(path) {
       const snapshot = await getDatabase(sdk).ref(path).once('value')
-      return snapshot.val()
+      return snapshot.val() as unknown
     },
     write: (path, value) => getDatabase(sdk).ref(path).set(value),
     async stop() {

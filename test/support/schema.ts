@@ -34,7 +34,10 @@ const WIDTHS: Readonly<Record<string, number>> = { bigint: 20, int: 11, smallint
 /** MySQL leaves out the widths of numbers and the default of a text, quotes default numbers, and repeats the collation of the table. */
 function asMariadbWrites(line: string): string {
   const column = line
-    .replace(/^(`\w+`) (bigint|int|smallint|tinyint)\b/, (_line, name, type) => `${name} ${type}(${WIDTHS[type]})`)
+    .replace(
+      /^(`\w+`) (bigint|int|smallint|tinyint)\b/,
+      (_line, name: string, type: string) => `${name} ${type}(${WIDTHS[type]})`,
+    )
     .replace(/^(`\w+` .*?)(?: CHARACTER SET utf8mb4)? COLLATE utf8mb4_unicode_ci\b/, '$1')
     .replace('utf8mb4_0900_bin', 'utf8mb4_nopad_bin')
     .replace(/ DEFAULT '(\d+)'$/, ' DEFAULT $1')

@@ -4,6 +4,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeF
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
+import { jsonCli } from './json-cli.ts'
 
 /** The result of a command on a machine. */
 export interface Ran {
@@ -64,6 +65,7 @@ export interface MachineOptions {
 export class Machine {
   readonly folder: string
   readonly address: string
+  readonly cli = jsonCli((words) => this.run(`billing-cli ${words}`))
   readonly #options: MachineOptions
   #container: ChildProcess | null = null
   #leader = 0

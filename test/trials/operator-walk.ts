@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Shown } from '../cli/shown.ts'
 import type { SellerKeys } from '../support/api.ts'
 import { type DocPage, openDocPage } from '../support/doc-page.ts'
 import { INTERNET, Internet, openCheckout, PAY, Payers, SHOP, SMTP } from './operator-walk-internet.ts'
@@ -194,7 +195,7 @@ async function checkUnit({ page }: Walk, machine: Machine): Promise<number> {
 }
 
 async function openApp({ internet }: Walk, machine: Machine): Promise<SellerKeys> {
-  const cli = async (words: string) => JSON.parse(await machine.run(`billing-cli ${words} --json`))
+  const { cli } = machine
   const hooks = `--webhook-url https://${SHOP}/hooks`
   const app = await cli(`app create --name Reader --auth hmac --sandbox ${hooks}`)
   internet.receiver.secret = (await cli(`app rotate-webhook-secret ${app.app_id}`)).webhook_secret
@@ -299,7 +300,7 @@ async function readLogs({ page, internet }: Walk, machine: Machine, seller: Sell
   // Written up to 20 ms after the answer, and then read by journald.
   const isLogged = async () => (line = await machine.run(find.replace('…', id))) !== ''
   await until(() => `the log has ${id}`, isLogged)
-  const logged = JSON.parse(line)
+  const logged = JSON.parse(line) as { client: string; status: number }
   expectEqual([logged.client, logged.status], [INTERNET, 401])
   await machine.run(follow.replace(' -f ', ' '))
   const log = await machine.run('journalctl -u billing-daemon -o cat')
@@ -309,13 +310,12 @@ async function readLogs({ page, internet }: Walk, machine: Machine, seller: Sell
 
 /** `doctor` reports neither failures nor warnings; the disk is that of whoever runs the trial, and backups are steps of their own. */
 async function expectHealthy(machine: Machine): Promise<void> {
-  let unwell: unknown
+  let unwell: Shown<'doctor'>
   const isWell = async () => {
     const { stdout, code } = await machine.try('billing-cli doctor --json')
-    unwell = JSON.parse(stdout).filter(
-      ({ check, fix }: { check: string; fix: unknown }) => fix !== null && !['backups', 'disk'].includes(check),
-    )
-    return code === 0 && (unwell as unknown[]).length === 0
+    const checks = JSON.parse(stdout) as Shown<'doctor'>
+    unwell = checks.filter(({ check, fix }) => fix !== null && !['backups', 'disk'].includes(check))
+    return code === 0 && unwell.length === 0
   }
   await until(() => `doctor finds all well: ${JSON.stringify(unwell)}`, isWell)
 }

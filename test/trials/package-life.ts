@@ -61,7 +61,7 @@ export async function liveOn(options: LifeOptions): Promise<LifeFigures> {
   await prepareBackups(machine)
   const [backedUp, backup] = await whilePaying(options, 'backup', payments / 2, async () => {
     const created = await timed(() => machine.run('billing-cli backup create'))
-    return { created, verified: JSON.parse(await machine.run('billing-cli backup verify --json')).seconds as number }
+    return { created, verified: (await machine.cli('backup verify')).seconds }
   })
   const [broken, next] = [buildBroken(machine, file), buildNext(machine, file)]
   const [failed] = await whilePaying(options, 'failed-upgrade', payments / 8, () => upgradeInVain(machine, broken))
@@ -138,9 +138,9 @@ async function prepareBackups(machine: Machine): Promise<void> {
 /** As docs/operating.md says. Until the second command everything is of the version before. */
 async function upgrade(machine: Machine, file: string): Promise<void> {
   await installBeside(machine, file)
-  const { status, to, applied } = JSON.parse(await machine.run('billing-cli upgrade --json'))
+  const { status, to, applied } = await machine.cli('upgrade')
   if (JSON.stringify([status, to, applied]) !== JSON.stringify(['upgraded', NEXT_VERSION, [NEXT_MIGRATION]]))
-    throw new Error(`the upgrade is ${status} to ${to} with ${applied}`)
+    throw new Error(`the upgrade is ${status} to ${to} with ${applied.join(', ')}`)
   await expectVersion(machine, NEXT_VERSION)
 }
 
@@ -218,7 +218,7 @@ async function restore({ machine, second, internet }: LifeOptions, next: string)
   mkdirSync(second.path('/etc/paygate/credentials'), { recursive: true, mode: 0o700 })
   for (const path of [IDENTITY, '/etc/paygate/credentials/BILLING_ENCRYPTION_KEYS'])
     copyFileSync(machine.path(path), second.path(path))
-  const newest = (await machine.run('billing-cli backup list --json').then(JSON.parse))[0].file as string
+  const newest = (await machine.cli('backup list'))[0]!.file
   const copy = `/root/${basename(newest)}`
   copyFileSync(machine.path(newest), second.path(copy))
   writeAnswers(second, internet, DATABASE)
@@ -229,10 +229,11 @@ async function restore({ machine, second, internet }: LifeOptions, next: string)
 
 /** What is in the database, by its ledger and its rows of money. */
 async function totalsOf(machine: Machine): Promise<Totals> {
-  const { checked } = JSON.parse(await machine.run('billing-cli ledger verify --json'))
-  const words = `--recipient ${await identityToRecipient(await generateX25519Identity())} --pipe 'cat > /dev/null' --json`
-  const { rows, sums } = JSON.parse(await machine.run(`billing-cli backup create ${words}`))
-  return { payments: rows.payments, sum: sums.payments.amount, checked }
+  const { cli } = machine
+  const { checked } = await cli('ledger verify')
+  const words = `--recipient ${await identityToRecipient(await generateX25519Identity())} --pipe 'cat > /dev/null'`
+  const { rows, sums } = await cli(`backup create ${words}`)
+  return { payments: rows.payments!, sum: sums.payments!.amount!, checked }
 }
 
 export function writeAnswers(machine: Machine, internet: Internet, database = 'embedded-service'): void {

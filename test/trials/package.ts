@@ -129,7 +129,7 @@ async function walk(
 }
 
 async function openShop(machine: Machine): Promise<SellerKeys> {
-  const cli = async (words: string) => JSON.parse(await machine.run(`billing-cli ${words} --json`))
+  const { cli } = machine
   const app = await cli('app create --name Trial --auth hmac --sandbox')
   await cli(`method enable ${app.app_id} test`)
   await cli(`plan create ${app.app_id} --code premium --name Premium --price 99000:VND:month`)

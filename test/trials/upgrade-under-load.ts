@@ -17,6 +17,7 @@ import { openDocPage } from '../support/doc-page.ts'
 import { Receiver } from '../support/receiver.ts'
 import { freePort } from '../support/shell.ts'
 import { until } from '../support/until.ts'
+import { jsonCli } from './json-cli.ts'
 import { Payers, type CallOptions, type Till } from './operator-walk-internet.ts'
 
 export interface UpgradeOptions {
@@ -110,7 +111,7 @@ const ALONE = 'one daemon'
 
 async function openShop(machines: Machines, receiver: Receiver): Promise<SellerKeys> {
   await machines.cli('before', 'migrate')
-  const cli = async (words: string) => JSON.parse(await machines.cli('before', `${words} --json`))
+  const cli = jsonCli((words) => machines.cli('before', words))
   const app = await cli(`app create --name Reader --auth hmac --sandbox --webhook-url ${receiver.url}`)
   receiver.secret = (await cli(`app rotate-webhook-secret ${app.app_id}`)).webhook_secret
   await cli(`method enable ${app.app_id} test`)
