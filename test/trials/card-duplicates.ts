@@ -6,7 +6,8 @@ import { startDaemonProcess, type DaemonProcess } from '../support/daemon-proces
 import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { startStripePeer, type SignedEvent } from '../support/stripe-peer.ts'
-import { aCardSeller, CARD, chooseCard, completionOf } from './card-rig.ts'
+import { aCardSeller, CARD, completionOf } from './card-rig.ts'
+import { chooseAccepted } from './shop.ts'
 
 export interface DuplicatesOptions {
   /** Paid card payments, each of a different end user. */
@@ -73,7 +74,7 @@ async function payAll(
   const events: SignedEvent[] = []
   for (let number = 0; number < payments; number += 1) {
     const checkout = await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: `user-${number}` })
-    await chooseCard(daemon, tokenOf(checkout))
+    await chooseAccepted(daemon, tokenOf(checkout), 'card')
     const session = stripe.sessions.at(-1)!
     stripe.pay(session)
     events.push(completionOf(session))

@@ -1,7 +1,5 @@
-import { request } from 'undici'
 import { systemClock, unixSeconds } from '#shared/time.ts'
 import type { TestContext } from '../support/context.ts'
-import type { DaemonProcess } from '../support/daemon-process.ts'
 import { anApp, type AppOptions, type TestApp } from '../support/factories.ts'
 import { enableMethod } from '../support/operators.ts'
 import { sessionFacts, signedEvent, type PeerSession, type SignedEvent } from '../support/stripe-peer.ts'
@@ -14,15 +12,6 @@ export async function aCardSeller(ctx: TestContext, options: AppOptions = {}): P
   const app = await anApp(ctx, { sandbox: false, ...options })
   await enableMethod(ctx, 'trial', app.app, 'card', CARD)
   return app
-}
-
-/** The payer of a checkout chooses the card on the daemon's page. */
-export async function chooseCard({ url }: DaemonProcess, token: string): Promise<void> {
-  const headers = { 'Content-Type': 'application/json' }
-  const body = JSON.stringify({ payment_method: 'card' })
-  const answer = await request(`${url}/checkout/${token}/resolve`, { method: 'POST', headers, body })
-  if (answer.statusCode !== 200) throw new Error(`the card was refused: ${await answer.body.text()}`)
-  await answer.body.dump()
 }
 
 /** The notification in which Stripe reports that the session is completed. */

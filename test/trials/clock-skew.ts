@@ -1,17 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Context } from '#context.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
-import { addMs, systemClock } from '#shared/time.ts'
 import { runSender } from '#webhooks/sender.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { TestClock, testContext, type TestContext } from '../support/context.ts'
-import { aCustomer, anApp, aPlan, paid, priceId, type TestApp } from '../support/factories.ts'
-import { mapConcurrently } from '../support/map-concurrently.ts'
+import { realTimeContext, wrongClock, type RealTimeContext } from '../support/context.ts'
 import { Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 import { query } from '../support/database.ts'
+import { aShopWithWebhooks, remindersFallDue } from './shop.ts'
 
 export interface SkewOptions {
   /** How far the clock of the second sender is ahead. */
@@ -29,7 +24,6 @@ export interface SkewFigures {
 
 const TIMEOUT_MS = 1000
 const ANSWER_MS = 700
-const BEGAN_DAYS_AGO = 28
 const SETTINGS = { BILLING_WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS), BILLING_WEBHOOK_RETRY_MINUTES: '0.02,0.02,0.02' }
 
 /**
@@ -37,19 +31,14 @@ const SETTINGS = { BILLING_WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS), BILLING_WEBHO
  * early, if an event never arrives, if a mail is sent twice, or if the ledger has a discrepancy.
  */
 export async function clockSkew({ skewMs, events }: SkewOptions): Promise<SkewFigures> {
-  const home = mkdtempSync(join(tmpdir(), 'paygate-skew-'))
   const receiver = await Receiver.start()
   receiver.answer = (response) => void setTimeout(() => response.writeHead(200).end(), ANSWER_MS)
-  const clock = TestClock.daysAgo(BEGAN_DAYS_AGO)
-  const ctx = testContext({ ...SETTINGS, BILLING_HOME: home }, {}, clock)
+  const ctx = realTimeContext(SETTINGS)
   try {
-    const app = await anApp(ctx, { webhookUrl: receiver.url })
-    receiver.secret = app.webhookSecret
-    await begin(ctx, app, events)
-    const exact: Context = { ...ctx, clock: systemClock }
-    const fast: Context = { ...ctx, clock: { now: () => addMs(systemClock.now(), skewMs) } }
-    await Promise.all([exact, fast].map((each) => sendDueReminders(each)))
-    await deliver([exact, fast])
+    await remindersFallDue(ctx, await aShopWithWebhooks(ctx, receiver), 'due', events)
+    const both: Context[] = [ctx, { ...ctx, clock: wrongClock(skewMs) }]
+    await Promise.all(both.map((each) => sendDueReminders(each)))
+    await deliver(both)
     const repeated = await checkWebhooks(ctx, receiver)
     if (repeated > 0) throw new Error(`${repeated} leases were taken early`)
     // Not by the files: a second copy of a mail replaces the first.
@@ -59,18 +48,7 @@ export async function clockSkew({ skewMs, events }: SkewOptions): Promise<SkewFi
     return { skewMs, events, repeated, mails }
   } finally {
     await receiver.stop()
-    rmSync(home, { recursive: true, force: true })
   }
-}
-
-/** Subscriptions whose first reminder is due, and whose event is pending. */
-async function begin(ctx: TestContext, app: TestApp, count: number): Promise<void> {
-  const price = priceId(await aPlan(ctx, app))
-  const numbers = Array.from({ length: count }, (_, number) => number)
-  await mapConcurrently(numbers, async (number) => {
-    const customer = await aCustomer(ctx, app, { email: `due-${number}@example.com` })
-    await paid(ctx, app, { external_ref: `due-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
-  })
 }
 
 async function deliver(contexts: readonly Context[]): Promise<void> {
@@ -92,7 +70,7 @@ async function deliver(contexts: readonly Context[]): Promise<void> {
 }
 
 /** Checks that every event was delivered; returns how many arrived again after they were acknowledged. Those that timed out may. */
-async function checkWebhooks(ctx: TestContext, receiver: Receiver): Promise<number> {
+async function checkWebhooks(ctx: RealTimeContext, receiver: Receiver): Promise<number> {
   const rows: { status: string }[] = await ctx.db.query('SELECT delivery_status AS status FROM events')
   const undelivered = rows.filter(({ status }) => status !== 'delivered').length
   const distinct = new Set(receiver.received.map(({ eventId }) => eventId)).size

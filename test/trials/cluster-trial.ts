@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
@@ -8,15 +7,16 @@ import { runMigrations } from '#db/migrate.ts'
 import { checkDatabase } from '#doctor/check-database.ts'
 import { messageOf } from '#shared/errors.ts'
 import { randomHex } from '#shared/crypto.ts'
-import { formatTimestamp, parseTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
+import { parseTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import { presentContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { openTestDb } from '../support/database.ts'
-import { anApp, aPlan, priceId, type TestApp } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
 import { Receiver } from '../support/receiver.ts'
-import { begin } from './two-daemons.ts'
+import { scratchFolder } from '../support/scratch.ts'
+import { aShopWithWebhooks, remindersFallDue, type Shop } from './shop.ts'
 
 export interface ClusterOptions {
   /** In each part of the trial. */
@@ -56,7 +56,6 @@ const DEADLINE_MS = 120_000
 /** The longest time of a request, whatever the database does. */
 const LONGEST_REQUEST_MS = 12_000
 const POLL_MS = 50
-const BEGAN_DAYS_AGO = 28
 const PLAN_EVERY = 10
 const MAX_DEFERRED_SHARE = 0.01
 const UNCONFIRMED_SECONDS = 15
@@ -78,16 +77,15 @@ export async function onCluster<C extends Cluster>(
   options: ClusterOptions,
   runParts: (trial: ClusterTrial<C>) => Promise<PartFigures[]>,
 ): Promise<ClusterFigures> {
-  const home = mkdtempSync(join(tmpdir(), 'paygate-cluster-home-'))
+  const home = scratchFolder('home')
   const receiver = await Receiver.start()
   const daemons: DaemonProcess[] = []
   const { db, close } = await openTestDb(cluster.url())
   try {
     await runMigrations(db)
-    const now = new TestClock(formatTimestamp(systemClock.now()))
-    const ctx = { ...testContext({ BILLING_DATABASE_URL: cluster.url() }, {}, now), db }
+    const ctx = { ...presentContext({ BILLING_DATABASE_URL: cluster.url() }), db }
     for (const number of [0, 1, 2]) daemons.push(await startDaemonProcess(settingsOf(cluster, home, number)))
-    const shop = await openShop(ctx, receiver)
+    const shop = await aShopWithWebhooks(ctx, receiver)
     const trial = { cluster, ctx, shop, daemons, options, receiver, home, acknowledged: new Map(), opened: 0 }
     const parts = [await inPeace(trial), ...(await runParts(trial))]
     const deliveries = await untilDelivered(trial)
@@ -109,13 +107,7 @@ export async function onCluster<C extends Cluster>(
     await Promise.all(daemons.map((daemon) => daemon.kill()))
     await close()
     await receiver.stop()
-    rmSync(home, { recursive: true, force: true })
   }
-}
-
-interface Shop {
-  readonly app: TestApp
-  readonly price: string
 }
 
 export interface ClusterTrial<C extends Cluster> extends Trial {
@@ -155,14 +147,8 @@ function settingsOf(cluster: Cluster, home: string, number: number): Record<stri
   }
 }
 
-async function openShop(ctx: TestContext, receiver: Receiver): Promise<Shop> {
-  const app = await anApp(ctx, { webhookUrl: receiver.url })
-  receiver.secret = app.webhookSecret
-  return { app, price: priceId(await aPlan(ctx, app)) }
-}
-
 async function inPeace(trial: Trial): Promise<PartFigures> {
-  await remindersFallDue(trial, 'quiet')
+  await remindersFallDue(trial.ctx, trial.shop, 'due-quiet', trial.options.reminders)
   const figures = await sell(trial, 'in peace', () => Promise.resolve())
   // On a busy machine, conflicts occasionally last for 10 s.
   if (figures.deferred > trial.options.payments * MAX_DEFERRED_SHARE)
@@ -311,12 +297,6 @@ async function call(
     retryAfter: typeof retryAfter === 'string' ? retryAfter : null,
     body: (await answer.body.json()) as Answer['body'],
   }
-}
-
-/** Subscriptions with customers, begun almost a month ago. */
-export async function remindersFallDue({ ctx, shop: { app, price }, options }: Trial, name: string): Promise<void> {
-  const clock = TestClock.daysAgo(BEGAN_DAYS_AGO)
-  await begin({ ...ctx, clock }, app, price, options.reminders, `due-${name}`)
 }
 
 /** Waits until every event is delivered; returns the number of webhooks and of repeated ones. No attempt may arrive twice. */

@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { request } from 'undici'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
-import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { presentContext, type TestContext } from '../support/context.ts'
 import { until } from '../support/until.ts'
+import { aShopWithWebhooks, choose, openCheckouts } from './shop.ts'
 
 export interface CrashOptions {
   /** Concurrent test payments, each of a different end user. */
@@ -39,14 +38,7 @@ export async function crashPayments({ payments, kills }: CrashOptions): Promise<
   const startedMs = performance.now()
   const receiver = await Receiver.start()
   const ctx = presentContext()
-  const app = await anApp(ctx, { webhookUrl: receiver.url })
-  receiver.secret = app.webhookSecret
-  const plan = await aPlan(ctx, app)
-  const tokens = await Promise.all(
-    Array.from({ length: payments }, async (_, n) =>
-      tokenOf(await aCheckout(ctx, app, { external_ref: `user-${n}`, price_id: priceId(plan) })),
-    ),
-  )
+  const tokens = await openCheckouts(ctx, await aShopWithWebhooks(ctx, receiver), 'user', payments)
   const running = { daemon: await start() }
   const tally = { answered: 0, unanswered: 0 }
   try {
@@ -93,19 +85,14 @@ async function payUntilAnswered(
   const deadlineMs = performance.now() + DEADLINE_MS
   for (;;) {
     try {
-      const answer = await request(`${running.daemon.url}/checkout/${token}/resolve`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ payment_method: 'test' }),
-      })
-      const text = await answer.body.text()
-      if (answer.statusCode === 200) {
+      const { status, text } = await choose(running.daemon, token, 'test')
+      if (status === 200) {
         tally.answered += 1
         return
       }
       // While it starts, a daemon answers 503.
-      if (answer.statusCode !== 503 || performance.now() > deadlineMs) {
-        throw new Refused(`a payment was answered ${answer.statusCode}: ${text}`)
+      if (status !== 503 || performance.now() > deadlineMs) {
+        throw new Refused(`a payment was answered ${status}: ${text}`)
       }
     } catch (error) {
       if (performance.now() > deadlineMs || error instanceof Refused) throw error

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import { loadConfig } from '#config.ts'
@@ -10,11 +7,11 @@ import { openContext } from '#open-context.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testEnvironment } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
-import { aCheckout, anApp, aPlan, priceId, tokenOf, type TestApp } from '../support/factories.ts'
-import { mapConcurrently } from '../support/map-concurrently.ts'
 import { processesWith } from '../support/processes.ts'
 import { Receiver } from '../support/receiver.ts'
 import { query } from '../support/database.ts'
+import { scratchFolder } from '../support/scratch.ts'
+import { aShopWithWebhooks, choose, openCheckouts } from './shop.ts'
 
 /** What happens to the server: a clean stop, kill -9, or a freeze. Its supervisor restarts it. */
 export type DatabaseOutage = 'restart' | 'kill' | 'freeze'
@@ -63,7 +60,7 @@ const POLL_MS = 50
  * reported the outage is only counted: its answer may be a second old, and the server is back sooner.
  */
 export async function databaseOutage(options: OutageOptions): Promise<DatabaseOutageFigures[]> {
-  const home = mkdtempSync(join(tmpdir(), 'paygate-outage-'))
+  const home = scratchFolder('outage')
   const receiver = await Receiver.start()
   const environment = {
     BILLING_DATABASE_URL: '',
@@ -75,7 +72,7 @@ export async function databaseOutage(options: OutageOptions): Promise<DatabaseOu
   const daemon = await startDaemonProcess(environment)
   const { ctx, close } = await openContext({ config: loadConfig(testEnvironment(environment)), thread: 'trial' })
   try {
-    const shop = await openShop(ctx, receiver)
+    const shop = await aShopWithWebhooks(ctx, receiver)
     const figures: DatabaseOutageFigures[] = []
     for (const outage of options.outages) {
       const tokens = await openCheckouts(ctx, shop, `${outage}-${figures.length}`, options.payments)
@@ -91,26 +88,7 @@ export async function databaseOutage(options: OutageOptions): Promise<DatabaseOu
     await close()
     await receiver.stop()
     await untilGone(home)
-    rmSync(home, { recursive: true, force: true })
   }
-}
-
-interface Shop {
-  readonly app: TestApp
-  readonly price: string
-}
-
-async function openShop(ctx: Context, receiver: Receiver): Promise<Shop> {
-  const app = await anApp(ctx, { webhookUrl: receiver.url })
-  receiver.secret = app.webhookSecret
-  return { app, price: priceId(await aPlan(ctx, app)) }
-}
-
-async function openCheckouts(ctx: Context, { app, price }: Shop, name: string, payments: number): Promise<string[]> {
-  const refs = Array.from({ length: payments }, (_, number) => `${name}-${number}`)
-  return mapConcurrently(refs, async (ref) =>
-    tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price })),
-  )
 }
 
 async function payThrough(
@@ -147,25 +125,21 @@ async function payThrough(
   return { outage, payments, refused, slowestMs: Math.round(slowestMs), recoveryMs, unreadyPolls: health.unready() }
 }
 
-async function payUntilAnswered({ url, logged }: DaemonProcess, token: string, tally: Tally): Promise<void> {
+async function payUntilAnswered(daemon: DaemonProcess, token: string, tally: Tally): Promise<void> {
   for (;;) {
     const startedMs = performance.now()
-    const answer = await request(`${url}/checkout/${token}/resolve`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ payment_method: 'test' }),
-    })
-    const { error } = (await answer.body.json()) as { error?: { code: string } }
+    const { status, text } = await choose(daemon, token, 'test')
     tally.slowestMs = Math.max(tally.slowestMs, performance.now() - startedMs)
-    if (answer.statusCode === 200) {
+    if (status === 200) {
       tally.paid += 1
       if (startedMs > tally.awayMs) tally.recoveredMs ||= performance.now()
       return
     }
     // 429: it waited for the database for 2 s, and nothing was done.
-    const refusal = `${answer.statusCode} ${error?.code ?? ''}`
+    const { error } = JSON.parse(text) as { error: { code: string } }
+    const refusal = `${status} ${error.code}`
     if (refusal !== '503 service_unavailable' && refusal !== '429 rate_limited') {
-      const failure = logged.findLast((line) => line.includes('a request failed')) ?? ''
+      const failure = daemon.logged.findLast((line) => line.includes('a request failed')) ?? ''
       throw new Error(`a payment answered ${refusal} ${failure}`)
     }
     tally.refused += 1

@@ -6,7 +6,6 @@ import { openTestDb } from '../support/database.ts'
 import {
   onCluster,
   readiness,
-  remindersFallDue,
   sell,
   until,
   untilReady,
@@ -16,6 +15,7 @@ import {
   type PartFigures,
 } from './cluster-trial.ts'
 import { GaleraCluster } from './galera-cluster.ts'
+import { remindersFallDue } from './shop.ts'
 
 type Trial = ClusterTrial<GaleraCluster>
 
@@ -50,7 +50,7 @@ async function refusesSchemaByNode(cluster: GaleraCluster): Promise<void> {
 }
 
 async function whileOneDies(trial: Trial): Promise<PartFigures> {
-  await remindersFallDue(trial, 'killed')
+  await remindersFallDue(trial.ctx, trial.shop, 'due-killed', trial.options.reminders)
   const figures = await sell(trial, 'kill -9 of one node', () => trial.cluster.kill(1))
   await trial.cluster.join(1)
   await untilReady(trial)

@@ -1,7 +1,6 @@
 import {
   onCluster,
   readiness,
-  remindersFallDue,
   sell,
   until,
   untilReady,
@@ -11,6 +10,7 @@ import {
   type PartFigures,
 } from './cluster-trial.ts'
 import { MysqlGroup } from './mysql-group-servers.ts'
+import { remindersFallDue } from './shop.ts'
 
 type Trial = ClusterTrial<MysqlGroup>
 
@@ -34,7 +34,7 @@ export async function mysqlGroup(options: ClusterOptions): Promise<ClusterFigure
 }
 
 async function whileThePrimaryDies(trial: Trial): Promise<PartFigures> {
-  await remindersFallDue(trial, 'killed')
+  await remindersFallDue(trial.ctx, trial.shop, 'due-killed', trial.options.reminders)
   const primary = await primaryOf(trial)
   const figures = await sell(trial, 'kill -9 of the primary', () => trial.cluster.kill(primary))
   await returns(trial, primary)

@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
@@ -8,14 +7,16 @@ import { signed } from '../../bench/shop.ts'
 import { startWorker } from '../../bench/worker.ts'
 import type { LoadOrder, LoadRequest, LoadResult } from '../../bench/workers/load.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { presentContext, TestClock, type TestContext } from '../support/context.ts'
+import { presentContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
-import { aCheckout, aCustomer, anApp, aPlan, paid, priceId, tokenOf, type TestApp } from '../support/factories.ts'
+import { aCheckout, aCustomer, anApp, aPlan, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
+import { scratchFolder } from '../support/scratch.ts'
 import { startStripePeer, type PeerSession, type StripePeer } from '../support/stripe-peer.ts'
 import { until } from '../support/until.ts'
-import { aCardSeller, CARD, chooseCard, completionOf } from './card-rig.ts'
+import { aCardSeller, CARD, completionOf } from './card-rig.ts'
 import type { OfferOrder, OfferResult } from './open-loop.ts'
+import { aReminderFallsDue, chooseAccepted } from './shop.ts'
 
 export interface OverloadOptions {
   /** The minimum of checkouts offered per second. */
@@ -62,8 +63,6 @@ export interface OverloadFigures {
 
 const CONNECTIONS = 32
 const BUYERS = 1000
-/** Close enough to the end of a month that the reminder three days before it is due. */
-const BEGAN_DAYS_AGO = 28
 
 /**
  * Offers a daemon more checkouts per second than it can open, each at its due time, while card payments are reported, webhooks are sent
@@ -72,7 +71,7 @@ const BEGAN_DAYS_AGO = 28
  */
 export async function overload(options: OverloadOptions): Promise<OverloadFigures> {
   const { seconds, notifications, reminders } = options
-  const home = mkdtempSync(join(tmpdir(), 'paygate-overload-'))
+  const home = scratchFolder('home')
   const stripe = await startStripePeer(systemClock, [CARD.secretKey])
   const receiver = await Receiver.start()
   const arrivedMs = noteArrivals(receiver)
@@ -94,7 +93,7 @@ export async function overload(options: OverloadOptions): Promise<OverloadFigure
     const [result, reported] = await Promise.all([
       offer.ask({ requests, perSecond, seconds, origin: daemon.url }),
       evenly(notifications, seconds, (number) => report(daemon, stripe, sessions[number]!)),
-      evenly(reminders, 1, (number) => beginLongAgo(ctx, app, price, number)),
+      evenly(reminders, 1, (number) => aReminderFallsDue(ctx, { app, price }, `due-${number}`)),
     ])
     const folder = join(home, 'mail')
     const sent = (): number => (existsSync(folder) ? readdirSync(folder).length : 0)
@@ -131,7 +130,6 @@ export async function overload(options: OverloadOptions): Promise<OverloadFigure
     await daemon.stop()
     await receiver.stop()
     await stripe.stop()
-    rmSync(home, { recursive: true, force: true })
   }
 }
 
@@ -147,7 +145,7 @@ async function openSessions(
   const price_id = priceId(await aPlan(ctx, app))
   for (let number = 0; number < count; number += 1) {
     const checkout = await aCheckout(ctx, app, { price_id, external_ref: `payer-${number}` })
-    await chooseCard(daemon, tokenOf(checkout))
+    await chooseAccepted(daemon, tokenOf(checkout), 'card')
     stripe.pay(stripe.sessions.at(-1)!)
   }
   return stripe.sessions
@@ -194,13 +192,6 @@ async function report(daemon: DaemonProcess, stripe: StripePeer, session: PeerSe
   if (answer.statusCode !== 200 || !text.includes('processed'))
     throw new Error(`a card notification was answered ${answer.statusCode} ${text}`)
   return { externalRef: `payer-${stripe.sessions.indexOf(session)}`, atMs, tookMs: performance.now() - atMs }
-}
-
-/** A subscription whose first reminder is due. */
-async function beginLongAgo(ctx: TestContext, app: TestApp, price: string, number: number): Promise<void> {
-  const past = { ...ctx, clock: TestClock.daysAgo(BEGAN_DAYS_AGO) }
-  const customer = await aCustomer(past, app, { email: `due-${number}@example.com` })
-  await paid(past, app, { external_ref: `due-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
 }
 
 /** When the first webhook about each end user arrived. */

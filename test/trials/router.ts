@@ -15,13 +15,13 @@ import { anAuthority, type Authority } from '../support/certificates.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext, testEnvironment } from '../support/context.ts'
 import { openTestDb, type TestDb } from '../support/database.ts'
-import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
 import { Receiver } from '../support/receiver.ts'
 import { onCluster, sell as sellThrough, type PartFigures } from './cluster-trial.ts'
 import { MYSQL_FOLDER, MysqlGroup } from './mysql-group-servers.ts'
 import { startHaproxy, startRouter } from './proxies.ts'
 import { end } from './server-process.ts'
+import { aShopWithWebhooks, chooseAccepted, openCheckouts } from './shop.ts'
 import { SingleServer } from './single-server.ts'
 
 export interface RouterOptions {
@@ -220,23 +220,8 @@ async function sell(db: TestDb, receiver: Receiver, payments: number, callers: n
   const service = await startService({}, undefined, db)
   try {
     const { ctx } = service
-    const app = await anApp(ctx, { webhookUrl: receiver.url })
-    receiver.secret = app.webhookSecret
-    const price = priceId(await aPlan(ctx, app))
-    const refs = Array.from({ length: payments }, (_, number) => `user-${number}`)
-    await mapConcurrently(
-      refs,
-      async (ref) => {
-        const token = tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price }))
-        const body = {
-          raw: JSON.stringify({ payment_method: 'test' }),
-          headers: { 'Content-Type': 'application/json' },
-        }
-        const { status, text } = await service.call('POST', `/checkout/${token}/resolve`, body)
-        if (status !== 200) throw new Error(`a payment was answered ${status}: ${text}`)
-      },
-      callers,
-    )
+    const tokens = await openCheckouts(ctx, await aShopWithWebhooks(ctx, receiver), 'user', payments)
+    await mapConcurrently(tokens, (token) => chooseAccepted(service, token, 'test'), callers)
     await deliverDue(ctx)
     const checked = await requireCleanLedger(ctx, 'behind MySQL Router')
     if (checked !== payments) throw new Error(`${checked} subscriptions after ${payments} payments`)

@@ -2,11 +2,11 @@ import { connect, type Socket } from 'node:net'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { presentContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
-import { aCheckout, anApp, aPlan, paid, priceId, tokenOf } from '../support/factories.ts'
-import { mapConcurrently } from '../support/map-concurrently.ts'
+import { paid } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { until } from '../support/until.ts'
+import { aShopWithWebhooks, openCheckouts } from './shop.ts'
 
 export interface StopOptions {
   /** How often a daemon is started, loaded and stopped. */
@@ -41,19 +41,11 @@ export async function stopUnderLoad({ stops, connections, seed }: StopOptions): 
   const random = seededRandom(seed)
   const receiver = await Receiver.start()
   const ctx = presentContext()
-  const app = await anApp(ctx, { webhookUrl: receiver.url })
-  receiver.secret = app.webhookSecret
-  const price = priceId(await aPlan(ctx, app))
+  const shop = await aShopWithWebhooks(ctx, receiver)
   const total = { answered: 0, cutOff: 0, slowestStopMs: 0, leftToNext: 0 }
   try {
     for (let stop = 0; stop < stops; stop += 1) {
-      const refs = Array.from(
-        { length: connections * PAYMENTS_PER_CONNECTION },
-        (_, number) => `stop-${stop}-${number}`,
-      )
-      const tokens = await mapConcurrently(refs, async (ref) =>
-        tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price })),
-      )
+      const tokens = await openCheckouts(ctx, shop, `stop-${stop}`, connections * PAYMENTS_PER_CONNECTION)
       const round = await stopOnce(receiver, tokens, connections, random)
       total.answered += round.paid.length
       total.cutOff += round.cutOff
@@ -213,9 +205,7 @@ export interface HungStopFigures {
 export async function stopOnHungReceiver({ timeoutMs }: { readonly timeoutMs: number }): Promise<HungStopFigures> {
   const receiver = await Receiver.start()
   const ctx = presentContext()
-  const app = await anApp(ctx, { webhookUrl: receiver.url })
-  receiver.secret = app.webhookSecret
-  const price = priceId(await aPlan(ctx, app))
+  const { app, price } = await aShopWithWebhooks(ctx, receiver)
   const settings = { BILLING_WEBHOOK_TIMEOUT_MS: String(timeoutMs), BILLING_WEBHOOK_RETRY_MINUTES: '0.01' }
   const daemons: DaemonProcess[] = []
   const hang = async (externalRef: string): Promise<DaemonProcess> => {

@@ -1,14 +1,12 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { request } from 'undici'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import { presentContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
-import { aCheckout, aCustomer, anApp, aPlan, paid, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
 import { Receiver } from '../support/receiver.ts'
+import { aShopWithWebhooks, chooseAccepted, openCheckouts, remindersFallDue } from './shop.ts'
 
 export interface TwoDaemonsOptions {
   /** Paid over HTTP, each at one daemon or the other. */
@@ -27,8 +25,6 @@ export interface TwoDaemonsFigures {
 
 const DEADLINE_MS = 120_000
 const POLL_MS = 50
-/** Close enough to the end of a month that the reminder three days before it is due. */
-const BEGAN_DAYS_AGO = 28
 
 /**
  * Runs several daemons on one database while payments arrive and reminders are due. Throws if a webhook or a mail is sent
@@ -36,24 +32,19 @@ const BEGAN_DAYS_AGO = 28
  */
 export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOptions): Promise<TwoDaemonsFigures> {
   const startedMs = performance.now()
-  const home = mkdtempSync(join(tmpdir(), 'paygate-two-daemons-'))
   const receiver = await Receiver.start()
-  const clock = TestClock.daysAgo(BEGAN_DAYS_AGO)
-  const ctx = testContext({}, {}, clock)
+  const ctx = presentContext()
+  const { home } = ctx.config
   const running: DaemonProcess[] = []
   try {
-    const app = await anApp(ctx, { webhookUrl: receiver.url })
-    receiver.secret = app.webhookSecret
-    const price = priceId(await aPlan(ctx, app))
-    await begin(ctx, app, price, reminders)
-    clock.setToPresent()
-    const refs = Array.from({ length: payments }, (_, number) => `user-${number}`)
-    const tokens = await mapConcurrently(refs, async (ref) =>
-      tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price })),
-    )
+    const shop = await aShopWithWebhooks(ctx, receiver)
+    await remindersFallDue(ctx, shop, 'due', reminders)
+    const tokens = await openCheckouts(ctx, shop, 'user', payments)
     const settings = { BILLING_HOME: home, BILLING_SWEEP_SECONDS: '0.2' }
     while (running.length < daemons) running.push(await startDaemonProcess(settings))
-    await mapConcurrently([...tokens.entries()], ([number, token]) => pay(running[number % daemons]!, token))
+    await mapConcurrently([...tokens.entries()], ([number, token]) =>
+      chooseAccepted(running[number % daemons]!, token, 'test'),
+    )
     await untilQuiet(ctx, reminders)
     const codes = await Promise.all(running.map((daemon) => daemon.stop()))
     if (codes.some((code) => code !== 0)) throw new Error(`the daemons ended with ${codes.join()}`)
@@ -64,27 +55,7 @@ export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOpt
   } finally {
     for (const daemon of running) await daemon.stop()
     await receiver.stop()
-    rmSync(home, { recursive: true, force: true })
   }
-}
-
-/** Subscriptions with customers, begun almost a month ago. */
-export async function begin(ctx: TestContext, app: TestApp, price: string, count: number, name = 'due'): Promise<void> {
-  const numbers = Array.from({ length: count }, (_, number) => number)
-  await mapConcurrently(numbers, async (number) => {
-    const customer = await aCustomer(ctx, app, { email: `${name}-${number}@example.com` })
-    await paid(ctx, app, { external_ref: `${name}-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
-  })
-}
-
-async function pay({ url }: DaemonProcess, token: string): Promise<void> {
-  const answer = await request(`${url}/checkout/${token}/resolve`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ payment_method: 'test' }),
-  })
-  const text = await answer.body.text()
-  if (answer.statusCode !== 200) throw new Error(`a payment was answered ${answer.statusCode}: ${text}`)
 }
 
 async function untilQuiet(ctx: TestContext, reminders: number): Promise<void> {
