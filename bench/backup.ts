@@ -1,7 +1,4 @@
 import { generateX25519Identity, identityToRecipient } from 'age-encryption'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { backUp } from '#backups/back-up.ts'
 import { readBackup } from '#backups/backup-folder.ts'
 import { verifyBackup } from '#backups/verify-backup.ts'
@@ -9,6 +6,7 @@ import { presentContext, type TestContext } from '../test/support/context.ts'
 import { startTestDatabase, stopTestDatabase } from '../test/support/database.ts'
 import { aCustomer, anApp, aPlan, paid, priceId } from '../test/support/factories.ts'
 import { mapConcurrently } from '../test/support/map-concurrently.ts'
+import { scratchFolder } from '../test/support/scratch.ts'
 
 /**
  * Prints how long a backup takes to make and to verify, of subscriptions with a customer and one payment each. The first are paid; the others
@@ -58,11 +56,13 @@ function copied({ name, type }: Column, isUnique: boolean, copy: number): string
   return `IF(${column} REGEXP '^[0-9a-f]{64}$', SHA2(CONCAT(${column}, '${copy}'), 256), CONCAT(${column}, '-${copy}'))`
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'paygate-bench-'))
 await startTestDatabase()
 try {
   const identity = await generateX25519Identity()
-  const settings = { BILLING_BACKUP_DIR: folder, BILLING_BACKUP_RECIPIENT: await identityToRecipient(identity) }
+  const settings = {
+    BILLING_BACKUP_DIR: scratchFolder('backups'),
+    BILLING_BACKUP_RECIPIENT: await identityToRecipient(identity),
+  }
   const ctx = presentContext(settings)
   const app = await anApp(ctx, { webhookUrl: 'https://seller.example/webhooks' })
   const price = priceId(await aPlan(ctx, app))
@@ -83,5 +83,4 @@ try {
   process.stdout.write(`created in ${seconds.toFixed(1)} s, verified in ${verified.seconds.toFixed(1)} s\n`)
 } finally {
   await stopTestDatabase()
-  rmSync(folder, { recursive: true, force: true })
 }

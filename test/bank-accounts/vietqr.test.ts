@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
@@ -8,6 +7,7 @@ import { qrSvg } from '#bank-accounts/qr-image.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { crc16, vietQrPayload, type VietQr } from '#bank-accounts/vietqr.ts'
 import { decodeVietQr } from './decode-vietqr.ts'
+import { scratchFolder } from '../support/scratch.ts'
 
 const NAPAS_ACCOUNT = { bin: '970403', number: '0011012345678' }
 const NAPAS_CARD = { bin: '970403', number: '9704031101234567', service: 'QRIBFTTC' } as const
@@ -130,14 +130,9 @@ describe('VietQR', () => {
 
 /** What `zbarimg` reads in the SVG, painted as a picture of eight pixels a module. */
 function readQrImage(svg: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'qr-'))
-  try {
-    const file = join(folder, 'qr.pgm')
-    writeFileSync(file, paint(svg, 8))
-    return execFileSync('zbarimg', ['--quiet', '--raw', file], { encoding: 'utf8' }).trim()
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
+  const file = join(scratchFolder('qr'), 'qr.pgm')
+  writeFileSync(file, paint(svg, 8))
+  return execFileSync('zbarimg', ['--quiet', '--raw', file], { encoding: 'utf8' }).trim()
 }
 
 /** The library draws each row of modules with strokes of height one: `M4 4.5h7m1 0h1…`. */

@@ -3,9 +3,10 @@ import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, beforeEach, describe, it } from 'mocha'
+import { before, beforeEach, describe, it } from 'mocha'
 import { MAIL_PROGRAMS } from '../trials/mail-server-rig.ts'
 import { WALK_PROGRAMS } from '../trials/operator-walk.ts'
+import { scratchFolder } from '../support/scratch.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const PATH_OF_TOOLS = process.env['PATH'] ?? ''
@@ -21,7 +22,7 @@ describe('the programs in bin', () => {
   let directory: string
 
   before(() => {
-    directory = mkdtempSync(join(tmpdir(), "paygate's bin "))
+    directory = scratchFolder("paygate's bin")
     cpSync(join(ROOT, 'bin'), join(directory, 'fresh', 'bin'), { recursive: true })
     // A project whose programs say what they run under, and with what.
     cpSync(join(ROOT, 'bin'), join(directory, 'installed', 'bin'), { recursive: true })
@@ -35,8 +36,6 @@ describe('the programs in bin', () => {
       )
     }
   })
-
-  after(() => rmSync(directory, { recursive: true, force: true }))
 
   for (const [program, missing] of Object.entries(PROGRAMS)) {
     it(`${program} runs under the pinned Node from any directory, through a link, with its arguments as they are`, async () => {
@@ -162,8 +161,7 @@ describe('the programs in bin', () => {
 describe('the last line of a test run', () => {
   let directory: string
 
-  before(() => (directory = mkdtempSync(join(tmpdir(), 'count-'))))
-  after(() => rmSync(directory, { recursive: true, force: true }))
+  before(() => (directory = scratchFolder('count')))
 
   const runs = [
     [

@@ -1,8 +1,6 @@
 import { expect } from 'chai'
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { after, before, describe, it } from 'mocha'
@@ -13,6 +11,7 @@ import { embeddedSetup } from '#embedded/setup.ts'
 import { pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { ISOLATION_LEVEL, RELOAD_TLS, STATEMENT_SECONDS } from '../support/database-server.ts'
 import { query, testDatabase, urlOf } from '../support/database.ts'
+import { scratchFolder } from '../support/scratch.ts'
 import { freePort } from '../support/shell.ts'
 import { aMigration } from './a-migration.ts'
 
@@ -74,16 +73,8 @@ describe('database sessions', () => {
 })
 
 describe('opening a database', () => {
-  let home: string
-
-  before(() => {
-    home = mkdtempSync(join(tmpdir(), 'paygate-open-'))
-  })
-
-  after(() => rmSync(home, { recursive: true, force: true }))
-
   it('migrates the embedded one', async () => {
-    const { db, close } = await openDatabase({ databaseUrl: null, home })
+    const { db, close } = await openDatabase({ databaseUrl: null, home: scratchFolder('home') })
     expect(await pendingMigrations(db)).to.deep.equal([])
     await close()
   })
@@ -91,15 +82,15 @@ describe('opening a database', () => {
   it('does not migrate a server’s database', async () => {
     const { db, socketPath, name } = testDatabase()
     await db.query(`CREATE DATABASE ${name}_empty`)
-    const empty = await openDatabase({ databaseUrl: urlOf(socketPath, `${name}_empty`), home })
+    const empty = await openDatabase({ databaseUrl: urlOf(socketPath, `${name}_empty`), home: '' })
     expect(await query(empty.db, 'SHOW TABLES')).to.deep.equal([])
     await empty.close()
     await db.query(`DROP DATABASE ${name}_empty`)
   })
 
   it('fails if nobody listens', async () => {
-    const url = `mysql://root@localhost/paygate?socketPath=${encodeURIComponent(join(home, 'nobody.sock'))}`
-    expect(await failureOf(openDatabase({ databaseUrl: url, home }))).to.include('ENOENT')
+    const url = `mysql://root@localhost/paygate?socketPath=${encodeURIComponent(join(scratchFolder('empty'), 'nobody.sock'))}`
+    expect(await failureOf(openDatabase({ databaseUrl: url, home: '' }))).to.include('ENOENT')
   })
 })
 
@@ -157,7 +148,7 @@ describe('a server with different defaults', () => {
   let certificate: string
 
   before(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'paygate-tls-'))
+    directory = scratchFolder('tls')
     certificate = join(directory, 'certificate.pem')
     certify(directory, 'db.example')
     const setup = embeddedSetup(directory)
@@ -182,7 +173,6 @@ describe('a server with different defaults', () => {
     const gone = once(server, 'exit')
     server.kill()
     await gone
-    rmSync(directory, { recursive: true, force: true })
   })
 
   it('is refused by TLS if its certificate is for another host', async () => {

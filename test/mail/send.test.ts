@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -8,6 +7,7 @@ import PostalMime from 'postal-mime'
 import { loadConfig } from '#config.ts'
 import { MailError, openMailer, senderOf, type Mail, type Mailer, type SendOptions } from '#mail/send.ts'
 import { SmtpInbox, headerOf, type InboxBehaviour } from './smtp-inbox.ts'
+import { scratchFolder } from '../support/scratch.ts'
 
 const MAIL: Mail = {
   from: { name: 'Cửa hàng', address: 'billing@shop.example' },
@@ -151,14 +151,8 @@ describe('a mail server that is configured with ?requireTLS=true', () => {
 })
 
 describe('mail without an SMTP server', () => {
-  let home: string
-
-  beforeEach(async () => {
-    home = await mkdtemp(join(tmpdir(), 'paygate-mail-'))
-  })
-  afterEach(async () => rm(home, { recursive: true }))
-
   it('in development each mail is a file that only its owner can read, and the log names its path', async () => {
+    const home = scratchFolder('home')
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(line) })
     const mailer = openMailer(loadConfig({ BILLING_HOME: home }), log) ?? expect.fail('no mailer')
@@ -175,7 +169,7 @@ describe('mail without an SMTP server', () => {
   it('in production there is no mailer', () => {
     const config = loadConfig({
       BILLING_ENV: 'production',
-      BILLING_HOME: home,
+      BILLING_HOME: scratchFolder('home'),
       BILLING_DATABASE_URL: 'mysql://u:p@127.0.0.1/paygate',
       BILLING_BASE_URL: 'https://pay.example',
       BILLING_ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}`,

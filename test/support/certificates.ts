@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { scratchFolder } from './scratch.ts'
 
 export interface Certificate {
   readonly key: string
@@ -13,12 +13,10 @@ export interface Authority {
   /** For `NODE_EXTRA_CA_CERTS` of a child process. */
   readonly caPath: string
   issue(...hosts: string[]): Certificate
-  /** Removes the keys from the disk. */
-  discard(): void
 }
 
 export function anAuthority(): Authority {
-  const folder = mkdtempSync(join(tmpdir(), 'paygate-tls-'))
+  const folder = scratchFolder('tls')
   const caPath = join(folder, 'ca.pem')
   const caKey = join(folder, 'ca.key')
   const subject = ['-subj', '/CN=Paygate test authority', '-days', '2', '-nodes']
@@ -29,50 +27,22 @@ export function anAuthority(): Authority {
       const at = (suffix: string) => join(folder, `${hosts[0]}.${suffix}`)
       const names = hosts.map((host) => `${/^[\d.]+$/.test(host) ? 'IP' : 'DNS'}:${host}`).join(',')
       writeFileSync(at('ext'), `subjectAltName=${names}\n`)
-      openssl(
-        'req',
-        '-newkey',
-        'rsa:2048',
-        '-nodes',
-        '-keyout',
-        at('key'),
-        '-out',
-        at('csr'),
-        '-subj',
-        `/CN=${hosts[0]}`,
-      )
+      const request = ['-subj', `/CN=${hosts[0]}`, '-nodes']
+      openssl('req', '-newkey', 'rsa:2048', '-keyout', at('key'), '-out', at('csr'), ...request)
       const ca = ['-CA', caPath, '-CAkey', caKey, '-CAcreateserial']
       openssl('x509', '-req', '-in', at('csr'), ...ca, '-out', at('pem'), '-days', '2', '-extfile', at('ext'))
       return { key: readFileSync(at('key'), 'utf8'), cert: readFileSync(at('pem'), 'utf8') }
     },
-    discard: () => rmSync(folder, { recursive: true, force: true }),
   }
 }
 
 /** A key pair with a self-signed certificate, such as Google publishes for identity tokens. */
 export function aSigningCertificate(): Certificate {
-  const folder = mkdtempSync(join(tmpdir(), 'paygate-sign-'))
-  try {
-    const [key, cert] = [join(folder, 'key'), join(folder, 'pem')]
-    openssl(
-      'req',
-      '-x509',
-      '-newkey',
-      'rsa:2048',
-      '-nodes',
-      '-keyout',
-      key,
-      '-out',
-      cert,
-      '-days',
-      '2',
-      '-subj',
-      '/CN=securetoken',
-    )
-    return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  const folder = scratchFolder('sign')
+  const [key, cert] = [join(folder, 'key'), join(folder, 'pem')]
+  const subject = ['-subj', '/CN=securetoken', '-days', '2', '-nodes']
+  openssl('req', '-x509', '-newkey', 'rsa:2048', '-keyout', key, '-out', cert, ...subject)
+  return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
 }
 
 function openssl(...args: string[]): void {

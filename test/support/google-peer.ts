@@ -96,7 +96,6 @@ export async function startGooglePeer(): Promise<GooglePeer> {
     async stop() {
       for (const socket of tunnels) socket.destroy()
       await Promise.all([stopServer(google), stopServer(proxy)])
-      authority.discard()
     },
   }
 

@@ -144,7 +144,6 @@ export class Internet {
     this.#thanks.close()
     this.#thanks.closeAllConnections()
     await new Promise<void>((resolve) => this.#smtp.close(() => resolve()))
-    this.authority.discard()
   }
 
   #openAgent(): Agent {

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import type { SellerKeys } from '../support/api.ts'
+import { scratchFolder } from '../support/scratch.ts'
 import { openCheckout, PAY, Payers, SMTP, type Internet } from './operator-walk-internet.ts'
 import type { Machine } from './operator-walk-machine.ts'
 
@@ -190,22 +190,18 @@ function buildVersion(
   version: string,
   files: Readonly<Record<string, string>>,
 ): string {
-  const folder = mkdtempSync(join(tmpdir(), 'paygate-next-'))
+  const folder = scratchFolder('next')
   const root = join(folder, 'usr/lib/paygate')
   const rewrite = (path: string, from: RegExp, to: string) =>
     writeFileSync(path, readFileSync(path, 'utf8').replace(from, to))
-  try {
-    execFileSync('dpkg-deb', ['--raw-extract', file, folder])
-    rewrite(join(folder, 'DEBIAN/control'), /^Version: .*$/m, `Version: ${version}`)
-    rewrite(join(root, 'package.json'), /"version": "[^"]*"/, `"version": "${version}"`)
-    for (const [path, content] of Object.entries(files)) writeFileSync(join(root, path), content)
-    const built = `/root/paygate_${version}.deb`
-    const words = ['--root-owner-group', '-Znone', '--build', folder, machine.path(built)]
-    execFileSync('dpkg-deb', words, { stdio: 'ignore' })
-    return built
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
+  execFileSync('dpkg-deb', ['--raw-extract', file, folder])
+  rewrite(join(folder, 'DEBIAN/control'), /^Version: .*$/m, `Version: ${version}`)
+  rewrite(join(root, 'package.json'), /"version": "[^"]*"/, `"version": "${version}"`)
+  for (const [path, content] of Object.entries(files)) writeFileSync(join(root, path), content)
+  const built = `/root/paygate_${version}.deb`
+  const words = ['--root-owner-group', '-Znone', '--build', folder, machine.path(built)]
+  execFileSync('dpkg-deb', words, { stdio: 'ignore' })
+  return built
 }
 
 /** The newest backup, on a machine of its own with the keys and a MariaDB of Debian's. */

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { sha256Hex } from '#shared/crypto.ts'
 import { messageOf } from '#shared/errors.ts'
 import type { SellerKeys } from '../support/api.ts'
+import { scratchFolder } from '../support/scratch.ts'
 import { INTERNET, Internet, openCheckout, PAY, SHOP, SMTP } from './operator-walk-internet.ts'
 import { Machine, prepareDebian, removeMachines, type DebianVersion } from './operator-walk-machine.ts'
 import { liveOn, setUp, writeAnswers, type LifeFigures } from './package-life.ts'
@@ -43,7 +44,7 @@ const DEADLINE_MS = 120_000
  */
 export async function debianPackage({ versions, payments }: PackageOptions): Promise<PackageFigures> {
   const file = build(join(ROOT, 'dist'))
-  const again = build(mkdtempSync(join(tmpdir(), 'paygate-package-')))
+  const again = build(scratchFolder('package'))
   expectEqual(sha256Hex(readFileSync(again)), sha256Hex(readFileSync(file)))
   const megabytes = Math.round(statSync(file).size / 1e5) / 10
   if (megabytes > MOST_MEGABYTES) throw new Error(`${file} has ${megabytes} MB`)

@@ -1,9 +1,10 @@
 import type { ChildProcess } from 'node:child_process'
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { findProgram } from '#embedded/setup.ts'
 import type { Certificate } from '../support/certificates.ts'
+import { scratchFolder } from '../support/scratch.ts'
 import { freePort } from '../support/shell.ts'
 import { until } from './cluster-trial.ts'
 import { MYSQL_FOLDER } from './mysql-group-servers.ts'
@@ -11,13 +12,12 @@ import { launch, untilConnected } from './server-process.ts'
 
 /** Router with fixed destinations, the first that can be reached. It ends TLS itself, so that it reads what passes. Returns its port. */
 export async function startRouter(
-  root: string,
   destinations: readonly string[],
   { key, cert }: Certificate,
   processes: ChildProcess[],
 ): Promise<number> {
   const port = await freePort()
-  const folder = mkdtempSync(join(root, 'router-'))
+  const folder = scratchFolder('router')
   writeFileSync(join(folder, 'cert.pem'), cert)
   writeFileSync(join(folder, 'key.pem'), key)
   const settings = join(folder, 'router.conf')
@@ -57,15 +57,11 @@ export interface CheckedMember {
  * HAProxy in front of a MySQL group: the primary, whichever that is. Its own `mysql-check` speaks no way to log in that MySQL 9 has, and
  * does not ask for the role. Returns its port.
  */
-export async function startHaproxy(
-  root: string,
-  members: readonly CheckedMember[],
-  processes: ChildProcess[],
-): Promise<number> {
+export async function startHaproxy(members: readonly CheckedMember[], processes: ChildProcess[]): Promise<number> {
   const program = findProgram('haproxy')
   if (program === null) throw new Error('haproxy is missing: run bin/system-packages --trials')
   const port = await freePort()
-  const folder = mkdtempSync(join(root, 'haproxy-'))
+  const folder = scratchFolder('haproxy')
   const settings = join(folder, 'haproxy.cfg')
   const lines = members.map(
     ({ address, checkPort }, index) =>

@@ -1,9 +1,7 @@
 import { execFileSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inTransaction } from '#commands/transaction.ts'
 import { bytes } from '#db/columns.ts'
@@ -53,13 +51,12 @@ const COMMAND_BYTES = [0, 1, 2, 3]
  * three, whose primary is killed: throws if payments do not go on within 45 s.
  */
 export async function router({ payments, transactions, callers }: RouterOptions): Promise<RouterFigures> {
-  const root = mkdtempSync(join(tmpdir(), 'paygate-router-'))
   const processes: ChildProcess[] = []
   const server = await SingleServer.start([join(MYSQL_FOLDER, 'bin')])
   const authority = anAuthority()
   const receiver = await Receiver.start()
   try {
-    const port = await startRouter(root, [`127.0.0.1:${server.port}`], authority.issue('localhost'), processes)
+    const port = await startRouter([`127.0.0.1:${server.port}`], authority.issue('localhost'), processes)
     const url = `${server.url('localhost', port)}?ssl=${authority.caPath}`
     const { db, close } = await openTestDb(url)
     try {
@@ -82,8 +79,6 @@ export async function router({ payments, transactions, callers }: RouterOptions)
     await receiver.stop()
     await Promise.all(processes.map((child) => end(child)))
     await server.stop()
-    authority.discard()
-    rmSync(root, { recursive: true, force: true })
   }
 }
 
@@ -96,7 +91,6 @@ export async function haproxy(payments: number): Promise<{ readonly group: reado
 type StartProxy = (group: MysqlGroup, kit: ProxyKit) => Promise<string>
 
 interface ProxyKit {
-  readonly root: string
   readonly authority: Authority
   readonly processes: ChildProcess[]
   /** Whom HAProxy asks for the role of each member. */
@@ -107,7 +101,6 @@ interface ProxyKit {
 class ProxiedGroup {
   readonly #group: MysqlGroup
   readonly #kit: ProxyKit = {
-    root: mkdtempSync(join(tmpdir(), 'paygate-proxy-')),
     authority: anAuthority(),
     processes: [],
     checks: [],
@@ -137,24 +130,22 @@ class ProxiedGroup {
   }
 
   async stop(): Promise<void> {
-    const { root, authority, processes, checks } = this.#kit
+    const { processes, checks } = this.#kit
     for (const check of checks) check.close()
     await Promise.all(processes.map((child) => end(child)))
     await this.#group.stop()
-    authority.discard()
-    rmSync(root, { recursive: true, force: true })
   }
 }
 
 /** Router ends TLS itself, so that it reads what passes. */
 export const startGroupBehindRouter = () =>
-  ProxiedGroup.start(async (group, { root, authority, processes }) => {
-    const port = await startRouter(root, group.addresses(), authority.issue('localhost'), processes)
+  ProxiedGroup.start(async (group, { authority, processes }) => {
+    const port = await startRouter(group.addresses(), authority.issue('localhost'), processes)
     return `${group.url(0, [`localhost:${port}`])}?ssl=${authority.caPath}`
   })
 
 const startGroupBehindHaproxy = () =>
-  ProxiedGroup.start(async (group, { root, processes, checks }) => {
+  ProxiedGroup.start(async (group, { processes, checks }) => {
     const members = await Promise.all(
       group.addresses().map(async (address, number) => {
         const check = createServer((_, response) => void answerRole(group, number, response)).listen(0, '127.0.0.1')
@@ -163,7 +154,7 @@ const startGroupBehindHaproxy = () =>
         return { address, checkPort: (check.address() as AddressInfo).port }
       }),
     )
-    return group.url(0, [`127.0.0.1:${await startHaproxy(root, members, processes)}`])
+    return group.url(0, [`127.0.0.1:${await startHaproxy(members, processes)}`])
   })
 
 /** 200 while the member is the primary. */

@@ -1,7 +1,6 @@
 import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { request } from 'undici'
@@ -15,6 +14,7 @@ import { startDaemonProcess, type DaemonProcess } from '../support/daemon-proces
 import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
 import { openDocPage } from '../support/doc-page.ts'
 import { Receiver } from '../support/receiver.ts'
+import { scratchFolder } from '../support/scratch.ts'
 import { freePort } from '../support/shell.ts'
 import { until } from '../support/until.ts'
 import { jsonCli } from './json-cli.ts'
@@ -54,7 +54,7 @@ const MOST_GAP_MS = 5000
  * refused where two daemons serve, if a single one is away for more than 5 s, or if a payment is lost.
  */
 export async function upgradeUnderLoad(options: UpgradeOptions): Promise<UpgradeFigures> {
-  const folder = mkdtempSync(join(tmpdir(), 'paygate-upgrade-'))
+  const folder = scratchFolder('upgrade')
   const { db: admin, name: prefix, socketPath } = testDatabase()
   const name = `${prefix}_upgrade`
   await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
@@ -68,7 +68,6 @@ export async function upgradeUnderLoad(options: UpgradeOptions): Promise<Upgrade
     await machines.stop()
     await receiver.stop()
     await admin.query(`DROP DATABASE ${name}`)
-    rmSync(folder, { recursive: true, force: true })
   }
 }
 
