@@ -32,7 +32,7 @@ export function below(position: Position | null, column = 'created_at'): Conditi
   return [`(${column} < ? OR (${column} = ? AND ${idColumn} < ?))`, createdAt, createdAt, id]
 }
 
-/** As `below`, in a list that is ordered by `created_at, id`, the oldest first. */
+/** As `below`, for a list ordered by `created_at, id`, oldest first. */
 export function above(position: Position | null): Condition {
   if (!position) return null
   const { createdAt, id } = position
@@ -44,7 +44,7 @@ const MIN_RUN = 4
 /** No row has this id. */
 const NO_ID = 0
 
-/** `id` is one of these. Consecutive ids become a range, which costs the server a third of looking each up. */
+/** `id` is one of these. Consecutive ids become a range, which costs the server a third as much as looking up each id. */
 export function idAmong(ids: readonly number[]): { readonly sql: string; readonly params: readonly Param[] } {
   const runs = runsOf(ids)
   const [only] = runs
@@ -52,7 +52,7 @@ export function idAmong(ids: readonly number[]): { readonly sql: string; readonl
   const long = runs.filter(({ first, last }) => last - first + 1 >= MIN_RUN)
   const single = ids.filter((id) => !long.some(({ first, last }) => first <= id && id <= last))
   return {
-    // Always includes a list, so the driver sends it as text: hardly any text with several ranges is used twice.
+    // Always includes a list, so the driver sends it as text: a text with several ranges is rarely used twice.
     sql: `(${['id IN (?)', ...long.map(() => 'id BETWEEN ? AND ?')].join(' OR ')})`,
     params: [single.length > 0 ? single : [NO_ID], ...long.flatMap(({ first, last }) => [first, last])],
   }

@@ -46,8 +46,9 @@ const MAX_PREPARED = 200
 const DEFAULT_PORT = 3306
 
 /**
- * Opens the configured database: the server at `BILLING_DATABASE_URL`, or else the embedded one, which is migrated here in development, and
- * in production while it is new (all others are migrated by `billing-cli migrate` alone, R380). Throws if it cannot be reached.
+ * Opens the configured database: the server at `BILLING_DATABASE_URL`, or otherwise the embedded one. Migrates the embedded one in
+ * development, and in production while it is new; only `billing-cli migrate` migrates any other (R380). Throws if the database cannot be
+ * reached.
  */
 export async function openDatabase(
   config: Pick<Config, 'databaseUrl' | 'home'> & Partial<Pick<Config, 'env'>>,

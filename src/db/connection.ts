@@ -7,7 +7,7 @@ import type { Param, Send } from './queries.ts'
 /** Receives the answer to a command, or its error. */
 type Answer = (error: Error | null, result: unknown) => void
 
-/** How long a server may be silent until the connection counts as lost, and whether there are other servers. */
+/** How long a server may be silent before the connection counts as lost, and whether there are other servers. */
 export interface Silence {
   readonly maxMs: number
   readonly hasOthers: boolean

@@ -3,10 +3,10 @@ import { isLoopbackHost } from '#shared/loopback.ts'
 import { parseDatabaseUrl, type Target } from './connect.ts'
 import { CONNECT_TIMEOUT_MS } from './retry.ts'
 
-/** Whether a database can be used: `missing` where the server lets the user in and has no such database, `denied` where it does not. */
+/** Whether a database can be used. `missing`: the server accepts the user but has no such database; `denied`: it refuses the user. */
 export type DatabaseState = 'usable' | 'missing' | 'denied'
 
-/** Asks the first server of the address. Throws where it cannot be reached. */
+/** Asks the first server of the address. Throws if that server cannot be reached. */
 export async function databaseState(url: string): Promise<DatabaseState> {
   const [target] = parseDatabaseUrl(url) as [Target]
   try {
@@ -20,13 +20,16 @@ export async function databaseState(url: string): Promise<DatabaseState> {
   }
 }
 
-/** Makes the database as its own user, who must have the right. */
+/** Creates the database as the user of the address, who needs the privilege to do so. */
 export async function createDatabase(url: string): Promise<void> {
   const [{ database, ...server }] = parseDatabaseUrl(url) as [Target]
   await withConnection(server, (query) => query(createStatement(database)))
 }
 
-/** What the server's root runs to make the database and its user, with the rights that Paygate needs. A user who is there keeps the password. */
+/**
+ * The statements with which the server's root creates the database and its user, with the privileges that Paygate needs. An existing user
+ * keeps the password.
+ */
 export function provisionStatements(url: string): string {
   const [{ database, user, password = '' }] = parseDatabaseUrl(url) as [Target]
   const accounts = ['localhost', '127.0.0.1', '::1'].map((host) => `${quoted(user)}@${quoted(host)}`)
@@ -40,7 +43,7 @@ export function provisionStatements(url: string): string {
 /** Asks a server for its port, as a line for its command line. */
 export const PORT_STATEMENT = 'SELECT @@port;\n'
 
-/** The port of the server that an address on this machine names; null where it is on another machine, or a socket. */
+/** The port of the server, if the address names one on this machine; null for a server on another machine or a socket. */
 export function localPort(url: string): number | null {
   const [{ host, port = null }] = parseDatabaseUrl(url) as [Target]
   return host !== undefined && isLoopbackHost(host) ? port : null

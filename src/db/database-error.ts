@@ -1,6 +1,6 @@
 /** The server is read-only (a secondary, a demoted primary) or in offline_mode. Another one may be usable. */
 const UNUSABLE_ERRNO = new Set([1290, 1836, 3032])
-/** The server does not know the command. A Galera node without a majority answers this to every command. */
+/** The server does not know the command. A Galera node without a majority gives this answer to every command. */
 const UNKNOWN_COMMAND = 1047
 /** Conflicts: the server rolled the transaction back. 1412: the table was changed. The last five are TiDB's. */
 const CONFLICTS = [1213, 1205, 1020, 1180, 1412, 8002, 8005, 9007, 8022, 8028]
@@ -22,9 +22,9 @@ const RETRYABLE_CODE = new Set([
   'ERR_STREAM_DESTROYED',
   'ECONNREFUSED',
   'ECONNABORTED',
-  // The server accepts no connection, so that those that wait fill its socket.
+  // The server accepts no connections, and the waiting ones fill the queue of its socket.
   'EAGAIN',
-  // No way to its host, or no answer about its name, at this time.
+  // For now: no route to the host, no answer from DNS, no socket, or no answer at all.
   'EHOSTUNREACH',
   'ENETUNREACH',
   'EAI_AGAIN',
@@ -78,7 +78,10 @@ export function timedOut(message: string): Error {
 
 const UNRESPONSIVE = 'EUNRESPONSIVE'
 
-/** The server has been silent for longer than a statement may take. Another one may answer; of one alone, a caller has waited enough. */
+/**
+ * The server has been silent for longer than a statement may take. Retryable if there are other servers, because one of them may answer;
+ * otherwise the caller has waited long enough.
+ */
 export function unresponsive(hasOthers: boolean): Error {
   const error = timedOut('the database server does not answer')
   return hasOthers ? error : Object.assign(error, { code: UNRESPONSIVE })

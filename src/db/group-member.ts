@@ -2,14 +2,14 @@ import { show, type Ask } from './cluster.ts'
 
 /** The state of a member of a group (MySQL Group Replication). */
 export interface GroupMember {
-  /** How it and the others are, as it sees them; null if its user may not read that. */
+  /** The state of the group as this member sees it; null if its user may not read it. */
   readonly group: GroupState | null
-  /** After how many seconds without a majority it refuses changes; 0: it lets them wait without end. */
+  /** Seconds without a majority after which it refuses changes; 0: changes wait indefinitely. */
   readonly majoritySeconds: number
 }
 
 export interface GroupState {
-  /** `ONLINE`; `RECOVERING` while it catches up; `ERROR` after the group expelled it; `OFFLINE` where it never joined. */
+  /** `ONLINE`; `RECOVERING` while it catches up; `ERROR` after the group expelled it; `OFFLINE` if it never joined. */
   readonly state: string
   readonly size: number
   readonly unreachable: number
@@ -36,7 +36,7 @@ const MEMBERS = `SELECT MEMBER_STATE AS state, MEMBER_ID = @@server_uuid AS isSe
 /** The user has no SELECT on the table. */
 const DENIED_ERRNO = 1142
 
-/** The group as the member sees it; null if its user may not read that. */
+/** The group as the member sees it; null if its user may not read it. */
 export async function readGroupState(ask: Ask): Promise<GroupState | null> {
   try {
     const members = (await ask(MEMBERS)) as readonly MemberRow[]

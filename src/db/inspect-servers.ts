@@ -45,7 +45,7 @@ async function askServer(target: Target): Promise<Pick<ServerReport, 'node' | 'm
   }
 }
 
-/** Whether the server in use is known to be a member of a group without a majority. Asks nothing of a server without a group. */
+/** Whether the server in use is known to be a member of a group without a majority. Sends no statement to a server without a group. */
 export async function isWithoutMajority({ pool }: Pick<Database, 'pool'>): Promise<boolean> {
   const connection = await pool.take()
   try {

@@ -18,11 +18,11 @@ const FILES = readdirSync(FOLDER).filter((file) => /^\d{13}-/.test(file))
 /** Every change of the schema, in order: the classes of the numbered files. */
 export const MIGRATIONS: Migrations = await Promise.all(FILES.sort().map(loadMigration))
 
-/** What `migrate` runs, and what `migrate --contract` runs once no older daemon is left. */
+/** The migrations that `migrate` runs, and those that `migrate --contract` runs once no older daemon is left. */
 export const EXPANDING = MIGRATIONS.filter((each) => phaseOf(each) !== 'contract')
 export const CONTRACTING = MIGRATIONS.filter((each) => phaseOf(each) === 'contract')
 
-/** Null for one of the first, which do not say. */
+/** The phase of a migration; null for the earliest ones, which declare none. */
 export function phaseOf(Each: new () => Migration): Phase | null {
   return new Each().phase ?? null
 }
@@ -76,8 +76,8 @@ export async function pendingMigrations(db: Readable, migrations: Migrations = E
 export type OnApplied = (name: string, ms: number) => void
 
 /**
- * Brings the schema up to date, by default by what expands it; returns the names of the migrations that this call applied. If several processes call it at once, one
- * migrates under a lease and the others wait. The lease of a dead process expires after 15 s.
+ * Applies the pending migrations, by default those that expand the schema; returns the names of those that this call applied. If several
+ * processes call it at once, one migrates under a lease and the others wait. The lease of a dead process expires after 15 s.
  */
 export async function runMigrations(
   db: Readable & { readonly targets: readonly ConnectionOptions[] },
@@ -86,11 +86,11 @@ export async function runMigrations(
 ): Promise<string[]> {
   if (await isUpToDate(db, migrations)) return []
   const { openMigrator } = await import('./typeorm.ts')
-  const { executor, runner, keeper, close } = await openMigrator(db.targets, migrations)
+  const { executor, runner, leaseRunner, close } = await openMigrator(db.targets, migrations)
   try {
     await refuseRollingUpgrade(runner)
     const applied = await underLease(
-      keeper,
+      leaseRunner,
       () => isUpToDate(db, migrations),
       async (renew) => {
         await takeOver(executor, runner)

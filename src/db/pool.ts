@@ -59,12 +59,12 @@ export class ConnectionPool {
 
   /** Returns a connection without an open transaction. */
   release(connection: Connection): void {
-    this.#giveBack(connection, true)
+    this.#returnToServer(connection, true)
   }
 
   /** Ends a connection whose state is unknown; the server rolls back an open transaction. */
   destroy(connection: Connection): void {
-    this.#giveBack(connection, false)
+    this.#returnToServer(connection, false)
   }
 
   /** Sends one statement on a free connection. */
@@ -98,12 +98,12 @@ export class ConnectionPool {
     }
   }
 
-  #giveBack(connection: Connection, isReusable: boolean): void {
+  #returnToServer(connection: Connection, isReusable: boolean): void {
     const server = this.#servedBy.get(connection)
     if (!server) throw new Error('a connection was returned twice')
     this.#servedBy.delete(connection)
     if (connection.refusal !== null) this.#servers.leave(server)
-    server.giveBack(connection, isReusable)
+    server.release(connection, isReusable)
     this.#freeSlot()
   }
 

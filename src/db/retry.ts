@@ -20,7 +20,7 @@ export async function retrying<T>(
   return retryUntil(work, performance.now() + forMs, onRetry)
 }
 
-/** Retries a read for 2 s after its first failure. The failure itself may take a node that is cut off several seconds. */
+/** Retries a read for 2 s after its first failure. On a node that is cut off, that failure may itself take several seconds. */
 export async function readingAgain<T>(read: () => Promise<T>): Promise<T> {
   const beganMs = performance.now()
   try {
@@ -52,22 +52,22 @@ async function retryUntil<T>(
   }
 }
 
-/** Whoever waits for an answer, and since when the database has failed them. */
+/** The state of one call: since when its attempts at the database have failed. */
 interface Caller {
   failedSinceMs: number | null
 }
 
-/** The longest time until a connection is open, or refused. */
+/** Maximum time until a connection is open or refused. */
 export const CONNECT_TIMEOUT_MS = 3000
 
 const callers = new AsyncLocalStorage<Caller>()
 
-/** How long a call goes on trying after its first attempt at the database that failed began, all its reads and transactions together. */
+/** How long a call keeps trying, across all its reads and transactions, from the start of its first failed attempt at the database. */
 const LONGEST_MS = 11_000
-/** Work that goes on after a failover, and is quick. */
+/** Every answer gets this long, so that quick work after a failover still succeeds. */
 const LEAST_MS = 1000
 
-/** Runs the work of one call, whose caller waits for the answer. Jobs have nobody who waits. */
+/** Runs the work of one call, whose caller waits for the answer. Jobs have no such caller. */
 export function forCaller<T>(work: () => T): T {
   return callers.run({ failedSinceMs: null }, work)
 }
@@ -78,7 +78,7 @@ function noteFailure(beganMs: number): void {
   if (caller) caller.failedSinceMs ??= beganMs
 }
 
-/** For how many milliseconds the caller goes on waiting for the database; Infinity while nothing has failed, and for jobs. */
+/** How many more milliseconds the caller waits for the database; Infinity while nothing has failed, and for jobs. */
 export function patienceLeftMs(): number {
   const since = callers.getStore()?.failedSinceMs ?? null
   return since === null ? Infinity : since + LONGEST_MS - performance.now()

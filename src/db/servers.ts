@@ -41,16 +41,16 @@ export class Server {
       const driver = await this.#take()
       return this.#connections.get(driver) ?? (await this.#prepare(driver))
     } catch (error) {
-      this.#gaveBack()
+      this.#countReturned()
       throw error
     }
   }
 
   /** Keeps the connection for the next caller, unless it or its server failed. */
-  giveBack(connection: Connection, isReusable: boolean): void {
+  release(connection: Connection, isReusable: boolean): void {
     if (isReusable && !this.#isLeft && connection.refusal === null) connection.release()
     else connection.destroy()
-    this.#gaveBack()
+    this.#countReturned()
   }
 
   /** Stops handing out connections. Those in use end when callers return them. */
@@ -63,7 +63,7 @@ export class Server {
     await this.#pool.promise().end()
   }
 
-  #gaveBack(): void {
+  #countReturned(): void {
     this.#used -= 1
     if (this.#isLeft && this.#used === 0) this.#pool.end(() => undefined)
   }

@@ -13,9 +13,9 @@ export const IS_READ_ONLY = "CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF'
 
 /**
  * Makes every session the same, whatever the server's defaults are: READ COMMITTED, in UTC, strict about values, with a deadline for locks
- * and, unless `statementSeconds` is 0, for statements. On a cluster, reads and transactions see every commit of any node before them.
- * Rejects if the server cannot be used, with a retryable error if it may be usable later. A read-only server is refused only if there are
- * others (`hasOthers`), and so is a member of a group without a majority, which goes on to answer reads. Returns the kind of its cluster.
+ * and, unless `statementSeconds` is 0, for statements. On a cluster, reads and transactions see every earlier commit of any node. Rejects
+ * if the server cannot be used, with a retryable error if it may be usable later. A read-only server is refused only if there are others
+ * (`hasOthers`). So is a group member without a majority, because it still answers reads. Returns the kind of the server's cluster.
  */
 export function sessionOf(
   statementSeconds: number,

@@ -9,11 +9,11 @@ export interface Migrator {
   readonly executor: MigrationExecutor
   readonly runner: QueryRunner
   /** Renews the lease while a statement of `runner` runs. */
-  readonly keeper: QueryRunner
+  readonly leaseRunner: QueryRunner
   readonly close: () => Promise<void>
 }
 
-/** A change of the schema that waits longer for its table fails, because every later statement would wait behind it. */
+/** A schema change that waits longer for its table fails, because every later statement waits behind it. */
 const METADATA_LOCK_WAIT_SECONDS = 30
 
 export async function openMigrator(
@@ -38,8 +38,8 @@ export async function openMigrator(
   })
   try {
     await source.initialize()
-    const [runner, keeper] = [await openRunner(source, hasOthers), await openRunner(source, hasOthers)]
-    return { executor: new MigrationExecutor(source, runner), runner, keeper, close: () => source.destroy() }
+    const [runner, leaseRunner] = [await openRunner(source, hasOthers), await openRunner(source, hasOthers)]
+    return { executor: new MigrationExecutor(source, runner), runner, leaseRunner, close: () => source.destroy() }
   } catch (error) {
     if (source.isInitialized) await source.destroy()
     if (others.length > 0) return openMigrator(others, migrations, hasOthers)
