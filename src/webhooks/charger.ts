@@ -48,7 +48,7 @@ export function openCharger(ctx: Context): Charger {
   }
 }
 
-/** Returns those that were charged. */
+/** Returns the events whose attempts were charged. */
 async function chargeAll(ctx: Context, events: readonly ClaimedEvent[]): Promise<ReadonlySet<ClaimedEvent>> {
   const leases = Map.groupBy(events, ({ lease }) => lease)
   const charging = [...leases].map(([lease, ofLease]) => chargeLease(ctx, lease, ofLease))

@@ -20,7 +20,7 @@ export function newLease(ctx: Context): Lease {
   return { token: randomNumber(), ms: leaseMs(ctx) }
 }
 
-/** Leases the events that are still due. Marks events as failed whose last attempt was interrupted by a crash. */
+/** Leases the events that are still due. Marks events as failed if a crash interrupted their last attempt. */
 export async function claimDueEvents(ctx: Context, candidates: readonly DueEvent[]): Promise<LeasedEvent[]> {
   const leaseEndsMs = performance.now() + leaseMs(ctx)
   const lease = newLease(ctx)

@@ -7,9 +7,9 @@ import { claimDueEvents, releaseEvents, type LeasedEvent } from './claim-due-eve
 import { shareClaims } from './share-claims.ts'
 import { listAppsWithPending, listDue, type DueEvent } from './store.ts'
 
-/** How often it polls for apps with due events when nobody wakes the sender. */
+/** How often it polls for apps with due events when nothing wakes the sender. */
 const POLL_MS = SECOND_MS
-/** Maximum number of due events listed per app. Listing costs more than claiming one event, so it runs ahead. */
+/** Maximum number of due events listed per app. Listing costs more than claiming one event, so one list serves many claims. */
 const LIST_SIZE = 512
 /** Maximum number of due events listed in one query, over all apps. */
 const LIST_ROWS = 4096

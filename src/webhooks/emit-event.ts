@@ -22,8 +22,8 @@ export interface Emission<Type extends EventType> {
 
 /**
  * Writes an event in the transaction of the change that it reports, and wakes the sender after the commit. The content is final: every
- * attempt sends the same bytes. Nothing is written where the app has to ask for the event and did not. If the app has no address or no
- * secret, the event is kept and not delivered.
+ * attempt sends the same bytes. Writes nothing if the event is opt-in and the app has not opted in. If the app has no address or no secret,
+ * the event is kept and not delivered.
  */
 export async function emitEvent<Type extends EventType>(
   tx: Tx,
@@ -62,7 +62,7 @@ function draft<Type extends EventType>(tx: Tx, { app, type, data, subject }: Emi
   }
 }
 
-/** What an event's row keeps of its envelope: everything but the id, which the row has only once it is written. */
+/** The part of the envelope that an event's row stores: everything but the id, which exists only once the row is written. */
 export function envelopeContent<Type extends EventType>(
   app: Pick<NotifiedApp, 'id'>,
   type: Type,

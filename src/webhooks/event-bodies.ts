@@ -2,15 +2,15 @@ import { z } from 'zod'
 import { publicId } from '#shared/validate.ts'
 import { EVENTS, type EventType } from './events.ts'
 
-/** In a list an event has further fields, which a JSON Schema of its own would not allow to stand beside these. */
+/** In a list, an event has further fields. Without this setting, the JSON Schema of the event would refuse them. */
 export const HAS_MORE = { unevaluatedProperties: true }
 
-/** An event as receivers and `GET /events` get it (R155): the same type for both, so that one function of a seller handles both. */
+/** An event as receivers and `GET /events` get it (R155): one type, so that sellers can handle both with one function. */
 const bodyOf = (type: EventType) =>
   z
     .strictObject({
       id: publicId('evt').describe(
-        'The same for all attempts. Both signatures cover it: skip events that you have handled by it.',
+        'The same for all attempts. Both signatures cover it. Use it to skip events that you have already handled.',
       ),
       event_type: z.literal(type),
       app_id: z.int(),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { publicId, timestamp } from '#shared/validate.ts'
 
-/** Whose subscription an event is about, and what it is for. */
+/** The subscription that an event is about. */
 const subject = {
   external_ref: z.string().describe('Your own id for the end user.'),
   paygate_customer_id: publicId('cus').nullable(),
@@ -19,7 +19,7 @@ const subjectExample = {
   plan_ref: 'premium',
 }
 
-/** Which payment an event is about. */
+/** The payment that an event is about. */
 const payment = {
   transaction_id: z.int(),
   external_ref: z.string().describe('Your own id for the end user.'),
@@ -155,7 +155,7 @@ export const EVENTS = {
     }),
     example: { ...subjectExample, period_end: '2027-01-01 09:30:00', was_trial: false },
   },
-  /** The event of `webhook test` alone: no change causes it. */
+  /** Only `webhook test` sends it; no change causes it. */
   'webhook.test': {
     when: 'An operator ran `billing-cli webhook test` to check the receiver.',
     data: z.strictObject({}),

@@ -13,7 +13,10 @@ import { lastEventId, listEventIdsSince, listEventsById, type Event } from './st
 
 const POLL_MS = 500
 const PAGE = 100
-/** Each poll reads this much again, because a transaction may commit after later ones. Longer than a transaction, and than clocks differ. */
+/**
+ * Each poll reads this much again, because a transaction may commit after later ones. Longer than any transaction, and than any difference
+ * between clocks.
+ */
 const OVERLAP_MS = 5 * MINUTE_MS
 
 /** A test whether an event type matches a pattern (`subscription.updated`, `subscription.*`). Throws `invalid_request` for an unknown one. */
@@ -46,14 +49,14 @@ export async function* followEvents(
     for (let at = 0; at < fresh.length; at += PAGE) yield* await listEventsById(ctx.db, fresh.slice(at, at + PAGE))
     seen = new Set(listed)
     above = Math.max(above, listed.at(-1) ?? 0)
-    // Never moves back, so that `seen` covers whatever the next list repeats.
+    // Never moves back, so that `seen` covers everything that the next list repeats.
     const overlapping = addMs(startedAt, -OVERLAP_MS)
     if (overlapping > from) from = overlapping
     if (fresh.length === 0) await delay(POLL_MS, undefined, { signal }).catch(() => undefined)
   }
 }
 
-/** What is shown of an event that is followed: its envelope, and how it was answered where it was forwarded. */
+/** The view of a followed event: its envelope, and the answer if it was forwarded. */
 export function followedView(event: Event, forwarded: Forwarded | null) {
   return {
     id: formatId('evt', event.id),

@@ -8,7 +8,7 @@ import { listEventRows, type Event } from './store.ts'
 
 const TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]]
 
-/** What may follow `GET /api/v1/events?`. */
+/** The query parameters of `GET /api/v1/events`. */
 export const ListEventsQuery = z.object({
   ...listQueryFields,
   event_type: z
@@ -19,7 +19,7 @@ export const ListEventsQuery = z.object({
   created_after: givenTime
     .optional()
     .describe(
-      'Only events whose `created_at` is later. To follow events, read some minutes again: an event may become visible after one with a later time.',
+      'Only events whose `created_at` is later. To follow events, let each request overlap the previous one by some minutes: an event may become visible after one with a later time.',
     ),
   order: z
     .enum(['asc', 'desc'], 'must be asc or desc')
@@ -35,7 +35,7 @@ export async function listEvents(ctx: Context, appId: number, query: unknown): P
     status: null,
     eventType: event_type ?? null,
     externalRef: external_ref ?? null,
-    // Later by the second that is shown.
+    // `created_at` is shown in whole seconds, so “later” means a later second.
     since: created_after ? addMs(created_after, SECOND_MS) : null,
     order,
     behind: parseCursor(cursor),

@@ -34,7 +34,7 @@ export const EventOutput = z
     ],
   })
 
-/** The data of the frozen envelope fits its type: `emitEvent` wrote it. */
+/** The data of the frozen envelope has its type, because `emitEvent` wrote it. */
 export function presentEvent(event: Event): z.input<typeof EventOutput> {
   return {
     id: formatId('evt', event.id),

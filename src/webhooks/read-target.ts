@@ -13,13 +13,13 @@ export interface WebhookAddress {
 /** `not_configured`: the app no longer has a webhook. `secret_unreadable`: its secret cannot be decrypted (lost key). */
 export type Target = WebhookAddress | 'not_configured' | 'secret_unreadable'
 
-/** Maximum age of a target. Many attempts share one query, and it is shorter than a request. */
+/** Maximum age of a target: long enough for many attempts to share one query, and shorter than a request. */
 const MAX_AGE_MS = 10
 /** Maximum number of decrypted secrets in memory. */
 const MAX_OPENED = 1000
 
 export interface Targets {
-  /** The app's current target, so that a secret is not used after its rotation. No promise if it was just read. */
+  /** The app's current target, so that a secret is not used after its rotation. Returns no promise if it was just read. */
   of(appId: number): Target | Promise<Target>
 }
 

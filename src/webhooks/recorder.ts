@@ -15,7 +15,7 @@ const PAUSE_MS = SECOND_MS
 
 /** Records attempts. Grouping them makes it cheap. */
 export interface Recorder {
-  /** Records an attempt soon. Drops it if that fails until its lease ends, by `performance.now`. */
+  /** Records an attempt soon. Drops it if recording still fails when its lease ends, by `performance.now`. */
   record(result: AttemptResult, leaseEndsMs: number): void
   /** Records an incomplete group. Call it when no running attempt could join the group. */
   flush(): void

@@ -26,7 +26,7 @@ export function shareClaims(apps: readonly Claimable[], ready: number): Map<numb
     shares.set(appId, 1)
     shared += 1
   }
-  // A claim is worth its round trips once half of the waiting events are sent: of all apps, and of one app.
+  // A claim is worth its round trips once half of the waiting events are sent, both over all apps and for the app.
   if (ready > MAX_AHEAD / 2) return shares
   const mostAhead = Math.min(CLAIM_SIZE, MAX_AHEAD - ready)
   let wanting = apps.filter(({ held, depth }) => held <= depth / 2)

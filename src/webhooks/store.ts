@@ -120,7 +120,7 @@ export interface EventFilter {
   /** Created then or later, in the app's own time. */
   readonly since: AppTime | null
   readonly order: 'asc' | 'desc'
-  /** Only those that follow this one in that order. */
+  /** Only events after this one in that order. */
   readonly behind: Position | null
   readonly limit: number
 }
@@ -143,7 +143,7 @@ export async function listEventRows(db: Queries, filter: EventFilter): Promise<E
   ])
 }
 
-/** For the sake of the order, servers would rather read all events of the app and skip those of others. */
+/** Without this hint, servers read all events of the app in the order of the list, and skip those that do not match. */
 function indexOf({ eventType, externalRef }: EventFilter): string {
   if (externalRef !== null) return 'FORCE INDEX (events_app_ref) '
   return eventType === null ? '' : 'FORCE INDEX (events_app_type) '
@@ -206,8 +206,8 @@ export interface DueApp {
 
 /**
  * Every app with pending events, and when the first of them is due: one index lookup for each app. A GROUP BY over the events may read all
- * of them, including delivered ones, if the server estimates that they are few. By the last column of the index alone, MySQL reads
- * all that are pending; by all of them, a prepared statement of MariaDB does.
+ * of them, including delivered ones, if the server estimates that they are few. The ORDER BY differs between the servers. With only the
+ * last column of the index, MySQL reads all pending events; with all columns, MariaDB does in a prepared statement.
  */
 export const FIRST_DUE = `SELECT a.id AS appId,
     (SELECT e.next_attempt_at FROM events e FORCE INDEX (events_app_due)
@@ -429,7 +429,7 @@ export async function countFailedEvents(db: Queries, appId: number): Promise<num
   return db.count(events, `WHERE app_id = ? AND delivery_status = 'failed'`, [appId])
 }
 
-/** `requeue` for events that are failed still; another operator may have been faster, and the app's server has answered since. */
+/** As `requeue`, for events that are still failed: another operator may have been faster, and the app's server may have answered since. */
 export async function requeueFailed(
   tx: Tx,
   eventIds: readonly number[],
