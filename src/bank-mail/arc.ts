@@ -37,7 +37,7 @@ export function readArcChain(fields: readonly HeaderField[]): ArcChain | null {
   return sets.includes(null) ? null : { sets: sets as ArcSet[], covered }
 }
 
-/** Field values ordered by instance, where the instances are 1 to N, each once. */
+/** Field values ordered by instance; null unless the instances are 1 to N, each once. */
 function byInstance(values: readonly string[], instanceOf: (value: string) => number | null): string[] | null {
   if (values.length > LONGEST_CHAIN) return null
   const ordered: string[] = []
@@ -73,7 +73,7 @@ function readSet(instance: number, seal: string, signature: string, report: stri
   return { sealer, saw }
 }
 
-/** The fields that the signature covers together with the whole body; null if it leaves a part of that out. */
+/** The fields that the signature covers together with the whole body; null if it leaves out part of the body. */
 function coveredWithWhole(signature: string): ReadonlySet<string> | null {
   const tags = parseTags(signature)
   return tags && !tags.has('l') ? coveredFields(tags) : null

@@ -85,7 +85,7 @@ class Reader {
     this.#skip()
   }
 
-  /** A result with its properties; null for `none`, which must then be all there is. */
+  /** A result with its properties; null for `none`, which must then be the only entry. */
   #readResult(): MethodResult | null {
     this.#remarks = ''
     const method = this.#take(KEYWORD).toLowerCase()

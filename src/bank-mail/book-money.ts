@@ -77,7 +77,7 @@ export async function bookMoney(
 
 /** Money of a mail that cannot be booked for a transaction yet. */
 export interface WaitingMoney extends Pick<MailMoney, 'bank' | 'reference' | 'bankAccountId' | 'paidAt'> {
-  /** Null if the mail does not prove it, until an operator says it. */
+  /** Null if the mail does not prove it, until an operator states it. */
   readonly amount: number | null
   /** Null if the app is not known. */
   readonly appId: number | null

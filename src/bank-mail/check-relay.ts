@@ -42,7 +42,7 @@ function settingResults({ config: { relay, env } }: Context, isUsed: boolean): C
   return results
 }
 
-/** Accounts without a mailbox whose bank does not name them in its mails, so that its mails complete no payment. */
+/** Accounts without a mailbox whose bank does not name them in its mails: these mails complete no payment. */
 async function mailboxResults(ctx: Context): Promise<CheckResult[]> {
   const [apps, accounts] = await Promise.all([listApps(ctx.db), listBankAccountRows(ctx.db)])
   const lacking = accounts.filter(({ bin, mailbox, disabledAt }) => needsMailbox(bin) && !mailbox && !disabledAt)

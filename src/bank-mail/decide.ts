@@ -26,7 +26,7 @@ export interface PayableFacts {
   readonly currency: string
   /** Whether it takes bank transfers. */
   readonly isBankPageOpened: boolean
-  /** The account that the app is paid to now; null if there is none or if it is disabled. */
+  /** The account that receives the app's payments now; null if there is none or if it is disabled. */
   readonly account: AccountFacts | null
   /** Whether the mail is about an account that the app had before. */
   readonly isAboutFormerAccount: boolean
@@ -51,7 +51,7 @@ export function transferCodeOf(mail: MailFacts): string | null {
   return code !== undefined && others.length === 0 ? code : null
 }
 
-/** Why the mail is no payment; null if its money is to be booked, which then decides the rest. */
+/** Why the mail is no payment; null if its money must be booked. Booking then decides the rest. */
 export function refusalOf(mail: MailFacts, payable: PayableFacts | null): Answer | null {
   if (mail.bank === null) return ignored('not_bank_email')
   if (!mail.isTrusted) return { status: 'rejected', reason: 'untrusted_sender' }
@@ -76,7 +76,7 @@ export function answerOf(
 const INVALID_RECIPIENT: Answer = { status: 'rejected', reason: 'invalid_recipient' }
 
 /**
- * The bank may have written a mail that names no account to anybody, about their own account: it counts only where our account has a
+ * The bank may have sent a mail that names no account to anybody, about their own account. Such a mail counts only if our account has a
  * mailbox.
  */
 function isAvailable(mail: MailFacts, account: AccountFacts | null): account is AccountFacts {

@@ -20,10 +20,10 @@ const MAX_DEFERRALS = 2
 export async function deferMail(
   ctx: Context,
   mail: RelayedMail,
-  { message, isMailsDoing }: MailNotRead,
+  { message, mayBeCausedByMail }: MailNotRead,
 ): Promise<Answer | { readonly status: 'deferred' }> {
   ctx.log.warn({ bytes: mail.raw.length, cause: message }, 'a bank mail could not be read')
-  if (!isMailsDoing) return { status: 'deferred' }
+  if (!mayBeCausedByMail) return { status: 'deferred' }
   const answer = await perform(ctx, provider('bank mail'), deferOne, undefined, mail)
   ctx.count('bank_mails_total', { status: answer.status, reason: answer.status === 'rejected' ? answer.reason : '' })
   return answer

@@ -7,7 +7,7 @@ export interface Fit {
   readonly transaction_id: number
   /** `₫99,000 of 28 Oct fits transaction 1 (user-lan, pending)` */
   readonly what: string
-  /** What follows `billing-cli`. */
+  /** The command, without `billing-cli`. */
   readonly command: string
 }
 

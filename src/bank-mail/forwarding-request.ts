@@ -9,7 +9,7 @@ export interface ForwardingRequest {
   /** The forwarding mailbox, masked, so that the operator who set it up recognizes it: `s…@gmail.com`. */
   readonly mailbox: string | null
   readonly code: string | null
-  /** The address that confirms. Only an operator opens it. */
+  /** The address that confirms the request. Only an operator opens it. */
   readonly link: string | null
 }
 

@@ -19,7 +19,7 @@ const MAX_FIELDS = 1000
 /** Of header and body together. Genuine mails have hundreds, and parsers take time for each line. */
 const MAX_LINES = 10_000
 
-/** Reads the header of a mail down to its first empty line. A first line `From …`, which some mail servers add for pipes, is no field. */
+/** Reads the header of a mail down to its first empty line. Skips a first line `From …`, which some mail servers add for pipes. */
 export function readHeader(raw: Buffer): Header {
   const text = raw.toString('latin1')
   const lines = headerLines(text)

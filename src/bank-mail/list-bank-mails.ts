@@ -75,7 +75,7 @@ export async function suggestionsOf(ctx: Context, mailIds: readonly number[]): P
   return mails.map((mail) => present(mail, candidates))
 }
 
-/** Payments that what is left of a payment may be meant for, the most likely first. */
+/** Payments that the rest of a payment may be meant for, the most likely first. */
 export async function suggestionsForPayment(ctx: Context, paymentId: number): Promise<Suggestion[]> {
   const payment = await findPayment(ctx.db, paymentId)
   if (!payment || payment.currency !== 'VND') return []
@@ -90,7 +90,7 @@ async function candidatesFor(ctx: Context, mails: readonly BankMail[]): Promise<
   return candidatesAmong(ctx, await listAwaitingTransfers(ctx.db, MAX_CANDIDATES))
 }
 
-/** The newest mails whose money waits for a match and may be meant for one of these transactions; they alone are suggested. */
+/** The newest mails whose money waits for a match and may be meant for one of these transactions. Suggests no other transactions. */
 export async function listMailsFor(ctx: Context, transactions: readonly Transaction[]): Promise<ListedMail[]> {
   const mails = await listBankMailRows(ctx.db, { waiting: true, below: null, limit: MAX_MAILS })
   const candidates = mails.length === 0 ? [] : await candidatesAmong(ctx, transactions)
@@ -104,7 +104,7 @@ interface PaymentCandidate {
   /** In real time, as mails are received. */
   readonly createdAt: RealTime
   readonly isBankPageOpened: boolean
-  /** Whether the account is or was its app's. */
+  /** Whether the account belongs or belonged to its app. */
   readonly mayHavePaidOn: (bankAccountId: number) => boolean
 }
 

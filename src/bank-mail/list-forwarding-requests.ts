@@ -16,7 +16,7 @@ export interface ForwardingRequestView {
   readonly link: string | null
 }
 
-/** Gmail's requests to accounts' addresses of the last seven days, for operators to confirm; newest first. */
+/** Gmail's requests of the last seven days to the addresses of accounts, for operators to confirm; newest first. */
 export async function listForwardingRequests(ctx: Context): Promise<ForwardingRequestView[]> {
   const mails = await listForwardingRows(ctx.db, addMs(ctx.clock.now(), -SHOWN_FOR_MS), MAX_LISTED)
   return mails.map(({ id, receivedAt, bankAccountId, forwarding }) => ({

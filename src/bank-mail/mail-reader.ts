@@ -13,23 +13,23 @@ const MAX_WAITING = 100
 /** Mails are rare, and an idle thread takes memory. */
 const IDLE_MS = 60_000
 
-/** Many times what a mail of 256 KB needs. A worker that exceeds it ends without the process. */
+/** Many times what a mail of 256 KB needs. A worker that exceeds it ends, but the process continues. */
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
 
 /** A mail could not be read. The relay must send it again. */
 export class MailNotRead extends Error {
   override readonly name = 'MailNotRead'
   /** Whether the mail itself may be the cause: its reading took too long, or its worker died. False if the service stops. */
-  readonly isMailsDoing: boolean
+  readonly mayBeCausedByMail: boolean
 
-  constructor(message: string, options: { readonly isMailsDoing: boolean }) {
+  constructor(message: string, options: { readonly mayBeCausedByMail: boolean }) {
     super(message)
-    this.isMailsDoing = options.isMailsDoing
+    this.mayBeCausedByMail = options.mayBeCausedByMail
   }
 }
 
-const DIED = new MailNotRead('its worker died', { isMailsDoing: true })
-const TOO_LONG = new MailNotRead('it took too long', { isMailsDoing: true })
+const DIED = new MailNotRead('its worker died', { mayBeCausedByMail: true })
+const TOO_LONG = new MailNotRead('it took too long', { mayBeCausedByMail: true })
 
 interface Job {
   readonly raw: Buffer
@@ -82,7 +82,7 @@ export class MailReader {
   /** Ends the worker. Waiting mails fail with `MailNotRead`. */
   async close(): Promise<void> {
     this.#isClosed = true
-    const stopped = new MailNotRead('the service stops', { isMailsDoing: false })
+    const stopped = new MailNotRead('the service stops', { mayBeCausedByMail: false })
     for (const job of this.#waiting.splice(0)) job.reject(stopped)
     await this.#replaceWorker(stopped)
   }

@@ -44,8 +44,9 @@ export interface MatchPreview extends MatchedMail {
 }
 
 /**
- * Matches a mail's money to a transaction for an operator (R197). The money is booked as if the mail had the transaction's code. Throws `not_found`, and `invalid_request` if the mail does not wait, the transaction is not in VND or of an app that never used
- * the account, or `amount` is missing or refused.
+ * Matches a mail's money to a transaction for an operator (R197). The money is booked as if the mail had the transaction's code. Throws
+ * `not_found`, and `invalid_request` if the mail does not wait, the transaction is not in VND or belongs to an app that never used the
+ * account, or `amount` is missing or refused.
  */
 export async function matchBankMail(ctx: Context, caller: Caller, input: unknown): Promise<MatchedMail> {
   const { status, transactionId } = await perform(ctx, caller, match, input, null)
@@ -53,7 +54,7 @@ export async function matchBankMail(ctx: Context, caller: Caller, input: unknown
   return { status, transactionId }
 }
 
-/** Returns what `matchBankMail` would do, by a run that is rolled back. Throws as it would. */
+/** Runs `matchBankMail`, rolls it back, and returns what it would do. Throws the same errors. */
 export async function previewMatch(ctx: Context, caller: Caller, input: MatchTarget): Promise<MatchPreview> {
   const rehearsal: Rehearsal = { changes: [], events: [] }
   return perform({ ...ctx, rehearsal }, caller, match, { ...input, note: 'a preview' }, null)

@@ -9,12 +9,12 @@ const DEADLINE_MS = 30_000
 
 const Decision = z.object({ status: z.string().regex(/^[a-z_]+$/), reason: z.string().optional() })
 
-/** What a mail server's mail is posted as. */
+/** The body with which a mail server's mail is posted. */
 export function relayBody(mail: Buffer, envelopeTo: string): Buffer {
   return Buffer.from(JSON.stringify({ envelope_to: envelopeTo, raw: mail.toString('base64') }))
 }
 
-/** Signs and posts a mail; returns the service's decision as one line. Throws if it made none. */
+/** Signs and posts a mail; returns the service's decision as one line. Throws if the service made no decision. */
 export async function postMail(body: Buffer): Promise<string> {
   const { secret, url } = settings()
   const timestamp = String(unixSeconds(systemClock.now()))

@@ -27,7 +27,7 @@ export interface MailReading {
   readonly to: MailAddress | null
   /** Null if no money came in, the mail is not trusted, or it is not a known notice. */
   readonly credit: ReadCredit | null
-  /** Why an operator must look at a genuine mail that is not a known notice; null if nobody must. */
+  /** Why an operator must review a genuine mail that is not a known notice; null if no review is needed. */
   readonly review: UnknownMail | null
   /** Null for every mail but Gmail's forwarding request. */
   readonly forwarding: ForwardingRequest | null
@@ -116,7 +116,7 @@ function isAnswer(fields: readonly HeaderField[]): boolean {
 type Content = Pick<MailReading, 'credit' | 'review'>
 const NOTHING: Content = { credit: null, review: null }
 
-/** Reads the mail's text: a credit only where sender, subject and beginning are those of a notice. */
+/** Reads the mail's text. Returns a credit only if the sender, the subject and the beginning are those of a notice. */
 async function readContent(raw: Buffer, fields: readonly HeaderField[], sender: Sender): Promise<Content> {
   const { reader, isNotifier } = sender
   const { subject, texts } = await readParts(raw)

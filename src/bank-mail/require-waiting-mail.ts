@@ -3,7 +3,7 @@ import { invalidField, notFound } from '#shared/errors.ts'
 import { formatUtc } from '#shared/time.ts'
 import { findBankMail, type BankMail } from './store.ts'
 
-/** A mail that waits for an operator. Throws `not_found`, and `invalid_request` that says why it does not wait. */
+/** A mail that waits for an operator. Throws `not_found`, or `invalid_request` with the reason why it does not wait. */
 export async function requireWaitingMail(db: Queries, mailId: number): Promise<BankMail> {
   const mail = await findBankMail(db, mailId)
   if (!mail) throw notFound('bank mail')
@@ -17,7 +17,7 @@ export async function requireWaitingMail(db: Queries, mailId: number): Promise<B
   throw invalidField('id', 'is not a mail whose money waits for a match')
 }
 
-/** The mail for the audit log, before an operator decides about it. */
+/** The state of the mail before an operator's decision, for the audit log. */
 export function reviewedState({ status, reason, review, amount }: BankMail): Record<string, unknown> {
   return { status, reason, review, amount }
 }

@@ -14,8 +14,8 @@ import { receiveMail } from './receive-mail.ts'
 const TOLERANCE_SECONDS = 300
 
 /**
- * The endpoint to which the bank-mail relay posts mails (R193, R200). Answers 400 to anything but a signed mail, 200 with
- * `{status, reason?}` for every decision, 5xx for errors of our own, so that the relay keeps the mail, and 404 without a relay secret.
+ * The endpoint to which the bank-mail relay posts mails (R193, R200). Answers 400 to anything but a signed mail, and 200 with `{status,
+ * reason?}` for every decision. Answers 5xx for errors on our side, so that the relay keeps the mail, and 404 without a relay secret.
  */
 export function bankMailRoutes(ctx: Context, reader: MailReader): Router<RequestState> {
   const router = new Router<RequestState>()

@@ -16,7 +16,7 @@ import type { ForwardingRequest } from './forwarding-request.ts'
 export type Review = (typeof REVIEWS)[number]
 const REVIEWS = ['credit', 'not_understood', 'unknown_sender', 'unreadable'] as const
 
-/** The redacted summary of a mail that the relay posted. It has no names, and no text of the payer but the transfer code. */
+/** The redacted summary of a mail that the relay posted. It contains no names, and no text of the payer except the transfer code. */
 export const bankMails = table('bank_mails', {
   id: id(),
   receivedAt: realTime('received_at'),
@@ -101,7 +101,7 @@ export async function countWaitingMails(db: Queries): Promise<{ readonly review:
   )
 }
 
-/** How many genuine mails since `since` were for a payment, but neither to a secret address nor to a mailbox of its account. */
+/** How many genuine mails since `since` were for a payment, but came neither to the secret address nor to the mailbox of its account. */
 export async function countMisaddressedMails(db: Queries, since: RealTime): Promise<number> {
   return db.count(
     bankMails,

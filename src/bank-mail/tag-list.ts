@@ -1,4 +1,4 @@
-/** Tags of a `DKIM-Signature`, `ARC-Seal` or `ARC-Message-Signature` by name (RFC 6376, 3.2); null if it is no such list. */
+/** Tags of a `DKIM-Signature`, `ARC-Seal` or `ARC-Message-Signature` by name (RFC 6376, 3.2); null if the value is not such a list. */
 export function parseTags(value: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>()
   const specs = value.split(';')

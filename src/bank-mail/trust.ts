@@ -21,7 +21,7 @@ export interface Trust {
   readonly covered: ReadonlySet<string>
 }
 
-/** Anybody can have an address there, so that such a domain's signature does not identify a forwarder. */
+/** Domains where anybody can have an address, so their signatures do not identify a forwarder. */
 const FREE_MAIL = [
   'gmail.com',
   'googlemail.com',
@@ -113,12 +113,12 @@ interface Block {
 }
 
 /**
- * The results that a server prepended, from field `start` on: those above the first `Received` that is not its own. Null if
- * there are none, or where they are malformed or contradictory.
+ * The results that a server prepended, from field `start` on: those above the first `Received` that is not its own. Null if there are none,
+ * or if they are malformed or contradictory.
  *
- * A server prepends its results often above its own `Received`, sometimes below. Below, they adjoin the sender's own fields, and
- * a server removes forged ones only if it can parse them (OpenDKIM leaves an `Authentication-Results` with a version, an unknown
- * property type or more than 16 results). Hence `isProven` and `isPlain`.
+ * A server usually prepends its results above its own `Received`, but sometimes below. Below, they adjoin the sender's own fields, and a
+ * server removes forged ones only if it can parse them (OpenDKIM leaves an `Authentication-Results` with a version, an unknown property
+ * type or more than 16 results). Hence `isProven` and `isPlain`.
  */
 function readBlock(fields: readonly HeaderField[], start: number, isOwn: (name: string) => boolean): Block | null {
   const proven: AuthenticationResults[] = []

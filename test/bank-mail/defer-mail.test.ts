@@ -126,7 +126,7 @@ describe('a mail that was not read', () => {
   it('is deferred without counting, any number of times, if the service stops', async () => {
     const { ctx } = shop.service
     const mail = { envelopeTo: address(), raw: Buffer.from('Subject: x\r\n\r\nx') }
-    const stopped = new MailNotRead('the service stops', { isMailsDoing: false })
+    const stopped = new MailNotRead('the service stops', { mayBeCausedByMail: false })
     for (let time = 0; time < 3; time += 1)
       expect(await deferMail(ctx, mail, stopped)).to.deep.equal({ status: 'deferred' })
     expect((await listBankMails(ctx)).rows).to.deep.equal([])

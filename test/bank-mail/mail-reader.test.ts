@@ -41,7 +41,7 @@ describe('the thread that reads mails', () => {
         readText(text).catch((error: unknown) => error),
         readText('after'),
       ])
-      expect(failed).to.be.instanceOf(MailNotRead).with.property('isMailsDoing', true)
+      expect(failed).to.be.instanceOf(MailNotRead).with.property('mayBeCausedByMail', true)
       expect([before.bank, after.bank]).to.deep.equal(['ACB', 'ACB'])
     })
   }
@@ -54,7 +54,7 @@ describe('the thread that reads mails', () => {
   it('is given up in the end when it neither computes nor answers', async () => {
     start({ wallLimitMs: 500, workerFile: STUBBORN })
     const failed = await readText('never answer').catch((error: unknown) => error)
-    expect(failed).to.be.instanceOf(MailNotRead).with.property('isMailsDoing', true)
+    expect(failed).to.be.instanceOf(MailNotRead).with.property('mayBeCausedByMail', true)
     expect((await readText('after')).bank).to.equal('ACB')
   })
 
@@ -117,6 +117,6 @@ describe('the thread that reads mails', () => {
     const readings = [readText('loop'), readText('after')].map((reading) => reading.catch((error: unknown) => error))
     await reader.close()
     for (const failed of await Promise.all(readings))
-      expect(failed).to.be.instanceOf(MailNotRead).with.property('isMailsDoing', false)
+      expect(failed).to.be.instanceOf(MailNotRead).with.property('mayBeCausedByMail', false)
   })
 })

@@ -36,9 +36,9 @@ export const acb: BankReader = {
 
 interface Half {
   readonly movement: string
-  /** Where it begins. */
+  /** Where the half begins. */
   readonly start: RegExp
-  /** From there on. */
+  /** Matches the half from its beginning. */
   readonly pattern: RegExp
   readonly labels: readonly string[]
 }

@@ -25,7 +25,7 @@ export interface BankReader {
   readonly code: string
   /** Domains that the bank sends from and signs with. */
   readonly domains: readonly string[]
-  /** BINs of the accounts of these mails. */
+  /** BINs of the accounts that these mails are about. */
   readonly bins: readonly string[]
   /** Whether its mails name the account that they are about. */
   readonly namesAccount: boolean
@@ -37,7 +37,7 @@ export interface BankReader {
   readonly greeting: RegExp
   /** The first words of the notice itself. */
   readonly opening: RegExp
-  /** Words that only mails about money that came in have. */
+  /** Words that appear only in mails about incoming money. */
   readonly creditWords: RegExp
   /**
    * Reads a text that `normalizeText` made and that begins with `opening`. Null for a template that is not exactly the known one, a
@@ -99,9 +99,9 @@ export function normalizeText(text: string): string {
 }
 
 /**
- * Parses whole dong in groups of three, separated by `,` or `.`, with two zero decimals after the other sign where the bank writes
- * decimals. Formats differ by bank: `10.000` is ten thousand at one and would be ten at another. Null for any other format, and
- * beyond the safe integers.
+ * Parses whole dong in groups of three, separated by `,` or `.`. If the bank writes decimals, they are two zeros after the other sign.
+ * Formats differ by bank: `10.000` is ten thousand at one and would be ten at another. Null for any other format, and for numbers beyond
+ * the safe integers.
  */
 export function readDong(text: string, group: ',' | '.', decimals: 'none' | 'zeros' = 'none'): number | null {
   const [separator, point] = group === ',' ? [',', '\\.'] : ['\\.', ',']

@@ -6,12 +6,12 @@ import { timo } from './timo.ts'
 
 /**
  * The banks whose mails are read. To add one:
- * 1. get real mails of money in and of money out, and note what distinguishes them beyond doubt;
+ * 1. get real mails about money in and about money out, and note what distinguishes them beyond doubt;
  * 2. write `<bank>.ts` beside this file: the short code and BIN of the VietQR list, the domain that it signs with, the addresses and
  *    subjects of its notices, how they begin, the way it writes amounts, and `readNotice`; demand the whole template, and each label
  *    as often as the template has it;
  * 3. add it to the list below;
- * 4. add both mails to `test/support/bank-mails.ts`; the tests of this folder run over all that are there.
+ * 4. add both mails to `test/support/bank-mails.ts`; the tests of this folder run over all mails in that file.
  */
 export const BANK_READERS: readonly BankReader[] = [acb, timo, cake, mb]
 

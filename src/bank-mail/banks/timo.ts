@@ -1,9 +1,9 @@
 import { countOf, DEBIT, fingerprint, PERSON, readDong, vietnamTime, type BankReader } from './reader.ts'
 
 /**
- * "Thông báo thay đổi số dư tài khoản" and "Credit Transaction Notice" of Timo, a bank of BVBank's. Vietnamese mails write
- * `2.570.000`, English ones `165,000`. They name neither account nor movement, so that a movement is identified by its time, the
- * balance after it and its text.
+ * "Thông báo thay đổi số dư tài khoản" and "Credit Transaction Notice" of Timo, which belongs to BVBank. Vietnamese mails write
+ * `2.570.000`, English ones `165,000`. They name neither account nor movement, so a movement is identified by its time, the balance after
+ * it and its text.
  */
 export const timo: BankReader = {
   code: 'TIMO',
