@@ -14,8 +14,8 @@ export interface CommandTx extends Tx {
 }
 
 /**
- * A change as a value. Only `perform` runs it. `Scope` is what the calling code knows for certain, such as the app and the ids of a
- * path; `input` is the schema of what somebody typed or sent.
+ * A change as a value. Only `perform` runs it. `Scope` is what the calling code knows for certain, such as the app and the ids of a path.
+ * `input` is the schema of untrusted input, which somebody typed or sent.
  */
 export interface Command<Scope, Result> {
   /** `plan.create`: the action of its audit entries. */
@@ -27,8 +27,8 @@ export interface Command<Scope, Result> {
    */
   readonly isRepeatable: boolean
   /**
-   * For a command that always writes `tx.token` to a unique column of its own: whether that row is there, by a locking read, which waits
-   * for a commit under way. Without it, `perform` writes a row for the token.
+   * For a command that always writes `tx.token` to a unique column of its own: whether that row exists. Uses a locking read, which waits
+   * for a commit under way. If absent, `perform` writes a row for the token.
    */
   readonly findToken?: FindToken | undefined
   run(tx: CommandTx, input: unknown, scope: Scope): Promise<Result>
@@ -39,7 +39,7 @@ export type FindToken = (tx: Tx, token: string) => Promise<boolean>
 /** A schema, or a function that makes it from the settings. */
 type InputSchema<Schema extends z.ZodType> = Schema | ((config: Config) => Schema)
 
-/** The input of a command that needs its scope only: absent, or the empty object as the body of its call. */
+/** The input of a command that needs only its scope: absent, or an empty object as the body of the call. */
 export const nothing = z.strictObject({}).optional()
 
 interface Definition<Schema extends z.ZodType, Scope, Result> {

@@ -15,10 +15,10 @@ export interface PerformOptions<Result> {
 
 /**
  * The only way to run a command: checks the input, opens the transaction, runs the work, writes its audit entries and the kept answer,
- * commits, and runs the effects. With a context for a rehearsal, everything is rolled back and collected there. Throws
- * `invalid_request` for bad input, and what the command throws.
+ * commits, and runs the effects. In a rehearsal (`ctx.rehearsal`), rolls everything back and collects it there. Throws `invalid_request`
+ * for bad input, and what the command throws.
  *
- * Where the answer to COMMIT was lost, the result is that of the run that was committed.
+ * If the answer to COMMIT was lost, returns the result of the run that was committed.
  */
 export async function perform<Scope, Result>(
   ctx: Context,

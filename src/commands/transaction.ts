@@ -11,7 +11,7 @@ type Effect = () => Promise<void> | void
 /** A unit of work: its statements are committed together or not at all. */
 export interface Tx extends Queries {
   readonly ctx: Context
-  /** What a rehearsal shows. */
+  /** What a rehearsal collects. */
   readonly drafts: Rehearsal
   /** One instant for the whole unit of work, so that rows written together agree. */
   readonly now: RealTime
@@ -19,16 +19,16 @@ export interface Tx extends Queries {
   readonly afterCommit: (effect: Effect) => void
 }
 
-/** No attempt begins later: somebody waits for the answer, and a connection to an unresponsive server takes three seconds more. */
+/** No attempt begins after this time: a caller waits for the answer, and connecting to an unresponsive server takes three seconds more. */
 const RETRY_FOR_MS = 8_000
 
 /**
- * Runs work in a transaction without a command: the bookkeeping of queues (claims, leases, pauses), which no caller asked for and the
- * audit log does not name. Commands run through `perform`; steps receive their `tx`.
+ * Runs work in a transaction without a command: the bookkeeping of queues (claims, leases, pauses), which no caller asked for and the audit
+ * log does not name. Commands run through `perform`; steps receive their `tx`.
  *
- * The work may run several times and must be repeatable: no network calls, no counters outside `tx`. It also runs again where the
- * answer to COMMIT was lost, which is safe because unique keys and conditional updates decide what is new; other work says by
- * `wasCommitted` whether an earlier attempt was committed.
+ * The work may run several times and must be repeatable: no network calls, no counters outside `tx`. It also runs again if the answer to
+ * COMMIT was lost. This is safe for work in which unique keys and conditional updates decide what is new; other work passes `wasCommitted`,
+ * which reports whether an earlier attempt was committed.
  */
 export async function inTransaction<T>(
   ctx: Context,
@@ -38,7 +38,10 @@ export async function inTransaction<T>(
   return runUnit(ctx, { work, wasCommitted })
 }
 
-/** Runs a queue's work whose statements are a transaction each, which saves the round trips that begin and end one. It must be idempotent. */
+/**
+ * Runs a queue's work with each statement as its own transaction, which saves the round trips of BEGIN and COMMIT. The work must be
+ * idempotent.
+ */
 export async function byStatement<T>(ctx: Context, work: (db: Queries) => Promise<T>): Promise<T> {
   return retrying(
     () => work(ctx.db),
@@ -68,11 +71,10 @@ class CommittedBefore extends Error {
 }
 
 /**
- * The only place that opens a transaction. With a context for a rehearsal the work runs and is rolled back, so that it shows exactly
- * what it would do.
+ * The only place that opens a transaction. In a rehearsal, the work runs and is rolled back, which shows exactly what it would do.
  *
- * Nothing is committed outside the transaction. A statement goes out only after the answer to `BEGIN`, and none goes out after an error
- * that may have ended the transaction. A connection on which `BEGIN`, `COMMIT` or `ROLLBACK` failed is ended, never used again.
+ * Nothing is committed outside the transaction. No statement is sent before the answer to `BEGIN`, or after an error that may have ended
+ * the transaction. A connection on which `BEGIN`, `COMMIT` or `ROLLBACK` failed is ended and never reused.
  */
 export async function runUnit<T>(ctx: Context, unit: Unit<T>): Promise<T> {
   const reached: Outcome<T>[] = []
@@ -112,7 +114,7 @@ async function runOnce<T>(
   const afterCommit: Tx['afterCommit'] = (effect) => void effects.push(effect)
   const tx: Tx = { ...queriesOver(statements.send), ctx, now, drafts, afterCommit }
   try {
-    // Before the work, which must not meet its own rows.
+    // Before the work, because its own rows would look like those of an earlier attempt.
     if (await wasCommitted?.(tx, attempt)) throw new CommittedBefore()
     const result = await work(tx)
     statements.end()
@@ -129,7 +131,7 @@ async function runOnce<T>(
   } else await commit(pool, connection)
 }
 
-/** Whatever is answered but success, the transaction may have been committed. */
+/** After any answer other than success, the transaction may still have been committed. */
 async function commit(pool: ConnectionPool, connection: Connection): Promise<void> {
   try {
     await connection.command('COMMIT')
@@ -140,7 +142,7 @@ async function commit(pool: ConnectionPool, connection: Connection): Promise<voi
   pool.release(connection)
 }
 
-/** A connection on which the rollback fails may still hold the transaction, so nobody else gets it. */
+/** A connection on which the rollback fails may still hold the transaction, so no other caller gets it. */
 async function rollBack(pool: ConnectionPool, connection: Connection): Promise<void> {
   try {
     await connection.command('ROLLBACK')
@@ -170,7 +172,7 @@ class TransactionStatements {
     try {
       return await this.#connection.send(sql, params)
     } catch (error) {
-      // A duplicate takes back its own statement alone. After any other error the server may commit each statement by itself.
+      // A duplicate rolls back only its own statement. After any other error, the server may commit each later statement separately.
       if (!isAnyDuplicate(error)) this.#failure ??= error
       throw error
     } finally {
@@ -178,7 +180,7 @@ class TransactionStatements {
     }
   }
 
-  /** The work has succeeded: lets no more statements pass. Throws the error that ended the transaction, though the work went on. */
+  /** The work has succeeded: lets no more statements pass. Throws the error that ended the transaction, if the work ignored it. */
   end(): void {
     this.#refuse()
     this.#isOver = true
@@ -192,8 +194,8 @@ class TransactionStatements {
   #refuse(): void {
     if (this.#failure !== null) throw this.#failure as Error
     if (this.#isOver) throw new Error('the transaction is over: this statement came too late')
-    // Their order is that of the locks, and decides what a read sees.
-    if (this.#isUnderWay) throw new Error('a transaction runs one statement at a time: wait for the one before')
+    // The order of statements is the order of their locks, and decides what a read sees.
+    if (this.#isUnderWay) throw new Error('a transaction runs one statement at a time: wait for the previous one')
   }
 }
 

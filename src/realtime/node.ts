@@ -21,8 +21,8 @@ export type WriteReason = 'change' | 'resync'
 /**
  * The node for a subscription. `now` is the app's own time, `writtenAt` the real one.
  *
- * A change always writes `premium`, with an end in the past where the period ran out: clients compare `expiresAt` with their clock.
- * Only a re-sync turns that into `free` (R163).
+ * A change always writes `premium`, with an end in the past if the period is over: clients compare `expiresAt` with their clock. Only a
+ * re-sync writes `free` for such a period (R163).
  */
 export function nodeOf(state: NodeState, reason: WriteReason, now: AppTime, writtenAt: RealTime): RealtimeNode {
   const end = state.currentPeriodEnd

@@ -60,7 +60,7 @@ async function requestAgain(tx: Tx, subscriptionId: number, revision: number): P
   return found === 1
 }
 
-/** Claims the lease of a node for `leaseSeconds`; false while another writer has it. Only a pending one, unless `anyState`. */
+/** Claims the lease of a node for `leaseSeconds`; false while another writer has it. Claims only pending writes, unless `anyState`. */
 export async function claimWrite(
   tx: Tx,
   subscriptionId: number,
@@ -152,8 +152,9 @@ export async function listUnwritten(db: Queries, appId: number, afterId: number,
 const ABANDONED = `state = 'pending' AND wanted_at < ? AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))`
 
 /**
- * Pending writes without a writer that were requested before `before`, by the database's clock: their writer died or ran out of time.
- * Each app has the same share, so that many writes of one do not hold up those of others. Apps take turns, the oldest of each first.
+ * Pending writes without a writer that were requested before `before`, by the database's clock: their writer died or ran out of time. Each
+ * app gets the same share, so that many writes of one app do not delay those of others. Lists one write of each app in rotation, each app's
+ * oldest first.
  */
 export async function listAbandoned(
   db: Queries,
@@ -196,7 +197,7 @@ async function countWrites(db: Queries, condition: string, params: readonly Para
 
 const WRITE_OF_APP = 'SELECT 1 FROM realtime_writes w FORCE INDEX (realtime_writes_due) WHERE w.app_id = a.id AND'
 
-/** Apps with a node whose last write failed, or was abandoned before `before`: one lookup of each for every app. */
+/** Apps with a node whose last write failed, or was abandoned before `before`: two index lookups for each app. */
 export async function listAppsWithUnwritten(db: Queries, before: RealTime): Promise<number[]> {
   return listAppsWith(
     db,

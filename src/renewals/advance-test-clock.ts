@@ -63,9 +63,9 @@ export function readTestClock(ctx: Context, app: App): { now: string } {
 }
 
 /**
- * Moves a sandbox app's own time forward in one jump, then completes its reminder and expiry work, as after a daemon was down.
- * Work that another daemon has not finished within `othersMs` is returned as `pending`. That is no error: the clock has moved, and
- * a caller that repeated the call would move it twice. Throws `forbidden` for live apps, `invalid_request` for a step back.
+ * Moves a sandbox app's own time forward in one jump, then completes its reminder and expiry work, as after a daemon was down. Work that
+ * another daemon has not finished within `othersMs` is returned as `pending`. That is not an error: the clock has moved, and repeating the
+ * call would move it twice. Throws `forbidden` for live apps, `invalid_request` for a step back.
  */
 export async function advanceTestClock(
   ctx: Context,

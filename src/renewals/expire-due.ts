@@ -18,8 +18,8 @@ const BATCH_SIZE = 50
 const EXPIRY = job('expire')
 
 /**
- * Stores `expired` on subscriptions whose period has ended, and returns how many. Reads do not depend on it, since they compute the
- * status themselves. Only apps that ask for `subscription.expired` get an event (R110).
+ * Stores `expired` on subscriptions whose period has ended, and returns how many. Reads do not depend on it, since they compute the status
+ * themselves. Only apps that opted in to `subscription.expired` get an event (R110).
  */
 export async function expireDue(ctx: Context, options: SweepOptions = {}): Promise<number> {
   let expired = 0
@@ -27,7 +27,7 @@ export async function expireDue(ctx: Context, options: SweepOptions = {}): Promi
   return expired
 }
 
-/** Whether there is anything to store. */
+/** Whether any subscription must be stored as `expired`. */
 export async function hasRunOut(ctx: Context): Promise<boolean> {
   const now = await databaseNow(ctx, ctx.db)
   for (const sweep of await listSweeps(ctx)) {
@@ -52,7 +52,7 @@ async function expireOneSweep(ctx: Context, sweep: Sweep, signal: AbortSignal | 
   return expired
 }
 
-/** Not in the audit log: the status only follows from the period's end. */
+/** Not in the audit log, because the status follows from the end of the period. */
 const expire = command({
   name: 'subscription.expire',
   input: nothing,
@@ -61,7 +61,7 @@ const expire = command({
     storeExpired(tx, scope.subscriptionIds, scope.now),
 })
 
-/** The row that leaves `active` is the one event of this period's end: a period that was extended meanwhile is not over. */
+/** Emits one event when the row leaves `active`. A period that was extended in the meantime has not ended. */
 const expireAndAnnounce = command({
   name: 'subscription.expire',
   input: nothing,

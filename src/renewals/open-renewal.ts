@@ -21,8 +21,8 @@ import { discounted } from '#promotions/discount.ts'
 import { findPayable, priceOf, promotionOf, viewRenewal, type RenewalView } from './view-renewal.ts'
 
 /**
- * The body of `POST /renew/{token}`. `payment_method` may be left out where a discount leaves nothing to pay. `period_end` is the end that the page showed: if it has changed, the period has been
- * paid in the meantime, and the payer is asked again.
+ * The body of `POST /renew/{token}`. `payment_method` may be omitted if a discount leaves nothing to pay. `period_end` is the end that the
+ * page showed: if it has changed, the period has been paid in the meantime, and the payer is asked again.
  */
 export const OpenRenewalInput = z.strictObject({
   payment_method: z.enum(METHODS, `must be one of ${METHODS.join(', ')}`).optional(),
@@ -35,10 +35,10 @@ export type OpenedRenewal =
   | { readonly kind: 'renewed_meanwhile'; readonly view: RenewalView }
 
 /**
- * Opens a payment of the subscription's current price, less the discount of a promotion for every period, as a checkout of its own, or
- * reuses the one that this link opened and that can still be paid. Then chooses the method. A renewal with nothing to pay is completed at
- * once. `asksAgain`: a payer reads the answer, so that a body without `period_end` asks again before it pays a period that is renewed
- * already. Throws `not_found`, `checkout_expired`, `app_disabled`, `invalid_request`, `payment_method_unavailable`, `provider_error`.
+ * Opens a checkout for the subscription's current price, less the discount of a promotion for every period. Reuses the checkout that this
+ * link opened, if it can still be paid. Then chooses the method. A renewal with nothing to pay completes at once. `asksAgain`: a payer
+ * reads the answer, so a body without `period_end` asks again before it pays for a period that is already renewed. Throws `not_found`,
+ * `checkout_expired`, `app_disabled`, `invalid_request`, `payment_method_unavailable`, `provider_error`.
  */
 export async function openRenewal(
   ctx: Context,
@@ -79,7 +79,7 @@ function requireExtendable(view: RenewalView): void {
     throw new AppError('invalid_request', 'this subscription cannot be extended further')
 }
 
-/** Free periods are not for collecting: the next one begins to be offered with its first mail (R358). */
+/** Free periods cannot be collected in advance: the next one becomes available with its first mail (R358). */
 function requireUnpaid({ isRenewedAlready }: RenewalView): void {
   if (isRenewedAlready) throw new AppError('invalid_request', 'this period is renewed already')
 }
@@ -93,8 +93,8 @@ function requireMethod({ methods }: RenewalView, method: Method | undefined): vo
 }
 
 /**
- * The token of the checkout that the payer continues with; null if there was nothing to pay, so that the period is renewed. Two calls at
- * once share one, since the end user's lock admits one at a time.
+ * The token of the checkout that the payer continues with; null if there was nothing to pay and the period is renewed. Two concurrent calls
+ * share one checkout, because the end user's lock admits one at a time.
  */
 const openPayment = command({
   name: 'renewal.open',
@@ -127,7 +127,7 @@ const openPayment = command({
       planName: null,
       planId: plan.id,
       priceId: price.id,
-      // For the seller to see. A customer who is attached before the payment stays.
+      // Shown to the seller. A customer who is attached before the payment stays attached.
       customerId,
       ...(await quotePayment(tx, subject, { isTrial: false, isRenewal: true }, wholeSeconds(now))),
       ...due,

@@ -7,7 +7,7 @@ import { getRenewable } from './get-renewable.ts'
 import { setRemindersStopped } from './store.ts'
 
 /**
- * Stops the mails of the subscription behind a renewal token permanently: once this returns, none is handed over. Repeating it changes
+ * Stops the mails of the subscription behind a renewal token permanently: once this returns, no mail is handed over. Repeating it changes
  * nothing. Throws `not_found`, and `checkout_expired` for a lifetime subscription, which gets no mails.
  */
 export const optOut = command({

@@ -6,7 +6,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { beyond, inScopeOf, type Keyset, type SweepScope } from '#mails/due/store.ts'
 import type { AppTime } from '#shared/time.ts'
 
-/** `isAnnounced`: the app asks for `subscription.expired`. */
+/** `isAnnounced`: the app opted in to `subscription.expired`. */
 export interface RunOut extends Keyset {
   readonly isAnnounced: boolean
 }
@@ -44,7 +44,7 @@ export async function storeExpired(tx: Tx, subscriptionIds: readonly number[], n
   )
 }
 
-/** Stops the mails of one subscription, or resumes them where `stoppedAt` is null; returns whether that changed anything. */
+/** Stops the mails of one subscription, or resumes them if `stoppedAt` is null; returns whether that changed anything. */
 export async function setRemindersStopped(tx: Tx, subscriptionId: number, stoppedAt: AppTime | null): Promise<boolean> {
   return (
     (await tx.run(

@@ -28,7 +28,7 @@ export interface RenewalView {
   /** What a renewal costs: the price's regular amount, less the discount of a promotion for every period. */
   readonly due: DiscountedAmount
   readonly customer: Customer | null
-  /** None where there is nothing to pay. */
+  /** Empty if there is nothing to pay. */
   readonly methods: readonly Method[]
   /** What a payment would do now, by the function that applies it. */
   readonly effect: PaymentEffect
@@ -36,7 +36,7 @@ export interface RenewalView {
   readonly open: OpenPayment | null
   /** Whether the period that the link was mailed for has been paid already. */
   readonly isRenewedAlready: boolean
-  /** The payment that renewed it; null if it is not renewed, or was by something else than a payment. */
+  /** The payment that renewed it; null if it is not renewed, or was renewed without a payment. */
   readonly paid: PaidRenewal | null
   /** The app's own time of the view. */
   readonly now: AppTime
@@ -101,7 +101,9 @@ async function findPaid(db: Queries, subscription: Subscription): Promise<PaidRe
   return { transaction, application, title: plan?.name ?? transaction.planRef }
 }
 
-/** Where the seller's site is: the origin of the `cancel_url` of the seller's last checkout; undefined without one. */
+/**
+ * The address of the seller's site: the origin of the `cancel_url` of the last checkout that the seller opened; undefined if there is none.
+ */
 export async function findSellerUrl(db: Queries, { endUserId }: Subscription): Promise<string | undefined> {
   const last = await findLastOfSeller(db, endUserId)
   return last ? new URL(last.cancelUrl).origin : undefined
@@ -114,7 +116,7 @@ export async function priceOf(db: Queries, subscription: Subscription): Promise<
   return found
 }
 
-/** The promotion whose discount the renewals of the subscription get, whatever became of it since (R357); null without one. */
+/** The promotion whose discount the renewals of the subscription get, even if it has ended since (R357); null if there is none. */
 export async function promotionOf(
   db: Queries,
   { appId, promotionCode }: Pick<Subscription, 'appId' | 'promotionCode'>,
