@@ -63,7 +63,7 @@ export const authPolicy: AuthPolicy<ApiCaller> = {
     if (app.disabledAt) throw new AppError('app_disabled', 'this app is disabled')
     return { ...nameOf(app, token), appId: app.id, app, endUser: token?.sub ?? null, token }
   },
-  admit(caller: ApiCaller, access: Access) {
+  authorize(caller: ApiCaller, access: Access) {
     if (access === 'hmac' && caller.app.auth !== 'hmac') throw forbidden()
   },
   subject: (caller) => caller.endUser ?? '',

@@ -16,8 +16,8 @@ const RETRY_AFTER_SECONDS = 1
 /** A caller that would wait longer for the database gets 429 (R241). */
 const PATIENCE_MS = 2 * SECOND_MS
 /**
- * Under lasting overload every wait would grow beyond that. Measured with 2,000 checkouts a second offered to a daemon that opens 900
- * (`npm run trials overload`): a queue of half a second keeps the database busy and every accepted call within 2 s, one of 0.75 s did
+ * Under lasting overload, every wait would grow beyond that. Measured with 2,000 checkouts a second offered to a daemon that opens 900
+ * (`npm run trials overload`): a queue of half a second keeps the database busy and every accepted call within 2 s; a queue of 0.75 s did
  * not.
  */
 const LONGEST_WRITE_WAIT_MS = 500
@@ -39,7 +39,7 @@ export function isOverload(expectedMs: number, isRead: boolean): boolean {
 }
 
 /**
- * Makes the first read of a request; nothing is done for the request before. Callers who are not known to be genuine share a few
+ * Makes the first read of a request; no work is done for the request before it. Callers who are not known to be genuine share a few
  * connections (`http/entry-queue.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` if the
  * caller would wait longer than 2 s for the database.
  */
@@ -73,8 +73,8 @@ const TOO_MANY = new AppError('rate_limited', `too many requests at once: try ag
 const MAX_PROVEN = 10_000
 
 /**
- * What proved genuine recently; the oldest entry is dropped first. It only selects the queue in which a caller waits: what a caller may
- * do is read from the database every time, so that a revocation takes effect at once.
+ * Callers that proved genuine recently; the oldest entry is dropped first. It only selects the queue in which a caller waits: permissions
+ * are read from the database every time, so that a revocation takes effect at once.
  */
 export class RecentlyProven<Value = true> {
   readonly #kept = new Map<string, Value>()

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 
-/** Ranges of the special-purpose registries (RFC 6890 and its updates), and two metadata services that live outside of them. */
+/** Ranges of the special-purpose registries (RFC 6890 and its updates), and two metadata services outside of them. */
 const BLOCKED_IPV4: readonly (readonly [string, number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -43,15 +43,15 @@ const nat64 = new BlockList()
 nat64.addSubnet('64:ff9b::', 96, 'ipv6')
 
 /**
- * Whether an address is none of the public internet: loopback, private, link-local, mapped, metadata, reserved, multicast
- * (R157). What is no address at all is blocked too.
+ * Whether an address is not on the public internet: loopback, private, link-local, mapped, metadata, reserved, multicast (R157). Text that
+ * is not an address is blocked too.
  */
 export function isBlockedAddress(address: string): boolean {
   const version = isIP(address)
   if (version === 4) return blockedIpv4.check(address, 'ipv4')
   // A zone (`fe80::1%eth0`) belongs to link-local addresses only.
   if (version !== 6 || address.includes('%')) return true
-  // Hosts that speak IPv6 alone reach public IPv4 receivers through NAT64, so the address inside decides.
+  // IPv6-only hosts reach public IPv4 receivers through NAT64, so the embedded address decides.
   if (nat64.check(address, 'ipv6')) return blockedIpv4.check(lastFourBytes(address), 'ipv4')
   return !publicIpv6.check(address, 'ipv6') || blockedIpv6.check(address, 'ipv6')
 }

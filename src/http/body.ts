@@ -11,8 +11,8 @@ export const API_BODY_BYTES = 100 * 1024
 const LONGEST_REST_MS = 1000
 
 /**
- * Refuses a GET or HEAD with a body on any path, before any work is done: 400 `invalid_request` (R7). The signed
- * text does not mark the end of the path, so that the signature of `GET …/a.x` would be valid for `GET …/a` with the body `x.`.
+ * Refuses a GET or HEAD with a body on any path, before any work is done: 400 `invalid_request` (R7). The signed text does not mark the end
+ * of the path, so the signature of `GET …/a.x` would be valid for `GET …/a` with the body `x.`.
  */
 export const refuseBodyOfReads: Middleware<RequestState> = async (http, next) => {
   if ((http.method === 'GET' || http.method === 'HEAD') && hasBody(http.req)) {
@@ -41,7 +41,7 @@ export async function readBody(request: IncomingMessage, limit: number): Promise
   return Buffer.concat(chunks)
 }
 
-/** The JSON value of a body. Throws `invalid_request` for another content type, invalid JSON and a field that is there twice. */
+/** The JSON value of a body. Throws `invalid_request` for another content type, invalid JSON, and a repeated field. */
 export function parseJson(contentType: string | undefined, body: Buffer): unknown {
   if (!isJson(contentType ?? '')) {
     throw new AppError('invalid_request', 'the content type must be application/json, and its charset UTF-8')
@@ -52,7 +52,7 @@ export function parseJson(contentType: string | undefined, body: Buffer): unknow
   return value
 }
 
-/** Whether it is JSON in UTF-8: a charset may be named, but no other one. */
+/** Whether it is JSON in UTF-8. A charset parameter is allowed only if it names UTF-8. */
 function isJson(contentType: string): boolean {
   const [type, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase())
   const charsets = parameters.filter((parameter) => parameter.startsWith('charset='))

@@ -10,7 +10,7 @@ interface Level {
 }
 
 /**
- * Dotted path of the first field that an object of this JSON has twice; null if there is none. JSON parsers disagree on which of the
+ * Dotted path of the first field that occurs twice in an object of this JSON; null if there is none. JSON parsers disagree on which of the
  * two counts. `json` must be valid. Keeps its own stack, since the nesting may be deep.
  */
 export function duplicateField(json: string): string | null {

@@ -42,7 +42,7 @@ export async function onEntry<T>(
   let queue = queues.get(pool)
   if (!queue) queues.set(pool, (queue = new EntryQueue(pool)))
   const entered = Promise.withResolvers<Connection>()
-  // Whoever releases a connection calls it.
+  // Bound to the context of this request, because the caller that releases a connection calls it.
   const take = AsyncLocalStorage.bind(() => void pool.take().then(entered.resolve, entered.reject))
   await queue.enter(request, take)
   try {
@@ -109,7 +109,7 @@ class EntryQueue {
     return this.#pace.expectedMs(this.#waiting.known.length)
   }
 
-  /** Resolves when a connection is free. Calls `take` in the same moment, so that nobody else gets it. */
+  /** Resolves when a connection is free. Calls `take` in the same step, so that no other caller gets the connection. */
   enter(request: EntryRequest, take: () => void): Promise<void> {
     if (this.#mayEnterAtOnce(request)) {
       this.#begin(request)
@@ -190,7 +190,7 @@ class EntryQueue {
   #tick(): void {
     this.#admit()
     const [idle, now] = [idleMs(), performance.now()]
-    this.#pace.look(now, idle + ownCpuMs())
+    this.#pace.sample(now, idle + ownCpuMs())
     for (const waiting of Object.values(this.#waiting)) {
       for (const waiter of waiting.splice(0)) {
         if (waiter.patientUntilMs <= idle || waiter.waitsUntilMs <= now) waiter.giveUp()
@@ -205,8 +205,8 @@ class EntryQueue {
 }
 
 /**
- * How long this process has been idle since its start. While it is busy with a burst, the wait is not the database's fault: only a wait in
- * idle time is.
+ * How long this process has been idle since its start. A wait while it is busy with a burst is not caused by the database, so only a wait
+ * in idle time counts.
  */
 function idleMs(): number {
   return performance.eventLoopUtilization().idle

@@ -29,7 +29,7 @@ export function errorBody(error: AppError, requestId: string): object {
   return { success: false, error: { code, message, field, request_id: requestId } }
 }
 
-/** Turns whatever is thrown into the error envelope. Other errors than `AppError` are logged and answer 500 without detail. */
+/** Turns anything that is thrown into the error envelope. Answers errors other than `AppError` without details; see `asAppError`. */
 export function errorEnvelope(ctx: Context): Middleware<RequestState> {
   return async (http, next) => {
     try {
@@ -71,7 +71,8 @@ export function asAppError(ctx: Context, thrown: unknown, requestId: string, pla
 function isClientError(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false
   const { status, code } = thrown as { status?: unknown; code?: unknown }
-  // Node's error for a request whose sender disconnected. A reset of a connection of ours, to the database for example, has another message.
+  // Node's error for a request whose sender disconnected. A reset of one of our own connections, for example to the database, has another
+  // message.
   const isCutOff = code === 'ECONNRESET' && thrown.message === 'aborted'
   return status === 400 || isCutOff || code === 'ERR_HTTP_REQUEST_TIMEOUT' || thrown instanceof URIError
 }

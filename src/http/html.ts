@@ -15,51 +15,54 @@ import { keepWordsTogether } from './vietnamese.ts'
  *     {% layout 'layout.liquid' %}
  *     {% block content %}<h1>{{ title }}</h1> <p>{{ words.hello }}</p>{% endblock %}
  *
- * and a route that says whose page it is and sends it:
+ * and a route that sets the owner of the page and sends it:
  *
  *     http.state.owner = { appName: app.name, isTest: app.isSandbox, customerLocale: customer?.locale ?? null }
  *     const locale = pageLocale(http)
  *     await sendPage(ctx, http, { template: 'renew', title: 'Renew Pro', values: { words: { hello: 'Hello' } } })
  *
- * Whatever a template prints is escaped; a variable that is not set is an error (pass null if there is none). The layout has
- * `page`: `locale`, `base` (in front of every path of ours), `keep` (behind every path of ours, so that a chosen language stays),
- * `title`, `appName`, `isTest`, `languages`. Links and forms to our own pages are written `{{ page.base }}/renew/…{{ page.keep }}`.
- * There is no inline style or script, which the policy blocks: styles go into `style.css`, and what `page.js` does is switched on
- * by attributes: `data-copy="text" data-copied="Copied" hidden` on a button shows it and copies, `data-countdown="seconds"` counts
- * down and then loads the page again, `data-poll="path of the status" data-seen="its ETag" data-paid="words"` polls and goes to
- * `redirect_url` (or to `data-next`), `data-slow="seconds"` replaces the texts of `data-slow-text` in it after a while and shows
- * `data-slow-link`, `data-once` on a form blocks a second press.
- * Errors thrown by a route become a page by `friendlyErrors` (`pages/message.ts`), which goes before the routes.
+ * Everything that a template prints is escaped. A variable that is not set is an error (pass null if there is none). The layout has `page`:
+ * `locale`, `base` (put in front of each of our paths), `keep` (appended to each of our paths, so that a chosen language stays), `title`,
+ * `appName`, `isTest`, `languages`. Links and forms to our own pages are written `{{ page.base }}/renew/…{{ page.keep }}`.
+ *
+ * The policy blocks inline styles and scripts. Styles go into `style.css`, and attributes switch on the functions of `page.js`:
+ * - `data-copy="text" data-copied="Copied" hidden` on a button shows the button, which copies the text;
+ * - `data-countdown="seconds"` counts down and then loads the page again;
+ * - `data-poll="path of the status" data-seen="its ETag" data-paid="words"` polls and goes to `redirect_url` (or to `data-next`);
+ * - `data-slow="seconds"` replaces, after so many seconds, the text of each `data-slow-text` in it, and shows each `data-slow-link`;
+ * - `data-once` on a form blocks a second press.
+ *
+ * `friendlyErrors` (`pages/message.ts`), which goes before the routes, turns the errors of a route into a page.
  */
 
 /** Languages of the pages. */
 export type PageLocale = 'en' | 'vi'
 
-/** Whose page it is. A route sets it as soon as it knows, so that the page of an error shows it too. */
+/** The seller whose page it is. A route sets it as soon as it knows, so that an error page shows it too. */
 export interface PageOwner {
   readonly appName: string
   /** Sandbox apps' pages carry a visible TEST mark (R218). */
   readonly isTest: boolean
   readonly customerLocale: PageLocale | null
-  /** Where to start again after an error, a path of ours such as `/checkout/…`; none if absent. */
+  /** The path to start again from after an error, such as `/checkout/…`; absent if there is none. */
   readonly home?: string
   /** Where the payer came from; only http(s) addresses become links. */
   readonly exit?: string
-  /** Whether money may still be on its way by bank transfer, so that the page does not say that all is lost. */
+  /** Whether money may still be on its way by bank transfer, so that the page says what happens to it. */
   readonly takesTransfers?: boolean
-  /** What the link sells will not happen any more: the subscription has changed since it was made. */
+  /** Whether the subscription has changed since the link was made, so that the link can no longer be paid. */
   readonly isOvertaken?: boolean
   /** How the seller's pages look; see `brandOf`. */
   readonly brand?: () => Brand
-  /** A part of the money that has arrived for it; absent if none has, or all of it. */
+  /** The part of the money that has arrived; absent if none or all of it has. */
   readonly part?: PartPaid
 }
 
-/** What a seller has set of its pages' looks. */
+/** The look that a seller has set for its pages. */
 export interface Brand {
   /** Path of its logo. */
   readonly logo: string | null
-  /** A style sheet of its colours. */
+  /** A style sheet with its colours. */
   readonly style: string | null
   readonly support: string | null
   readonly terms: string | null
@@ -72,7 +75,7 @@ export interface PartPaid {
   readonly asked: number
   readonly due: number
   readonly currency: string
-  /** How to transfer the rest; null if no transfer is taken. */
+  /** How to transfer the rest; null if the payment takes no transfer. */
   readonly transfer: TransferFacts | null
 }
 
@@ -82,7 +85,7 @@ export interface TransferFacts {
   readonly bankName: string
   readonly accountNumber: string
   readonly accountHolder: string
-  /** What is still missing. */
+  /** The amount that is still missing. */
   readonly amountDue: number
   readonly amountReceived: number
 }
@@ -103,9 +106,9 @@ export interface Page {
   readonly status?: number
   /** Sources besides our own that a form of this page may lead to, redirects included: see `formSource`. */
   readonly formSources?: readonly string[]
-  /** Lets a browser without scripts ask again after so many seconds, at an address of ours. */
+  /** Makes a browser without scripts load this path after so many seconds. */
   readonly reload?: { readonly path: string; readonly seconds: number }
-  /** Goes on by itself, to an http(s) address. */
+  /** Makes the browser go to this http(s) address after so many seconds. */
   readonly leadsTo?: { readonly url: string; readonly seconds: number }
 }
 
@@ -114,7 +117,7 @@ const LANGUAGES = [
   { lang: 'en', name: 'English' },
   { lang: 'vi', name: 'Tiếng Việt' },
 ] as const
-/** How long browsers show what is the same for everybody without asking again. */
+/** How long browsers cache pages that are the same for everybody. */
 const SHARED_SECONDS = 300
 const LAYOUT_WORDS = {
   en: {
@@ -154,8 +157,8 @@ async function openEngine(): Promise<Liquid> {
 }
 
 /**
- * The language of a page: the one picked on the page (`?lang=vi`), else what the browser asks for, else the customer's, else
- * English. A browser that takes any language asks for none.
+ * The language of a page: the one picked on the page (`?lang=vi`), else what the browser asks for, else the customer's, else English. A
+ * browser that accepts any language counts as asking for none.
  */
 export function pageLocale(http: PageHttp): PageLocale {
   const fallback = http.state.owner?.customerLocale ?? 'en'
@@ -168,32 +171,32 @@ function pickedLocale(http: PageHttp): PageLocale | null {
   return lang === 'en' || lang === 'vi' ? lang : null
 }
 
-/** `?lang=vi` where the payer picked a language, for links between pages. */
+/** `?lang=vi` if the payer picked a language, for links between pages. */
 export function keptLanguage(http: PageHttp): string {
   const picked = pickedLocale(http)
   return picked ? `?lang=${picked}` : ''
 }
 
-/** What goes in front of our own paths: empty, or the path of a base address that has one. */
+/** The prefix of our own paths: the path of the base address, or empty if it has none. */
 export function pathBase(ctx: Context): string {
   return new URL(ctx.config.baseUrl).pathname.replace(/(?<!\/)\/+$/, '')
 }
 
-/** What a page shows of the request that it answers. */
+/** The facts about a request that its page uses. */
 interface Visit {
   readonly locale: PageLocale
-  /** Behind every path of ours, so that a chosen language stays. */
+  /** Appended to each of our paths, so that a chosen language stays. */
   readonly keep: string
   readonly owner: PageOwner | undefined
   /** Whether the same address can be asked for in another language. */
   readonly hasLanguages: boolean
 }
 
-/** Renders a page and answers it, with the headers of every page. */
+/** Renders a page and sends it with the headers of every page. */
 export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promise<void> {
   const locale = pageLocale(http)
   const { owner } = http.state
-  // The answer to a form cannot be had again in another language.
+  // The answer to a form cannot be requested again in another language.
   const hasLanguages = http.method !== 'POST'
   const html = await renderPage(ctx, page, { locale, keep: keptLanguage(http), owner, hasLanguages })
   http.status = page.status ?? 200
@@ -204,13 +207,13 @@ export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promis
   http.body = locale === 'vi' ? keepWordsTogether(html) : html
 }
 
-/** A page in English that is the same for everybody, as it is answered by `sendShared`. */
+/** A page in English that is the same for everybody, for `sendShared`. */
 export async function renderShared(ctx: Context, page: Page): Promise<SharedBody> {
   const html = await renderPage(ctx, page, { locale: 'en', keep: '', owner: undefined, hasLanguages: false })
   return sharedBody(html, 'text/html; charset=utf-8')
 }
 
-/** What is answered to everybody alike. */
+/** A body that is the same for everybody. */
 export interface SharedBody {
   readonly content: Buffer
   readonly type: string
@@ -222,7 +225,7 @@ export function sharedBody(text: string, type: string): SharedBody {
   return { content, type, etag: sha256Hex(content).slice(0, 32) }
 }
 
-/** Answers it, or 304 to those who have it already. */
+/** Sends the body, or 304 to browsers that already have it. */
 export function sendShared(http: PageHttp, { content, type, etag }: SharedBody): void {
   setPageHeaders(http)
   http.set('Cache-Control', `public, max-age=${SHARED_SECONDS}`)
@@ -275,8 +278,8 @@ function linksOf({ support, terms, privacy }: Brand, locale: PageLocale): { href
 }
 
 /**
- * The headers of everything behind a token: nothing outside is loaded, nothing is cached, and no address is passed on (reliability 4.3).
- * `style` is the style sheet in the page itself.
+ * The headers of everything behind a token: nothing external is loaded, nothing is cached, and no address is passed on. `style` is the
+ * style sheet in the page itself.
  */
 export function setPageHeaders(http: PageHttp, formSources: readonly string[] = [], style: string | null = null): void {
   http.set({
@@ -298,20 +301,20 @@ export function setPageHeaders(http: PageHttp, formSources: readonly string[] = 
 }
 
 /**
- * The policy source that lets a form's redirect reach an address. Browsers hold `form-action` against redirects too. A host
- * that the policy's grammar cannot write (an IPv6 literal, a `;`) widens to its scheme, never breaks the header.
+ * The policy source that lets a form's redirect reach an address. Browsers apply `form-action` to redirects too. For a host that the
+ * policy's grammar cannot express (an IPv6 literal, a `;`), allows the whole scheme rather than breaking the header.
  */
 export function formSource(url: string): string {
   const { origin, protocol } = new URL(url)
   return /^https?:\/\/[a-z0-9.-]+(:\d+)?$/.test(origin) ? origin : protocol
 }
 
-/** The address where it is http(s), for a link; null for anything else, such as `javascript:`. */
+/** The address if it is http(s), for a link; null for anything else, such as `javascript:`. */
 export function linkable(url: string | undefined): string | null {
   return url !== undefined && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) ? url : null
 }
 
-/** 303 to an address, written as it was given wherever a header can carry it. */
+/** Answers 303 to an address, unchanged if a header can carry it. */
 export function seeOther(http: PageHttp, url: string): void {
   setPageHeaders(http)
   http.status = 303

@@ -22,13 +22,13 @@ export const ANSWER_KEPT_MS = DAY_MS
 /** A request that did not renew its lease has died with its daemon or lost the database: the next one with its key may run. */
 const LEASE_MS = 20 * SECOND_MS
 const RENEW_MS = 5 * SECOND_MS
-/** The caller of a request that failed waits no longer for the release of its key. */
+/** Maximum time that the caller of a failed request waits for the release of its key. */
 const RELEASE_MS = SECOND_MS
 
 export interface Answer {
   readonly status: number
   readonly body: Buffer
-  /** It is the answer that another request got. */
+  /** Whether it is the answer that another request got. */
   readonly isReplayed?: boolean
 }
 
@@ -46,20 +46,20 @@ export interface KeyedRequest {
 export type KeepAnswer = (queries: Queries, answer: Answer) => Promise<void>
 
 export interface KeyedWork {
-  /** Whether it is one transaction, with which its answer can be committed. */
+  /** Whether the work is one transaction, so that its answer can be committed with it. */
   readonly isCommand: boolean
   readonly run: (keep?: KeepAnswer) => Promise<Answer>
 }
 
-/** Ends a transaction whose request lost the lease of its key, or was committed before, by a COMMIT whose answer was lost. */
+/** Ends a transaction whose request lost the lease of its key, or was already committed, by a COMMIT whose answer was lost. */
 class LeaseLost extends Error {
   override readonly name = 'LeaseLost'
 }
 
 /**
- * Runs the request once for its `Idempotency-Key` and keeps its answer for repetitions. Where the work is one transaction, the answer is
- * committed with it. Answers that a retry may improve (5xx and 429) are not kept. Throws `idempotency_conflict` for another body under
- * the same key, and while the first request is running.
+ * Runs the request once for its `Idempotency-Key` and keeps its answer for repetitions. If the work is one transaction, the answer is
+ * committed with it. Answers that a retry may improve (5xx and 429) are not kept. Throws `idempotency_conflict` for another body under the
+ * same key, and while the first request is running.
  */
 export async function answerOnce(ctx: Context, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
   if (!/^[\x20-\x7e]{1,255}$/.test(request.key))
@@ -106,7 +106,7 @@ async function runLeased({ ctx, scope, leaseToken }: Lease, request: KeyedReques
   const { answer, isRefusal } = await answerOrRefusal(request, () => work.run(work.isCommand ? keep : undefined))
   if (kept.length > 0 && !isRefusal) return answer
   const isStored = await inTransaction(ctx, (tx) => storeAnswer(tx, leaseToken, scope, answer))
-  // Refused after an earlier run had kept an answer: that run was rolled back, or it was committed, and then its answer counts.
+  // The request was refused after an earlier run had kept an answer. If that run was committed, its answer counts.
   if (kept.length > 0 && !isStored) throw new LeaseLost()
   return answer
 }

@@ -11,8 +11,8 @@ export const HEAD_BYTES = 2 * 1024
 /** A response may be preceded by informational ones (RFC 9110, 15.2), but not by a flood of them. */
 const MAX_INFORMATIONAL = 20
 /**
- * Agents kept, so that connections are reused; the one unused for longest goes first. Apps that send one after another use them one after another, so that
- * with one app more than agents no connection would ever be reused. An idle one costs 4 KB.
+ * Maximum number of agents kept, so that connections are reused; the least recently used is closed first. Apps may send in rotation: with
+ * one app more than agents, no connection would ever be reused. An idle agent costs 4 KB.
  */
 const MAX_AGENTS = 1024
 /** Short: a receiver that closes an idle connection just when we send costs an attempt. */
@@ -45,7 +45,10 @@ export interface GuardedPost {
   readonly deadlineMs: number
 }
 
-/** What became of a post: the answer's status, or why there is none. With `timeout` beside a status the rest of the answer did not come. */
+/**
+ * The outcome of a post: the answer's status, or why there is none. A status together with `timeout` means that the rest of the answer did
+ * not arrive.
+ */
 export interface PostOutcome {
   readonly httpStatus: number | null
   readonly failure: OutboundFailure | null
@@ -55,7 +58,7 @@ export interface PostOutcome {
 }
 
 export interface GuardedClient {
-  /** Never throws: whatever the receiver does is an outcome. */
+  /** Never throws: anything that the receiver does becomes an outcome. */
   post(request: GuardedPost): Promise<PostOutcome>
   /** Ends every post under way, and each that follows, as `interrupted`. */
   interrupt(): void
@@ -67,7 +70,7 @@ export interface GuardOptions {
   /** Allows `http:` and receivers that are not public (`BILLING_WEBHOOK_ALLOW_INSECURE`). */
   readonly allowInsecure: boolean
   readonly resolve?: ResolveHost
-  /** In place of the rule that `allowInsecure` stands for. */
+  /** Replaces the rule that `allowInsecure` selects. */
   readonly isBlocked?: (address: string) => boolean
 }
 
@@ -116,7 +119,7 @@ export function openGuardedClient(options: GuardOptions): GuardedClient {
       for (const exchange of underWay) exchange.breakOff('interrupted')
     },
     close() {
-      // Not waited for: a connection that is still being made may take its whole time.
+      // Does not wait, because a connection that is still being opened may take its whole time.
       for (const agent of agents.values()) agent.destroy().catch(() => undefined)
       agents.clear()
     },
@@ -139,11 +142,11 @@ function closeOldest(agents: Map<number, Agent>): void {
   const [oldest] = agents
   if (!oldest) return
   agents.delete(oldest[0])
-  // Lets what is in flight end; nobody waits for it.
+  // Lets requests in flight end, without waiting for them.
   oldest[1].close().catch(() => undefined)
 }
 
-/** An address as it is used, read once for many posts; `refusal`: why nothing is sent there. */
+/** An address, parsed once for many posts. `refusal`: why nothing is sent there. */
 interface ParsedTarget {
   readonly origin: string
   readonly path: string
@@ -188,7 +191,7 @@ function guardedConnector(options: GuardOptions): buildConnector.connector {
   }
 }
 
-/** One bad address spoils the whole name: a name that means both the internet and our network is an attack. */
+/** One blocked address blocks the whole name: a name that resolves both to the internet and to our network is an attack. */
 function checkedLookup(resolve: ResolveHost, isBlocked: (address: string) => boolean): LookupFunction {
   return (hostname, { all }, callback) => {
     resolve(hostname).then(
@@ -224,9 +227,9 @@ function refused(failure: OutboundFailure): PostOutcome {
 }
 
 /**
- * One attempt under way: gathers the answer, and ends at the deadline, by an interruption, or when enough is read. By undici's handler,
- * not by its streams: most answers have no body, and a stream for each costs half of the whole attempt. A class, since closures for each
- * attempt cost more than what they do.
+ * One attempt under way: gathers the answer, and ends at the deadline, by an interruption, or when enough is read. Uses undici's handler
+ * rather than its streams: most answers have no body, and a stream costs half of the whole attempt. It is a class, because closures for
+ * each attempt would cost more than their work.
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #startedMs = performance.now()
@@ -266,7 +269,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    // It was over before there was a connection: nothing is sent.
+    // The attempt ended before there was a connection: send nothing.
     if (this.#isOver) controller.abort(new Error('over'))
   }
 
@@ -294,7 +297,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#end(failureOf(error))
   }
 
-  /** With a status line there is an answer, whatever became of its body; only the deadline is for all of it. */
+  /** A status line counts as an answer, even if the body is lost; only the deadline applies to the whole answer. */
   #end(failure: OutboundFailure | null): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -310,11 +313,11 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** The first bytes as UTF-8 text, at most `maxBytes` long, without control characters but line breaks and tabs. */
+/** The first bytes as UTF-8 text, at most `maxBytes` long, without control characters other than line breaks and tabs. */
 export function cleanText(bytes: Buffer, maxBytes: number): string {
   const text = new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true })
   const clean = text.replace(/[^\P{Cc}\n\t]/gu, '')
-  // A byte that is no UTF-8 became three, so the text may be longer than the bytes were.
+  // An invalid byte became three bytes, so the text may be longer than the input.
   return new TextDecoder().decode(Buffer.from(clean).subarray(0, maxBytes), { stream: true })
 }
 
@@ -366,8 +369,8 @@ export class EndpointError extends Error {
 let endpointAgent: Agent | null = null
 
 /**
- * Calls an endpoint that the operator configured, so that its address needs no guard. Follows no redirect; every status is an
- * answer. Throws `EndpointError` if none came within the deadline, or one of more than 1 MiB.
+ * Calls an endpoint that the operator configured, so its address needs no guard. Follows no redirect; every status is an answer. Throws
+ * `EndpointError` if none came within the deadline, or if it is larger than 1 MiB.
  */
 export async function requestEndpoint(request: EndpointRequest): Promise<EndpointAnswer> {
   const url = new URL(request.url)

@@ -40,7 +40,7 @@ export function pageBy<T extends Pick<Position, 'id'>>(
   return { rows: page, next: rows.length > limit && last ? { createdAt: timeOf(last), id: last.id } : null }
 }
 
-/** What a page asks of its list: rows below a position, and one row more than the page has. */
+/** What a page requests from its list: rows below a position, and one row more than the page has. */
 export interface PageRequest {
   readonly below: Position | null
   readonly limit: number

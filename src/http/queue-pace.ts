@@ -27,7 +27,7 @@ export class QueuePace {
   }
 
   /** Call it several times per window while anybody waits. `ownMs` does not advance while a busy machine runs other processes. */
-  look(nowMs: number, ownMs: number): void {
+  sample(nowMs: number, ownMs: number): void {
     if (this.#sinceMs === null) {
       this.#sinceMs = ownMs
       this.#movedMs = nowMs

@@ -7,9 +7,9 @@ export type ResolveHost = (hostname: string) => Promise<string[]>
 const resolver = new Resolver({ timeout: 2000, tries: 2 })
 
 /**
- * All addresses of a host, IPv4 first. Asks the name servers directly: `dns.lookup` occupies one of the four threads of libuv's pool,
- * so that a few receivers with slow name servers would delay all others. Only names that the name servers do not know (`localhost`,
- * the hosts file) use `dns.lookup`. Throws if there is no address.
+ * All addresses of a host, IPv4 first. Asks the name servers directly: `dns.lookup` occupies one of the four threads of libuv's pool, so a
+ * few receivers with slow name servers would delay all others. Only names that the name servers do not know (`localhost`, the hosts file)
+ * use `dns.lookup`. Throws if there is no address.
  */
 export async function resolveHost(hostname: string): Promise<string[]> {
   if (isIP(hostname) !== 0) return [hostname]
@@ -21,7 +21,7 @@ export async function resolveHost(hostname: string): Promise<string[]> {
   return resolveBySystem(hostname)
 }
 
-/** The name servers did not answer: the system would wait for them as long, in one of its threads. */
+/** The name servers did not answer: the system would wait for them just as long, and occupy one of its threads. */
 function isTimeout(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ETIMEOUT'
 }

@@ -85,9 +85,9 @@ interface RouteHead<Output extends z.ZodType> extends RouteWords {
 }
 
 interface CommandRoute<Caller, Output extends z.ZodType, Scope, Result> extends RouteHead<Output> {
-  /** A function where clients may do less than servers. */
+  /** A function if clients may do less than servers. */
   readonly command: Command<Scope, Result> | ((caller: Caller) => Command<Scope, Result>)
-  /** The input of a server's command, where the command depends on the caller. */
+  /** The input of a server's command, if the command depends on the caller. */
   readonly body?: z.ZodType
   /** The command's scope. Throws if the caller may not do this, or the path names nothing. */
   scope(request: ApiRequest<Caller>): Scope
@@ -171,7 +171,7 @@ export interface AuthPolicy<Caller extends CommandCaller & { readonly appId: num
   /** The first read of a request, by `admit` of `admission.ts`. Throws `unauthorized`, `app_disabled` or `rate_limited`. */
   authenticate(ctx: Context, call: SignedCall): Promise<Caller>
   /** Throws `forbidden` if the caller may not use routes of this access. */
-  admit(caller: Caller, access: Access): void
+  authorize(caller: Caller, access: Access): void
   /** The owner of keys and limits within the app: an end user, or '' for the app's server. */
   subject(caller: Caller): string
 }
@@ -212,7 +212,7 @@ async function serve<Caller extends CommandCaller & { readonly appId: number }>(
   const body = await readBody(http.req, API_BODY_BYTES)
   const target = http.req.url ?? ''
   const caller = await auth.authenticate(ctx, { method: http.method, target, headers: http.req.headers, body })
-  auth.admit(caller, route.access)
+  auth.authorize(caller, route.access)
   http.set({ ...(await rateLimit.take(caller.appId, auth.subject(caller))) })
   // Not kept under an `Idempotency-Key`: the corrected call has the same path and body.
   refuseUnknownParameters(route.words.filter, http.query)
@@ -251,7 +251,7 @@ async function serve<Caller extends CommandCaller & { readonly appId: number }>(
   http.body = answer.body
 }
 
-/** A misspelt filter would otherwise answer with what it had to leave out. */
+/** Otherwise a misspelt filter would return rows that it should leave out. */
 function refuseUnknownParameters(filter: z.ZodObject | undefined, query: ApiRequest<unknown>['query']): void {
   const known = Object.keys(filter?.shape ?? {})
   const unknown = Object.keys(query).find((name) => !known.includes(name))

@@ -7,10 +7,10 @@ describe('the expected wait in a queue', () => {
   function paced(...begun: number[]): number {
     const pace = new QueuePace()
     pace.start()
-    pace.look(0, 0)
+    pace.sample(0, 0)
     for (const [index, count] of begun.entries()) {
       for (let one = 0; one < count; one += 1) pace.began()
-      pace.look((index + 1) * 50, (index + 1) * 50)
+      pace.sample((index + 1) * 50, (index + 1) * 50)
     }
     return pace.expectedMs(100)
   }
@@ -29,11 +29,11 @@ describe('the expected wait in a queue', () => {
   it('is unknown in the first quarter of a second of the process’s own time, however long a busy machine takes for it', () => {
     const pace = new QueuePace()
     pace.start()
-    pace.look(0, 0)
+    pace.sample(0, 0)
     for (let look = 1; look <= 5; look += 1) {
       expect(pace.expectedMs(100)).to.equal(0)
       pace.began()
-      pace.look(look * 200, look * 50)
+      pace.sample(look * 200, look * 50)
     }
     expect(pace.expectedMs(100)).to.equal(20_000)
   })
@@ -53,16 +53,16 @@ describe('the expected wait in a queue', () => {
 
   it('is unknown again once the queue was empty', () => {
     const pace = new QueuePace()
-    pace.look(0, 0)
+    pace.sample(0, 0)
     for (let at = 50; at <= 500; at += 50) {
       pace.began()
-      pace.look(at, at)
+      pace.sample(at, at)
     }
     expect(pace.expectedMs(10)).to.equal(500)
     pace.start()
     expect(pace.expectedMs(10)).to.equal(0)
     pace.began()
-    pace.look(550, 550)
+    pace.sample(550, 550)
     expect(pace.expectedMs(10)).to.equal(0)
   })
 })
