@@ -68,8 +68,8 @@ export async function findAccount<Fields>(
 }
 
 /**
- * The accounts whose notifications count: of each app the five newest in use. Credentials that cannot be decrypted are left out, so
- * that they do not stop other apps' payments. `appId` null for all apps. Throws if no credentials of the one app can be decrypted.
+ * The accounts whose notifications count: for each app, the five newest in use. Leaves out credentials that cannot be decrypted, so that
+ * they do not stop other apps' payments. `appId` null for all apps; otherwise throws if none of the app's credentials can be decrypted.
  */
 export async function accountsInUse<Fields>(
   ctx: Context,

@@ -5,8 +5,8 @@ import type { Provider } from './provider.ts'
 import { listProviders, type Method } from './providers.ts'
 
 /**
- * The methods that the app has enabled and that can take this amount (smallest unit) in this currency now, in the order in which payers
- * see them: those with a QR code first, which most in Vietnam use (R341). `known` are those enabled, if the caller has read them.
+ * The methods that the app has enabled and that can take this amount (smallest unit) in this currency now, in the order in which payers see
+ * them: those with a QR code first, which most payers in Vietnam use (R341). `known`: the enabled methods, if the caller has read them.
  */
 export async function availableMethods(
   db: Queries,
@@ -25,7 +25,7 @@ export async function availableMethods(
   return available
 }
 
-/** The methods that the app has enabled and cannot offer for any amount: a part of what they need is missing. */
+/** The methods that the app has enabled but cannot offer for any amount, because something that they need is missing. */
 export async function methodsNotReady(db: Queries, app: PayableApp): Promise<Method[]> {
   const names = await enabledMethods(db, app.id)
   const enabled = listProviders().filter(({ method }) => names.has(method))

@@ -15,8 +15,8 @@ import {
 } from './store.ts'
 
 /**
- * Enables a payment method. Credentials are encrypted; different ones become a new version, and what was opened under earlier ones
- * continues with them (R215). A method that moves no money is for sandbox apps only.
+ * Enables a payment method. Credentials are encrypted; different ones become a new version, and sessions opened under an earlier version
+ * continue with it (R215). A method that moves no money is for sandbox apps only.
  */
 export const enableMethod = command({
   name: 'method.enable',
@@ -42,7 +42,7 @@ interface MethodScope {
   readonly method: Method
 }
 
-/** Adds a version where the credentials are new; returns the version that opens new payments. Throws if there is none. */
+/** Adds a version if the credentials are new; returns the version that opens new payments. Throws if there is none. */
 async function keepCredentials(
   tx: Tx,
   app: App,
@@ -105,8 +105,8 @@ export interface ForgottenVersion {
 }
 
 /**
- * Erases a version of an app's credentials and closes what is open under it. Its sessions are no longer looked up, its notifications no
- * longer accepted, and its payments no longer refunded by us. Throws `not_found`, and `invalid_request` for the version that is in use.
+ * Erases a version of an app's credentials and closes its open sessions. Its sessions are no longer looked up, its notifications are no
+ * longer accepted, and its payments are no longer refunded by us. Throws `not_found`, and `invalid_request` for the version that is in use.
  */
 export const forgetVersion = command({
   name: 'method.forget',
@@ -118,7 +118,7 @@ export const forgetVersion = command({
     if (account.retiredAt === null && isEnabled)
       throw new AppError(
         'invalid_request',
-        `version ${version} is in use: enable ${method} with others, or disable it, first`,
+        `version ${version} is in use: enable ${method} with other credentials, or disable it, first`,
       )
     await retireProviderAccount(tx, account.id)
     const closedSessions = await forgetProviderAccount(tx, account.id)

@@ -13,9 +13,9 @@ export interface ProviderNote {
   readonly eventType: string
   readonly appId: number | null
   readonly transactionId: number | null
-  /** `refused`: it claims a payment and does not fit what we stored. `noted`: it is true and needs no payment, such as a refund. */
+  /** `refused`: it claims a payment but does not match what we stored. `noted`: it is true and reports no payment, such as a refund. */
   readonly outcome: 'refused' | 'noted'
-  /** A sentence for operators; no payer's name or address in it. */
+  /** A sentence for operators, without the name or address of a payer. */
   readonly note: string
 }
 

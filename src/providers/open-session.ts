@@ -30,7 +30,7 @@ export interface SessionTerms {
   readonly providerAccountId: number
   /** Its end at the provider, in real time. */
   readonly expiresAt: RealTime
-  /** A reference that we choose, where the provider wants one. */
+  /** A reference that we choose, if the provider requires one. */
   readonly newReference?: () => string
   /** Opens it at the provider; idempotent for the same session. Null if the reference is taken. */
   readonly create: (session: ProviderSession) => Promise<OpenedSession | null>
@@ -65,7 +65,7 @@ export async function openSession(
     if (opened) return { redirectUrl: await recordOpened(ctx, session, opened) }
     await abandonSession(ctx, session)
   }
-  throw new AppError('provider_error', 'the provider gave no payment page; please try again')
+  throw new AppError('provider_error', 'the provider returned no payment page; please try again')
 }
 
 /**
@@ -105,7 +105,7 @@ async function resume(
   return null
 }
 
-/** Records the polled status of a session, where it changes. */
+/** Records the polled status of a session if it changes. */
 export async function recordStatus(ctx: Context, session: ProviderSession, found: PolledStatus): Promise<void> {
   if (found.status === 'paid' || found.status === 'closed') await endSession(ctx, session, found.status)
   else if (found.status === 'processing') await markProcessing(ctx, session)
@@ -128,7 +128,7 @@ async function beginSession(
   { providerAccountId, expiresAt, newReference }: SessionTerms,
 ): Promise<ProviderSession | null> {
   return inTransaction(ctx, async (tx) => {
-    // Of two clicks at once, the second one finds the first one's row.
+    // If the payer clicks twice, the second request finds the row of the first.
     await lockExistingEndUser(tx, request.app.id, request.transaction.externalRef)
     const transaction = await findTransaction(tx, request.transaction.id)
     if (transaction?.status !== 'pending') return null
@@ -178,7 +178,7 @@ export async function abandonSession(ctx: Context, session: ProviderSession): Pr
   )
 }
 
-/** Records that the payer is done and the money may still fail to come. */
+/** Records that the payer is done and the money may still fail to arrive. */
 export async function markProcessing(ctx: Context, session: ProviderSession): Promise<void> {
   if (session.status === 'processing') return
   await inTransaction(ctx, (tx) => updateSessionIn(tx, session.id, ['opening', 'open'], { status: 'processing' }))

@@ -2,15 +2,15 @@
  * The terms of this folder.
  *
  * - A **method** is what a payer chooses and an app enables, such as `card`.
- * - A **provider** is who takes the money of a method. Its `code` is stored with sessions, payments and events. Each method has one
- *   provider, and `Provider` describes both.
- * - An **account version** is one set of an app's credentials at a provider. New credentials make a new version. What was opened under
- *   an earlier version continues with it.
+ * - A **provider** is the party that takes the money of a method. Its `code` is stored with sessions, payments and events. Each method
+ *   has one provider, and `Provider` describes both.
+ * - An **account version** is one set of an app's credentials at a provider. New credentials make a new version. What was opened under an
+ *   earlier version continues with it.
  * - A **session** is one try to pay a transaction at a provider, such as a payment link, under one account version.
  * - The **intent** is the session's row in status `opening`. It is committed before the provider is called, so that a call whose answer
  *   is lost can be repeated.
  * - A **plug** is the folder of one method. It says how to open, poll and close a session, and how to read a notification.
- * - The **kit** is the files beside this one. Plugs are made of them.
+ * - The **kit** is the files beside this one, of which plugs are made.
  * - The **engine** (`engine`) runs all plugs: it receives notifications, polls sessions, closes those that ask for too much, and sends
  *   refunds. No plug imports it.
  */
@@ -46,9 +46,9 @@ export interface PaymentRequest {
 }
 
 /**
- * The status of a session at its provider. `processing`: the payer is done, and the money is on its way or will fail to come. `expired`:
- * it takes no payment any more, and money that was sent before may still come. `asks`: the amount that an open session still asks for,
- * in the smallest unit.
+ * The status of a session at its provider. `processing`: the payer is done, and the money is on its way or will fail to arrive. `expired`:
+ * it no longer takes payments, but money that was sent before may still arrive. `asks`: the amount that an open session still asks for, in
+ * the smallest unit.
  */
 export type PolledStatus =
   | { readonly status: 'paid' }
@@ -61,7 +61,7 @@ export type PolledStatus =
 export interface MethodTexts {
   readonly name: string
   readonly hint: string
-  /** The button where it is the only payment method. */
+  /** The button if it is the only payment method. */
   readonly pay: string
 }
 
@@ -72,15 +72,15 @@ export interface Notifications {
   /** The largest body; a longer one is not genuine. */
   readonly maxBytes: number
   /**
-   * Takes one notification and returns the decision. Throws `unverified` (400) for what is not genuine. Any other error is our own,
-   * and the provider sends the notification again.
+   * Takes one notification and returns the decision. Throws `unverified` (400) for what is not genuine. Any other error is on our side, and
+   * the provider sends the notification again.
    */
   receive(ctx: Context, notification: { headers: IncomingHttpHeaders; body: Buffer }): Promise<Decision>
 }
 
 /** The decision about a notification. */
 export interface Decision<Status extends string = string> {
-  /** In the answer to the provider. */
+  /** Part of the answer to the provider. */
   readonly status: Status
   /** A transaction whose open sessions may ask for more than is due and must then be closed; null for none. */
   readonly toClose: number | null
@@ -91,7 +91,7 @@ export interface NoteRefundsOptions {
   readonly appId?: number
 }
 
-/** The outcome of a call about a refund. `unknown`: the refund may have been made or not. */
+/** The outcome of a call about a refund. `unknown`: the refund may or may not have been made. */
 export type RefundCall =
   | RefundAnswer
   | {
@@ -102,11 +102,11 @@ export type RefundCall =
       readonly message: string
     }
 
-/** How a provider gives money back. */
+/** How a provider makes refunds. */
 export interface ProviderRefunds {
   /** For the operator: `Stripe refunds ₫9,900 to the card`. */
   describe(money: string): string
-  /** Makes the refund, once, however often it is called. `isRepeated`: an earlier call may have made it. Never inside a transaction. */
+  /** Makes the refund once, however often it is called. `isRepeated`: an earlier call may have made it. Never inside a transaction. */
   make(ctx: Context, payment: Payment, refund: Refund, isRepeated: boolean): Promise<RefundCall>
   /** Asks for the status of a refund whose reference is known. */
   pollStatus(ctx: Context, payment: Payment, refund: Refund): Promise<RefundCall>
@@ -122,7 +122,7 @@ export interface PayerCodes {
 
 /** A provider's sessions, which stay open for a while. Both calls use the account that a session was opened under. */
 export interface Sessions {
-  /** The provider's. */
+  /** The provider's code. */
   readonly code: string
   /** Asks the provider, and confirms the payment if it was paid. Throws `provider_error`. */
   pollStatus(ctx: Context, session: ProviderSession): Promise<PolledStatus>
@@ -168,7 +168,7 @@ export interface Provider<Method extends string = string> extends Partial<Sessio
    * Throws `provider_error` (502) if the provider cannot be reached or refuses: the payer can try again.
    */
   open(ctx: Context, request: PaymentRequest): Promise<{ redirectUrl: string }>
-  /** Absent if refunds are transfers that somebody makes. */
+  /** Absent if operators refund manually, by transfer. */
   readonly refunds?: ProviderRefunds
   /** Lists refunds that were made at the provider, and records those that are new; returns how many. */
   noteRefunds?(ctx: Context, options: NoteRefundsOptions): Promise<number>

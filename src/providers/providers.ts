@@ -40,8 +40,8 @@ export function sandboxProvider(): Provider<Method> {
   return requireProvider(({ isSandboxOnly }) => isSandboxOnly === true, 'sandbox apps')
 }
 
-function requireProvider(isWanted: (provider: Provider<Method>) => boolean, what: string): Provider<Method> {
-  const provider = listProviders().find(isWanted)
+function requireProvider(matches: (provider: Provider<Method>) => boolean, what: string): Provider<Method> {
+  const provider = listProviders().find(matches)
   if (!provider) throw new Error(`no provider for ${what}`)
   return provider
 }

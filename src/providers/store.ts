@@ -6,7 +6,7 @@ import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 
-/** `processing`: the payer is done; the money is on its way, or will fail to come (a debit). */
+/** `processing`: the payer is done; the money is on its way, or will fail to arrive (a debit). */
 export type SessionStatus = 'opening' | 'open' | 'processing' | 'paid' | 'closed'
 
 /** A session at a provider for a transaction. The row is committed before the provider is called. Times are real. */
@@ -17,9 +17,7 @@ export const providerSessions = table('provider_sessions', {
   /** The provider's code. */
   provider: exact('provider', 32),
   providerAccountId: bigint('provider_account_id'),
-  /**
-   * Its id at the provider: set from the start where we choose it; where the provider chooses it, null until its answer is recorded.
-   */
+  /** Its id at the provider: set from the start if we choose it; if the provider chooses it, null until its answer is recorded. */
   reference: exact('reference', 191).nullable(),
   url: exact('url', 2048).nullable(),
   amount: bigint('amount'),
@@ -232,7 +230,7 @@ export async function retireProviderAccount(tx: Tx, accountId: number): Promise<
   await tx.update(providerAccounts, { id: accountId, retiredAt: null }, { retiredAt: tx.now })
 }
 
-/** Erases the credentials and closes the open sessions under them. Returns how many sessions that were. */
+/** Erases the credentials and closes the open sessions under them. Returns how many sessions it closed. */
 export async function forgetProviderAccount(tx: Tx, accountId: number): Promise<number> {
   await tx.update(providerAccounts, { id: accountId }, { credentials: null })
   await tx.run('DELETE FROM provider_pauses WHERE provider_account_id = ?', [accountId])
@@ -302,7 +300,7 @@ export const providerPauses = table('provider_pauses', {
 })
 export type ProviderPause = Row<typeof providerPauses>
 
-/** The pause of every account that has not answered since, over or not. */
+/** The pause of every account that has not answered since, expired or not. */
 export async function listPauses(db: Queries): Promise<ProviderPause[]> {
   return db.all(providerPauses, 'ORDER BY app_id, provider')
 }

@@ -32,8 +32,8 @@ export function isTransferCode(text: string): boolean {
 }
 
 /**
- * The distinct codes in a transfer's text, in order: in any case, with or without blanks and punctuation, also directly
- * next to what a bank puts before and after. A code with a typo is not found.
+ * The distinct codes in a transfer's text, in order: in any case, with or without blanks and punctuation, even directly next to text that a
+ * bank adds. A code with a typo is not found.
  */
 export function findTransferCodes(content: string): string[] {
   const characters = Array.from(foldLetters(content))

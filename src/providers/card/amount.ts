@@ -51,7 +51,7 @@ const MINIMUM: Readonly<Record<string, number>> = {
 const MAX_DIGITS = 8
 const MORE_DIGITS: Readonly<Record<string, number>> = { IDR: 12, INR: 9, COP: 10, HUF: 10, JPY: 10 }
 
-/** Our amount (smallest unit of the currency) in Stripe's units; null if it is no safe integer there. */
+/** Our amount (smallest unit of the currency) in Stripe's units; null if it is not a safe integer there. */
 export function toStripeAmount(amount: number, currency: string): number | null {
   const shift = stripeDecimals(currency) - currencyDecimals(currency)
   const converted = shift >= 0 ? amount * 10 ** shift : amount / 10 ** -shift

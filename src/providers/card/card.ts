@@ -111,7 +111,7 @@ async function createSession(
     if (failure.param === 'customer_email') {
       return createSession(ctx, credentials, { ...request, customerEmail: null }, session)
     }
-    // Stripe repeats a refusal under the same key, so that the next try needs a new one.
+    // Stripe repeats a refusal under the same key, so the next try needs a new key.
     if (failure.kind === 'refused' && !isUndecided(failure)) await abandonSession(ctx, session)
     throw cardProviderError(failure)
   }
@@ -136,7 +136,9 @@ async function retrieveSession(
   }
 }
 
-/** When the card was charged. The charge of a debit is made when that begins, days before it is paid: a debit counts from now. */
+/**
+ * When the card was charged. The charge of a debit is created when the debit begins, days before it is paid, so a debit counts from now.
+ */
 function paidAt(ctx: Context, stored: ProviderSession, { payment_intent: intent }: Stripe.Checkout.Session): RealTime {
   const charge = intent && typeof intent === 'object' ? intent.latest_charge : null
   const isCharged = charge && typeof charge === 'object' && stored.status !== 'processing'

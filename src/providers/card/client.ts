@@ -31,7 +31,7 @@ function addressOf(base: string): { host: string; port: number; protocol: 'http'
   return { host: hostname, port: Number(port) || (scheme === 'http' ? 80 : 443), protocol: scheme }
 }
 
-/** How a call failed. `unreachable`: Stripe may have done it all the same. `refused`: Stripe answered. */
+/** How a call failed. `unreachable`: Stripe may still have done it. `refused`: Stripe answered. */
 export interface StripeFailure {
   readonly kind: 'unreachable' | 'refused'
   readonly type: string

@@ -16,7 +16,7 @@ export interface PaidReport {
 }
 
 /**
- * Books the money of a paid Checkout Session. A notification and a look-up both use the session's id as the reference, so that it
+ * Books the money of a paid Checkout Session. A notification and a look-up both use the session's id as the reference, so that the money
  * counts once. A session that differs from the one that we opened pays nothing; operators see it.
  */
 export async function confirmSession(
@@ -62,7 +62,7 @@ async function refuse(
     appId: stored.appId,
     transactionId: stored.transactionId,
     outcome: 'refused',
-    note: `Checkout Session ${stored.reference ?? ''} is paid and does not fit what was opened: ${reason}`,
+    note: `Checkout Session ${stored.reference ?? ''} is paid but does not match the session that was opened: ${reason}`,
   })
   return { status: 'refused', toClose: null }
 }

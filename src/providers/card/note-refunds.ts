@@ -55,18 +55,18 @@ export async function receiveRefundEvent(
   object: unknown,
 ): Promise<'noted' | 'ignored'> {
   const event = RefundEvent.safeParse(object)
-  const account = event.success ? await accountOf(ctx, signers, event.data) : undefined
+  const account = event.success ? await signerOfCharge(ctx, signers, event.data) : undefined
   if (!event.success || !account) return 'ignored'
   const { appId, credentials } = account
   const stripe = await stripeClient(ctx.config, credentials.secretKey)
-  const refunds = await askFor(ctx, stripe, event.data)
+  const refunds = await fetchRefunds(ctx, stripe, event.data)
   let noted = 0
   for (const refund of refunds) if (await noteRefund(ctx, stripe, appId, refund)) noted += 1
   return noted > 0 ? 'noted' : 'ignored'
 }
 
-/** The account of the charge, of those whose secret signed the event; undefined if it is none of them. */
-async function accountOf(
+/** The account of the charge among those whose secret signed the event; undefined if there is none. */
+async function signerOfCharge(
   ctx: Context,
   signers: readonly ProviderAccount<CardCredentials>[],
   { metadata, payment_intent: intent }: RefundEvent,
@@ -77,7 +77,7 @@ async function accountOf(
   return signers.find(({ appId }) => appId === ownerId)
 }
 
-async function askFor(ctx: Context, stripe: Stripe, { id, object }: RefundEvent): Promise<Stripe.Refund[]> {
+async function fetchRefunds(ctx: Context, stripe: Stripe, { id, object }: RefundEvent): Promise<Stripe.Refund[]> {
   try {
     if (object === 'charge')
       return await callStripe(ctx, 'refunds.list', async () => {
@@ -124,8 +124,8 @@ async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: S
 }
 
 /**
- * The refund of ours that Stripe's metadata names, where its outcome is not known yet. Null for one that we gave up: its money is the
- * transaction's again, so that what Stripe made counts as a refund of the dashboard.
+ * Our refund that Stripe's metadata names, if its outcome is not known yet. Null for a refund that we gave up: its money belongs to the
+ * transaction again, so a refund that Stripe made counts as one from the dashboard.
  */
 async function ourRefund(ctx: Context, payment: Payment, refund: Stripe.Refund): Promise<Refund | null> {
   const refundId = parseNumericId(refund.metadata?.['refund_id'] ?? '')

@@ -73,8 +73,8 @@ function namedApp(content: unknown): number | null {
 }
 
 /**
- * The accounts whose secret signed these bytes, the newest of an app first. There are several where apps share an account at the
- * provider. Disabled methods and apps count, since their open payments complete.
+ * The accounts whose secret signed these bytes, the newest of an app first. There are several if apps share an account at the provider.
+ * Disabled methods and apps count, because their open payments still complete.
  */
 async function signers(
   ctx: Context,
@@ -139,7 +139,7 @@ async function refuseForeign(
 ): Promise<CardDecision> {
   await noteEvent(ctx, {
     provider: 'stripe',
-    // A distinct id: whoever signs for one app must not use up the event ids of another.
+    // A distinct id, so that a signer for one app cannot use up the event ids of another.
     eventId: `${event.id}@${appIds.join(',').slice(0, 10)}`,
     eventType: event.type,
     appId: appIds[0] ?? null,

@@ -11,11 +11,11 @@ import { callStripe, isUndecided, stripeClient, stripeFailureOf } from './client
 import { CardCredentials } from './credentials.ts'
 import { intentOf } from './session-facts.ts'
 
-const NO_CREDENTIALS = 'the app has no card credentials any more'
+const NO_CREDENTIALS = 'the app no longer has card credentials'
 
 /**
- * Refunds of card payments through Stripe, in part or in whole. The idempotency key is the refund row's, and its id is in the metadata: a
- * refund whose answer was lost is looked for by it before another request, since Stripe forgets keys after a day.
+ * Refunds of card payments through Stripe, in part or in whole. The idempotency key is made from the id of the refund row, which is also in
+ * the metadata. If an answer was lost, the refund is looked up by that id before another request, because Stripe forgets keys after a day.
  */
 export const cardRefunds: ProviderRefunds = {
   describe: (money) => `Stripe refunds ${money} to the card`,
@@ -23,7 +23,7 @@ export const cardRefunds: ProviderRefunds = {
   async make(ctx, payment, refund, isRepeated) {
     const stripe = await clientOf(ctx, payment)
     if (!stripe) return refused(NO_CREDENTIALS)
-    // An earlier request may have made it: a refusal to look for it does not say that nothing was made.
+    // An earlier request may have made the refund. If Stripe refuses the look-up, that does not prove the opposite.
     const made = isRepeated ? await judged(() => findMade(ctx, stripe, payment, refund), { isLookUp: true }) : null
     return made ?? judged(() => create(ctx, stripe, payment, refund), { isLookUp: false })
   },
@@ -59,7 +59,7 @@ async function judged<T extends RefundCall | null>(
     if (type === 'unknown') throw thrown
     if (kind === 'unreachable') return unknown('Stripe cannot be reached', false)
     if (httpStatus !== null && httpStatus >= 500) return unknown('Stripe failed to answer', true)
-    if (isLookUp || isUndecided(failure)) return unknown(`Stripe did not say (${code ?? type})`, false)
+    if (isLookUp || isUndecided(failure)) return unknown(`Stripe did not report the outcome (${code ?? type})`, false)
     return refused(code ?? type)
   }
 }
@@ -94,7 +94,7 @@ export async function intentOfPayment(ctx: Context, stripe: Stripe, payment: Pay
   return chargeReference
 }
 
-/** Our refund, where an earlier request made it; null if Stripe has none. */
+/** Our refund, if an earlier request made it; null if Stripe has none. */
 async function findMade(ctx: Context, stripe: Stripe, payment: Payment, { id }: Refund): Promise<RefundAnswer | null> {
   const intent = await intentOfPayment(ctx, stripe, payment)
   if (intent === null) return null

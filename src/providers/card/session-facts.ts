@@ -17,7 +17,7 @@ export const CardSession = z.looseObject({
 })
 export type CardSession = z.infer<typeof CardSession>
 
-/** Whether the money is there. `no_payment_required` is not what we asked for; `unpaid` is reported again once it is paid. */
+/** Whether the money has been received. `no_payment_required` is not what we asked for; `unpaid` is reported again once it is paid. */
 export function isPaid(session: CardSession): boolean {
   return session.payment_status === 'paid'
 }
@@ -27,10 +27,10 @@ export function differences(session: CardSession, stored: ProviderSession): stri
   const found: string[] = []
   const asked = toStripeAmount(stored.amount, stored.currency)
   if (session.amount_total !== asked) {
-    found.push(`amount_total is ${session.amount_total ?? 'missing'}, asked was ${asked ?? 'nothing'}`)
+    found.push(`amount_total is ${session.amount_total ?? 'missing'} (requested: ${asked ?? 'none'})`)
   }
   if (session.currency?.toUpperCase() !== stored.currency) {
-    found.push(`currency is ${session.currency ?? 'missing'}, asked was ${stored.currency}`)
+    found.push(`currency is ${session.currency ?? 'missing'} (requested: ${stored.currency})`)
   }
   if (session.mode && session.mode !== 'payment') found.push(`mode is ${session.mode}`)
   for (const named of [session.client_reference_id, session.metadata?.transaction_id]) {

@@ -51,8 +51,8 @@ export function sessionParams(request: PaymentRequest, session: ProviderSession)
 }
 
 /**
- * The idempotency key: transaction, session row and a hash of the parameters. A repeated request gets the first one's session, a
- * changed one a new session. Stripe refuses a key that returns with other parameters.
+ * The idempotency key: transaction, session row and a hash of the parameters. A repeated request gets the session of the first; a changed
+ * request gets a new session. Stripe refuses a key that is reused with other parameters.
  */
 export function sessionKey(session: ProviderSession, params: Stripe.Checkout.SessionCreateParams): string {
   return `paygate-${session.transactionId}-${session.id}-${sha256Hex(JSON.stringify(params)).slice(0, 16)}`

@@ -6,8 +6,8 @@ import { listProviders } from '#providers/providers.ts'
 import { closeOpenSessions } from './reconcile-payments.ts'
 
 /**
- * The endpoints that payment providers call (R210). Answers 400 to what cannot be verified, 200 with the `status`
- * of every decision, and 5xx to errors of our own, so that the provider sends the notification again.
+ * The endpoints that payment providers call (R210). Answers 400 to what cannot be verified, 200 with the `status` of every decision, and
+ * 5xx to errors on our side, so that the provider sends the notification again.
  */
 export function notificationRoutes(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()

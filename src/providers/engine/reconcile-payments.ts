@@ -66,7 +66,7 @@ interface Pass {
   readonly counts: ReconcileCounts
   /** Accounts that are not called now. */
   readonly paused: Set<string>
-  /** Accounts with a pause in the database, over or not: an answer deletes it. */
+  /** Accounts with a pause in the database, expired or not: an answer deletes it. */
   readonly failing: Set<string>
   /** By provider: the accounts for which it did not answer since its last answer for any account. */
   readonly unanswered: Map<string, Set<string>>
@@ -87,7 +87,7 @@ export async function reconcilePayments(ctx: Context, options: ReconcileOptions 
   return counts
 }
 
-/** Whether a session or a refund is to be looked up now. */
+/** Whether a session or a refund is due to be looked up. */
 export async function hasDueLookUps(ctx: Context): Promise<boolean> {
   const first = { dueAt: await databaseNow(ctx, ctx.db), appId: null, afterId: 0, after: null, limit: 1 }
   const due = (await listDueSessions(ctx.db, first)).length + (await listDueRefunds(ctx.db, first)).length
@@ -135,7 +135,7 @@ async function pollSessions(ctx: Context, options: ReconcileOptions): Promise<Re
 }
 
 /**
- * Closes the sessions of a transaction that ask for more than is due, so that nobody pays twice. Called after the commit that booked
+ * Closes the sessions of a transaction that ask for more than is due, so that no payer pays twice. Called after the commit that booked
  * money. Never throws: the next run of `reconcilePayments` closes what failed here. A caller that must answer soon does not wait for it.
  */
 export async function closeOpenSessions(ctx: Context, transactionId: number): Promise<void> {
@@ -151,8 +151,8 @@ export async function closeOpenSessions(ctx: Context, transactionId: number): Pr
 }
 
 /**
- * Polls the sessions of the transaction that are processing; returns whether one still is. True also where the provider cannot be
- * asked, so that nobody pays twice.
+ * Polls the sessions of the transaction that are processing; returns whether one still is. Also true if the provider cannot be reached, so
+ * that no payer pays twice.
  */
 export async function isStillProcessing(ctx: Context, transactionId: number): Promise<boolean> {
   const sessions = await listPayableSessions(ctx.db, transactionId)
@@ -225,7 +225,7 @@ async function claim(ctx: Context, session: ProviderSession): Promise<boolean> {
   })
 }
 
-/** Polls the session, and closes one that is open and asks for more than is due, as of a completed transaction. */
+/** Polls the session. Closes it if it is open and asks for more than is due, such as that of a completed transaction. */
 async function pollOrClose(ctx: Context, provider: Partial<Sessions>, session: ProviderSession): Promise<PolledStatus> {
   const found = (await provider.pollStatus?.(ctx, session)) ?? CLOSED
   if (found.status === 'paid' || found.status === 'closed') return found

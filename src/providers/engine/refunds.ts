@@ -53,7 +53,7 @@ async function sendRefund(ctx: Context, refundId: number, isRepeated: boolean): 
 }
 
 /**
- * Sends pending refunds, also after one of them fails. Returns the changed refunds. Throws `provider_error` that names the refunds that
+ * Sends pending refunds, also after one of them fails. Returns the changed refunds. Throws `provider_error`, which names the refunds that
  * were refused and those whose outcome is unknown.
  */
 export async function sendRefunds(ctx: Context, ordered: readonly Refund[], isRepeated: boolean): Promise<Refund[]> {
@@ -63,7 +63,7 @@ export async function sendRefunds(ctx: Context, ordered: readonly Refund[], isRe
     const { refund, message } = await sendRefund(ctx, id, isRepeated)
     sent.push(refund)
     if (message !== null)
-      failures.push(`${message}: refund ${id} stays pending, and billing-cli reconcile goes on with it`)
+      failures.push(`${message}: refund ${id} stays pending, and billing-cli reconcile tries it again`)
     else if (refund.status === 'failed')
       failures.push(`refund ${id} was refused (${refund.failure ?? 'no reason given'})`)
   }

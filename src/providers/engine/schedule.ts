@@ -5,7 +5,7 @@ const LONGEST_GAP_MS = 6 * HOUR_MS
 const FIRST_RETRY_MS = 2 * MINUTE_MS
 const FIRST_PAUSE_MS = MINUTE_MS
 const LONGEST_PAUSE_MS = 15 * MINUTE_MS
-/** One look-up follows the end of each session, to tell paid from expired. */
+/** One look-up follows the end of each session, to distinguish paid from expired. */
 const AFTER_EXPIRY_MS = 5 * MINUTE_MS
 /** Slow payment methods complete within days. After this, a session is closed, whether or not the provider answers. */
 const GIVE_UP_MS = 14 * 24 * HOUR_MS

@@ -25,7 +25,7 @@ export async function payosClient(config: Pick<Config, 'payosApiBase'>, credenti
   })
 }
 
-/** How a call failed. `unreachable`: PayOS may have done it all the same. `refused`: it did not. */
+/** How a call failed. `unreachable`: PayOS may still have done it. `refused`: it did not. */
 export interface PayosFailure {
   readonly kind: 'unreachable' | 'refused'
   readonly type: string

@@ -15,7 +15,7 @@ type Result = ConfirmOutcome['kind'] | 'refused' | 'none'
 export interface Taken {
   /** The most significant outcome of several transfers. */
   readonly result: Result
-  /** As of `confirmOnSession`. */
+  /** As in `SessionOutcome`. */
   readonly isMoreAsked: boolean
 }
 

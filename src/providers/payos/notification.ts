@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Transfer } from './transfers.ts'
 
-/** PayOS's notifications have some 700 bytes and 20 fields. Anybody can send more, and all of it is worked on before it is verified. */
+/** PayOS's notifications have about 700 bytes and 20 fields. Anybody can send more, and all of it is processed before it is verified. */
 export const NOTIFICATION_BYTES = 32 * 1024
 const MAX_FIELDS = 100
 
@@ -16,11 +16,11 @@ const Data = Transfer.extend({
 
 export interface PayosNotification {
   readonly signature: string
-  /** What is signed. */
+  /** The signed fields. */
   readonly data: z.infer<typeof Data>
 }
 
-/** Reads a notification's JSON; null if it has not the form of one. The cheapest checks come first, before any field is looked at. */
+/** Reads a notification's JSON; null if it does not have the form of one. The cheapest checks come first, before any field is read. */
 export function readNotification(content: unknown): PayosNotification | null {
   const envelope = Envelope.safeParse(content)
   if (!envelope.success) return null

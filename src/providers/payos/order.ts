@@ -6,13 +6,13 @@ const PAYMENT_PAGE = 'https://pay.payos.vn/web/'
 const RANDOM_DIGITS = 6
 /** PayOS dates links by its own clock. */
 const CLOCK_SKEW_MS = 5 * MINUTE_MS
-/** PayOS wants the end of a link in the future, by its own clock. */
+/** PayOS requires the end of a link to be in the future, by its own clock. */
 const SHORTEST_MS = 5 * MINUTE_MS
 const VIETNAM_MS = 7 * HOUR_MS
 
 /**
- * An order code: the transaction's id, for operators, and six random digits, so that the codes of two installations, or of a database
- * that was set up anew, do not collide at one merchant.
+ * An order code: the transaction's id, for operators, and six random digits, so that the codes of two installations, or of a database that
+ * was set up again, do not collide at one merchant.
  */
 export function newOrderCode(transactionId: number): string {
   const code = `${transactionId}${randomDigits(RANDOM_DIGITS)}`

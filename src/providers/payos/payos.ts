@@ -15,12 +15,12 @@ import { NOTIFICATION_BYTES } from './notification.ts'
 import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf } from './order.ts'
 import { receivePayosNotification } from './receive-notification.ts'
 
-/** PayOS's error code for an order code that exists already. */
+/** PayOS's error code for an order code that already exists. */
 const ORDER_EXISTS = '231'
 const CANCELLED = new Set(['CANCELLED', 'FAILED'])
 const EXPIRED = 'EXPIRED'
 /** A transfer sent in the last minute of a link may be reported after its end. */
-const SETTLED_AFTER_MS = HOUR_MS
+const FINAL_AFTER_MS = HOUR_MS
 
 const CLOSED: PolledStatus = { status: 'closed' }
 
@@ -30,12 +30,12 @@ const sessions: Sessions = {
 
   async pollStatus(ctx, session) {
     const link = await findLink(ctx, await clientOf(ctx, session), session)
-    const isSettled = ctx.clock.now() > addMs(session.expiresAt, SETTLED_AFTER_MS)
+    const isFinal = ctx.clock.now() > addMs(session.expiresAt, FINAL_AFTER_MS)
     const open: PolledStatus = { status: 'open', asks: session.amount - (link?.amountPaid ?? 0) }
-    if (!link) return isSettled ? CLOSED : open
+    if (!link) return isFinal ? CLOSED : open
     const { result } = await confirmTransfers(ctx, session, link, null)
     if (result === 'processed' || result === 'already_completed') return { status: 'paid' }
-    if (result === 'refused' || isSettled || CANCELLED.has(link.status)) return CLOSED
+    if (result === 'refused' || isFinal || CANCELLED.has(link.status)) return CLOSED
     return link.status === EXPIRED ? { status: 'expired' } : open
   },
 

@@ -22,8 +22,8 @@ export type PayosDecision = Decision<Status>
 
 /**
  * Takes one notification of PayOS. Throws `invalid_request` (400) for malformed or wrongly signed ones. Ignores an unknown order, such as
- * that of PayOS's registration test, if an app's key signed it. The signature covers only `data` and no time, so that the order is looked
- * up at PayOS before anything completes. Throws `provider_error` if PayOS cannot be asked.
+ * that of PayOS's registration test, if an app's key signed it. The signature covers only `data` and no time, so the order is looked up at
+ * PayOS before anything completes. Throws `provider_error` if PayOS cannot be asked.
  */
 export async function receivePayosNotification(ctx: Context, body: Buffer): Promise<PayosDecision> {
   const notification = readNotification(parseContent(body))
@@ -42,8 +42,8 @@ export async function receivePayosNotification(ctx: Context, body: Buffer): Prom
 }
 
 /**
- * The accounts whose keys may have signed: those of the order's app, or of every app for an unknown order. The order's own account
- * counts also if nothing of it is open any more: money can come late.
+ * The accounts whose keys may have signed: those of the order's app, or of every app for an unknown order. The order's own account counts
+ * even if nothing is open under it, because money can arrive late.
  */
 async function possibleSigners(
   ctx: Context,

@@ -11,7 +11,9 @@ export function isSignedByOne(checksumKeys: readonly string[], fields: SignedFie
   return isSigned
 }
 
-/** What PayOS signs of an object: keys in order, `key=value` joined by `&`, nothing for null (payos.vn/docs, "Kiểm tra dữ liệu"). */
+/**
+ * The text that PayOS signs for an object: keys in order, `key=value` joined by `&`, nothing for null (payos.vn/docs, "Kiểm tra dữ liệu").
+ */
 function canonicalForm(fields: SignedFields): string {
   return Object.keys(fields)
     .sort()

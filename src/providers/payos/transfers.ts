@@ -19,7 +19,7 @@ export const PaidLink = z.looseObject({
 })
 export type PaidLink = z.infer<typeof PaidLink>
 
-/** The reference of all money of a link, where PayOS lists no transfer. */
+/** The reference of all money of a link, if PayOS lists no transfer. */
 export const WHOLE = 'whole'
 
 /**
