@@ -1,9 +1,9 @@
 /**
- * Where the money of one transaction is, in the smallest unit of its currency. Received − refunded = kept. Of what is kept,
- * `amountUsed` paid for what was given, `amountLeft` waits for a decision or is a surplus, and the rest was dismissed.
+ * The money of one transaction, in the smallest unit of its currency. Received − refunded = kept. Of the money kept, `amountUsed` paid for
+ * what the payer got, `amountLeft` waits for a decision or is a surplus, and the rest was dismissed.
  */
 export interface Balance {
-  /** All that came for it and was not moved away since, refunded or not. */
+  /** All money that arrived for it and was not moved away since, refunded or not. */
   readonly amountReceived: number
   /** Refunded, or being refunded. */
   readonly amountRefunded: number
@@ -11,17 +11,17 @@ export interface Balance {
   readonly amountLeft: number
 }
 
-/** What was received and not given back. */
+/** The money that was received and not refunded. */
 export function keptOf({ amountReceived, amountRefunded }: Balance): number {
   return amountReceived - amountRefunded
 }
 
-/** What is still due of `amount`; 0 if all of it came. */
+/** The part of `amount` that is still due; 0 if all of it arrived. */
 export function dueOf({ amount, ...balance }: Balance & { readonly amount: number }): number {
   return Math.max(0, amount - keptOf(balance))
 }
 
-/** What may be moved to another transaction: all that paid for nothing here, dismissed or not. */
+/** The money that may be moved to another transaction: all that paid for nothing here, dismissed or not. */
 export function movableOf(balance: Balance): number {
   return keptOf(balance) - balance.amountUsed
 }
@@ -32,14 +32,14 @@ export function arrived(balance: Balance, amount: number): Balance {
   return { amountReceived: amountReceived + amount, amountRefunded, amountUsed, amountLeft: amountLeft + amount }
 }
 
-/** Money pays for what is given, up to `price`; the rest is left. Where nothing is given, all of it is left. */
+/** Money pays for what the payer gets, up to `price`; the rest is left. If the payer gets nothing, all of it is left. */
 export function completed(balance: Balance, price: number, isGiven: boolean): Balance {
   const kept = keptOf(balance)
   const amountUsed = isGiven ? Math.min(kept, price) : 0
   return { ...balanceOf(balance), amountUsed, amountLeft: kept - amountUsed }
 }
 
-/** Money goes back: first what is left, then what was dismissed, then what paid for something. Throws beyond what is kept. */
+/** Money is refunded: first what is left, then what was dismissed, then what paid for something. Throws beyond what is kept. */
 export function refunded(balance: Balance, amount: number): Balance {
   requireUpTo(amount, keptOf(balance))
   const dismissedAmount = movableOf(balance) - balance.amountLeft
@@ -53,7 +53,7 @@ export function refunded(balance: Balance, amount: number): Balance {
   }
 }
 
-/** The provider refused a refund, so that its money is back. `isLeft`: whether the unused part is left again or stays dismissed. */
+/** The provider refused a refund, so its money is back. `isLeft`: whether the unused part is left again or stays dismissed. */
 export function notRefunded(balance: Balance, amount: number, amountUsed: number, isLeft: boolean): Balance {
   requireUpTo(amount, balance.amountRefunded)
   requireUpTo(amountUsed, amount)
@@ -79,12 +79,12 @@ export function movedAway(balance: Balance, amount: number): Balance {
   return { ...balanceOf(balance), amountReceived: balance.amountReceived - amount, amountLeft }
 }
 
-/** An operator decides that what is left needs nothing. */
+/** An operator decides that the money left needs no action. */
 export function dismissed(balance: Balance): Balance {
   return { ...balanceOf(balance), amountLeft: 0 }
 }
 
-/** How much of each part makes up `amount`, the last parts first. Throws if all of them are less. */
+/** Takes `amount` from the parts, the last parts first. Throws if all parts together have less. */
 export function takeNewest<T extends { readonly kept: number }>(
   amount: number,
   parts: readonly T[],
@@ -100,7 +100,7 @@ export function takeNewest<T extends { readonly kept: number }>(
   return taken
 }
 
-/** The four amounts alone, without the other columns of a row. */
+/** Only the four amounts, without the other columns of a row. */
 export function balanceOf({ amountReceived, amountRefunded, amountUsed, amountLeft }: Balance): Balance {
   return { amountReceived, amountRefunded, amountUsed, amountLeft }
 }

@@ -10,7 +10,10 @@ import {
   type PaymentFilter,
 } from './store.ts'
 
-/** A page of payments, the newest first. `waiting` lists those of which money waits for a decision; `appId` null lists those of all apps. */
+/**
+ * A page of payments, the newest first. `waiting` lists only those with money that waits for a decision; `appId` null lists those of all
+ * apps.
+ */
 export async function listPayments(
   ctx: Context,
   filter: Omit<PaymentFilter, keyof PageRequest>,
@@ -20,7 +23,7 @@ export async function listPayments(
   return listPage(page, list, ({ receivedAt }) => receivedAt)
 }
 
-/** A listed payment for operators; `reason` says why money of it waits: a transaction's flag, or `unmatched`. */
+/** A listed payment for operators; `reason` is why its money waits: a transaction's flag, or `unmatched`. */
 export function presentListedPayment(payment: ListedPayment) {
   const { waiting, flagReason, transactionId, externalRef } = payment
   return {

@@ -1,7 +1,7 @@
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import type { Allocation, Payment, Refund } from './store.ts'
 
-/** A payment for operators. `amount` is null until somebody says it, `amount_left` is what is not allocated. */
+/** A payment for operators. `amount` is null until an operator states it; `amount_left` is the part that is not allocated. */
 export function presentPayment(payment: Payment) {
   return {
     payment_id: payment.id,

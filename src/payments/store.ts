@@ -11,7 +11,7 @@ import type { RealTime } from '#shared/time.ts'
  */
 export const payments = table('payments', {
   id: id(),
-  /** Null until it is known whose it is. */
+  /** Null until the app is known. */
   appId: bigint('app_id').nullable(),
   endUserId: bigint('end_user_id').nullable(),
   /** `stripe`, `payos`, `bank_transfer`, `test` */
@@ -21,16 +21,16 @@ export const payments = table('payments', {
   /** The account that it was credited to; null if it came another way, or the mail does not name one. */
   bankAccountId: bigint('bank_account_id').nullable(),
   reference: exact('reference', 191),
-  /** The provider's id of the charge, where that is not the reference: Stripe's payment intent. */
+  /** The provider's id of the charge, if that is not the reference: Stripe's payment intent. */
   chargeReference: exact('charge_reference', 191).nullable(),
-  /** Null until somebody says how much it is, where no reader understood the mail. */
+  /** Null if no reader understood the mail, until an operator states the amount. */
   amount: bigint('amount').nullable(),
-  /** What is neither allocated nor refunded; null exactly where the amount is. */
+  /** What is neither allocated nor refunded; null exactly if `amount` is. */
   amountLeft: bigint('amount_left').nullable(),
   currency: exact('currency', 3),
   paidAt: realTime('paid_at'),
   receivedAt: realTime('received_at'),
-  /** When an operator decided that what is left needs nothing. */
+  /** When an operator decided that the money left needs no action. */
   closedAt: realTime('closed_at').nullable(),
 })
 export type Payment = Row<typeof payments>
@@ -41,7 +41,7 @@ export type Payment = Row<typeof payments>
  */
 export type AllocationCause = 'booked' | 'matched' | 'moved' | 'refund' | 'refund_failed'
 
-/** Money of a payment that counts for a transaction, or, negative, no longer does. Rows are only ever added. */
+/** Money of a payment that counts for a transaction or, if negative, no longer does. Rows are only ever added. */
 export const allocations = table('allocations', {
   id: id(),
   appId: bigint('app_id'),
@@ -67,11 +67,11 @@ export const refunds = table('refunds', {
   paymentId: bigint('payment_id'),
   amount: bigint('amount'),
   status: exact('status', 16).as<RefundStatus>(),
-  /** The provider's, or that of a transfer made manually; null until the provider has answered. */
+  /** The provider's reference, or that of a manual transfer; null until the provider has answered. */
   reference: exact('reference', 191).nullable(),
   /** Why it failed. */
   failure: words('failure', 191).nullable(),
-  /** How much of it had paid for what was given, and the flag that it cleared: both return if the provider refuses it. */
+  /** How much of it had paid for what the payer got, and the flag that it cleared. Both are restored if the provider refuses it. */
   amountUsed: bigint('amount_used'),
   flagReason: exact('flag_reason', 32).nullable(),
   /** Null if it was made at the provider. */
@@ -136,7 +136,7 @@ export async function listPaymentsOf(db: Queries, transactionId: number): Promis
 /** Money of a payment that counts for a transaction from now on, or no longer does. */
 export interface Allocated {
   readonly paymentId: number
-  /** Negative where the money no longer counts. */
+  /** Negative if the money no longer counts. */
   readonly amount: number
   readonly cause: AllocationCause
   /** The refund that takes it back, or that failed. */
@@ -163,7 +163,7 @@ export async function listAllocationsOfTransaction(db: Queries, transactionId: n
   return db.all(allocations, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
-/** What of a payment each transaction keeps now, without those that keep nothing. */
+/** How much of a payment each transaction keeps now. Omits transactions that keep nothing. */
 export async function listKeptOfPayment(
   db: Queries,
   paymentId: number,
@@ -189,7 +189,7 @@ export async function listRefundedShares(
   )
 }
 
-/** The id of the new refund; null if the payment has one of this reference. */
+/** The id of the new refund; null if the payment already has one with this reference. */
 export async function insertRefund(tx: Tx, row: Omit<Refund, 'id'>): Promise<number | null> {
   return unlessDuplicate('refunds_payment_reference', tx.insert(refunds, row))
 }
@@ -206,7 +206,7 @@ export async function listRefundsOfPayment(db: Queries, paymentId: number): Prom
   return db.all(refunds, 'WHERE payment_id = ? ORDER BY id', [paymentId])
 }
 
-/** The refunds of a transaction's money, the oldest first; `taken` is what each took of this transaction. */
+/** The refunds of a transaction's money, the oldest first; `taken` is the amount that each took from this transaction. */
 export async function listRefundsOfTransaction(
   db: Queries,
   transactionId: number,
@@ -229,7 +229,7 @@ export async function updateRefundIn(
   return (await tx.update(refunds, { id: refundId, status: from }, changes)) === 1
 }
 
-/** Pending refunds whose look-up is due, those first that wait longest, behind `after`; `dueAt` null takes all pending ones, by id. */
+/** Pending refunds whose look-up is due, the longest waiting first, after `after`; `dueAt` null lists all pending ones, by id. */
 export async function listDueRefunds(
   db: Queries,
   filter: {

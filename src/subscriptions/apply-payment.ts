@@ -26,8 +26,8 @@ export interface AppliedPayment extends QuotedPayment {
 }
 
 /**
- * Applies a payment to the end user's subscription (R106): writes the period, its line in the ledger and the
- * events. Returns null, or why nothing was applied. A step, under the end user's lock, under which `subject` was read.
+ * Applies a payment to the end user's subscription (R106): writes the period, its line in the ledger and the events. Returns null, or the
+ * reason why nothing was applied. A step, under the end user's lock; `subject` was read under it, too.
  */
 export async function applyPayment(
   tx: Tx,
@@ -70,7 +70,7 @@ export async function applyPayment(
 
 /**
  * The discount of the renewals from now on (R357): a promotion for every period that the payment names, for the plan that the payer now
- * has. A payment that starts a period by choice, or another plan, ends an earlier one; an extension leaves it.
+ * has. A payment that chooses a new period, or another plan, ends an earlier discount; an extension keeps it.
  */
 function lastingDiscount(
   { plan, current, promotion }: PaymentSubject,

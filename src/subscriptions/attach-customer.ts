@@ -20,7 +20,7 @@ interface Scope {
 
 /**
  * Attaches the customer who gets reminders from then on. Throws `not_found`, and `invalid_request` on `customer_id` for a customer of
- * another app, or, where a client asks, of another end user.
+ * another app, or, if a client asks, of another end user.
  */
 export const attachCustomer = command({
   name: 'subscription.attach-customer',

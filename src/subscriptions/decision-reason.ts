@@ -8,8 +8,8 @@ import type { Reason } from './record-change.ts'
 import type { Subscription } from './store.ts'
 
 /**
- * The reason of a change that is no payment: an import, a plan switch, or an operator's end. It counts as opened and paid at its own time
- * (R101). `priceId` and `inTrial` are those after the change.
+ * The reason for a change that is not a payment: an import, a plan switch, or an operator's end. It counts as opened and paid at its own
+ * time (R101). `priceId` and `inTrial` are those after the change.
  */
 export async function decisionReason(
   tx: Tx,

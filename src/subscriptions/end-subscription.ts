@@ -19,8 +19,8 @@ const EndSubscriptionInput = z.strictObject({
 })
 
 /**
- * An operator ends a subscription now, also a lifetime one, whose purchase was refunded, disputed or a mistake (R114). A new
- * checkout is possible then. Throws `not_found`, and `invalid_request` if it has ended already.
+ * Ends a subscription now for an operator, because its purchase was refunded, disputed or a mistake (R114). A lifetime subscription can be
+ * ended, too. Afterwards, a new checkout is possible. Throws `not_found`, and `invalid_request` if it has already ended.
  */
 export const endSubscription = command({
   name: 'subscription.end',

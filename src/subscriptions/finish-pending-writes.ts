@@ -6,7 +6,7 @@ import { writeNode } from '#realtime/write-node.ts'
 import { addMs, type RealTime } from '#shared/time.ts'
 import { loadNodeState } from './queue-node.ts'
 
-/** Whether a write was left behind. */
+/** Whether any write was abandoned. */
 export async function hasAbandonedWrites(ctx: Context): Promise<boolean> {
   return (await listAbandoned(ctx.db, await abandonedBefore(ctx), 1)).length > 0
 }
@@ -22,8 +22,8 @@ const MAX_WRITES = 100
 const BATCH = 5
 
 /**
- * Writes the nodes whose writer died between the commit and the write, or gave way to others (R161). Failed
- * writes, also those that fail here, are left to an operator: `realtime resync --failed`.
+ * Writes the nodes whose writer died between the commit and the write, or ran out of time (R161). Failed writes, including those that fail
+ * here, are left to an operator: `realtime resync --failed`.
  */
 export async function finishPendingWrites(
   ctx: Context,

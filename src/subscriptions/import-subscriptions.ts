@@ -41,7 +41,7 @@ type ImportLine = z.infer<typeof ImportLine>
 const COLUMNS = ['external_ref', 'price_id', 'current_period_end']
 
 export interface LineReport {
-  /** Of the file, the last one where a quoted cell holds line ends; the header is line 1. */
+  /** The line of the file; for a row with line breaks in a quoted cell, its last line. The header is line 1. */
   readonly line: number
   readonly external_ref: string
   readonly result: 'imported' | 'would_import' | 'skipped' | 'refused'
@@ -56,10 +56,10 @@ export interface ImportReport {
 }
 
 /**
- * Takes over subscriptions that were sold elsewhere, from CSV with the columns `external_ref,price_id,current_period_end` and
- * optionally `anchor_day,customer_email,customer_name`. End users who have a subscription are skipped, so that a run that was
- * interrupted can be repeated. The apostrophe that `app export` puts before a cell that a spreadsheet would execute is removed. A dry run
- * writes nothing. Throws `invalid_request` for a file that is not such a table.
+ * Imports subscriptions that were sold elsewhere, from CSV with the columns `external_ref,price_id,current_period_end` and optionally
+ * `anchor_day,customer_email,customer_name`. Skips end users who have a subscription, so that an interrupted run can be repeated. Removes
+ * the apostrophe that `app export` puts before a cell that a spreadsheet would execute. A dry run writes nothing. Throws `invalid_request`
+ * for a file that is not such a table.
  */
 export async function importSubscriptions(
   ctx: Context,
@@ -96,7 +96,7 @@ function readTable(csv: string): TableRow[] {
   }
 }
 
-/** Otherwise each line of a file that separates cells by semicolons would be refused by itself. */
+/** Without this check, each line of a file that separates cells by semicolons would be refused separately. */
 function requireColumns(header: string[]): string[] {
   const missing = COLUMNS.filter((name) => !header.includes(name))
   if (missing.length > 0) throw new Error(`missing CSV columns: ${missing.join(', ')}`)
@@ -128,7 +128,7 @@ async function requirePrice(tx: Tx, app: App, { price_id }: ImportLine): Promise
   return found
 }
 
-/** The period ends as the file says, and began one interval earlier. The anchor keeps month ends through the move. */
+/** The period ends at the time in the file, and began one interval earlier. The anchor day preserves month ends. */
 function periodOf(app: App, input: ImportLine, { price }: PriceWithPlan): Period {
   const interval = intervalOf(price, false)
   const end = parseAppTime(input.current_period_end)
@@ -148,7 +148,7 @@ function periodOf(app: App, input: ImportLine, { price }: PriceWithPlan): Period
   return { start, end, anchorDay }
 }
 
-/** Imports one line; false if the end user has a subscription already. */
+/** Imports one line; false if the end user already has a subscription. */
 const importSubscription = command({
   name: 'subscription.import',
   input: ImportLine,
@@ -173,7 +173,7 @@ const importSubscription = command({
   },
 })
 
-/** The app's customer of this address, unless another end user made it; made if there is none; null if the file names none. */
+/** The app's customer with this address, unless another end user created it. Creates one if there is none; null if the file names none. */
 async function customerOf(
   tx: Tx,
   app: App,

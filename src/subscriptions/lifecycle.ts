@@ -34,11 +34,11 @@ export interface Quote {
 }
 
 /**
- * The latest decision on a subscription's plan and price (R101): a payment that started, changed or restarted it, or a plan
- * switch, an import or an operator's decision, which are opened and paid at their own time. Extensions are no decision.
+ * The latest decision on a subscription's plan and price (R101): a payment that started, changed or restarted it, or a plan switch, an
+ * import or an operator's decision, which are opened and paid at their own time. Extensions are not decisions.
  */
 export interface Decision {
-  /** Whether the present plan was bought, and not switched to or imported. */
+  /** Whether the present plan was bought, rather than switched to or imported. */
   readonly isPurchase: boolean
   readonly openedAt: AppTime
   readonly paidAt: AppTime
@@ -62,7 +62,7 @@ export type PaymentEffect =
 /** Provider times this close count as equal (R103). */
 const EQUAL_MS = 60 * SECOND_MS
 
-/** Expired from the very moment of the end (R110). */
+/** Expired from the exact moment of the end (R110). */
 export function effectiveStatus(
   state: Pick<SubscriptionState, 'currentPeriodEnd'>,
   now: AppTime,
@@ -70,7 +70,7 @@ export function effectiveStatus(
   return state.currentPeriodEnd === null || now < state.currentPeriodEnd ? 'active' : 'expired'
 }
 
-/** Whether it was bought for good: it never expires and cannot be paid for again (R100). */
+/** Whether it is a lifetime subscription, which never expires and cannot be paid for again (R100). */
 export function isLifetime(state: Pick<SubscriptionState, 'currentPeriodEnd'> | null): boolean {
   return state !== null && state.currentPeriodEnd === null
 }
@@ -83,9 +83,9 @@ export function purposeOf(current: SubscriptionState | null, planId: number, isT
 }
 
 /**
- * What a payment does to a subscription (R94). The one function behind checkout page, renewal page, dry runs, application and
- * `ledger verify`. `last` is the latest decision on `current`, null if there is no subscription or if nothing depends on it
- * (`dependsOnDecision`). Times are the app's own; `paidAt` is in whole seconds.
+ * What a payment does to a subscription (R94). The only function behind checkout page, renewal page, dry runs, application and `ledger
+ * verify`. `last` is the latest decision on `current`, null if there is no subscription or if nothing depends on it (`dependsOnDecision`).
+ * Times are the app's own; `paidAt` is in whole seconds.
  */
 export function decide(
   current: SubscriptionState | null,
@@ -145,10 +145,10 @@ function choosesPrice(current: SubscriptionState, last: Decision, quote: Quote):
   return !quote.isRenewal && quote.planId === current.planId && quote.openedAt >= last.pricedAt
 }
 
-/** What of a line of the ledger of periods matters for the payments after it. */
+/** The part of a line of the period ledger that matters for later payments. */
 export interface DecidingLine {
   readonly kind: 'started' | 'extended' | 'restarted' | 'imported' | 'switched' | 'ended'
-  /** Null for what is no payment: an import, a plan switch, an operator's end. */
+  /** Null if it is not a payment: an import, a plan switch, an operator's end. */
   readonly purpose: Purpose | null
   readonly isRenewal: boolean
   /** The subscription's plan after it. */
@@ -170,6 +170,6 @@ export function decisionAfter(last: Decision | null, line: DecidingLine): Decisi
   const isChoice = !line.isRenewal && line.soldPlanId === line.planId && openedAt > last.pricedAt
   const pricedAt = isChoice ? openedAt : last.pricedAt
   if (line.kind === 'extended') return { ...last, pricedAt }
-  // A late extension is no newer choice of the plan than the decision before it, so the later opening time counts.
+  // A late extension is not a newer choice of the plan than the decision before it, so the later opening time counts.
   return { ...last, openedAt: openedAt > last.openedAt ? openedAt : last.openedAt, paidAt, pricedAt }
 }

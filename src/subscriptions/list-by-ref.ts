@@ -9,7 +9,7 @@ import { givenTime, text, validate } from '#shared/validate.ts'
 import { presentSubscription, SUBSCRIPTION_EXAMPLE, SubscriptionOutput } from './present.ts'
 import { listSubscriptionsByRef } from './store.ts'
 
-/** What may follow `GET /api/v1/subscriptions?`. */
+/** The query parameters of `GET /api/v1/subscriptions`. */
 export const ListSubscriptionsQuery = z.object({
   ...listQueryFields,
   status: z
@@ -42,7 +42,7 @@ export async function listByRef(ctx: Context, app: App, query: unknown): Promise
     status: status ?? null,
     now,
     planCode: plan ?? null,
-    // Later by the second that is shown.
+    // Ends are shown in whole seconds, so “later” means a later second.
     endsFrom: ends_after ? addMs(ends_after, SECOND_MS) : null,
     endsBefore: ends_before ?? null,
     afterId: parseCursor(cursor)?.id ?? null,

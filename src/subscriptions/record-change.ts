@@ -18,7 +18,7 @@ import {
   type Subscription,
 } from './store.ts'
 
-/** What a change sets; what it leaves out stays. */
+/** The columns that a change sets; those that it omits stay the same. */
 interface Columns {
   readonly planId?: number
   readonly priceId?: number
@@ -33,7 +33,7 @@ export interface NewSubscription {
   readonly externalRef: string
 }
 
-/** Why a change sets the plan, the price or the period: what the line of the ledger says of it (R101). */
+/** Why a change sets the plan, the price or the period, as the line of the ledger records it (R101). */
 export interface Reason extends Pick<
   PaymentApplication,
   'transactionId' | 'kind' | 'isTrial' | 'appliedAt' | 'openedAt'
@@ -44,7 +44,7 @@ export interface Reason extends Pick<
 
 export interface Change {
   readonly set: Columns
-  /** Null only where plan, price and period stay. */
+  /** Null only if plan, price and period stay the same. */
   readonly reason: Reason | null
   /** The plan and the customer after the change, which its events name. */
   readonly names: SubscriptionNames

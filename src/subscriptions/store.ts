@@ -50,7 +50,7 @@ export const subscriptions = table('subscriptions', {
 })
 export type Subscription = Row<typeof subscriptions>
 
-/** What a payment is decided on. */
+/** The columns that the decision about a payment needs. */
 export const decidedSubscriptions = subscriptions.only(
   'id',
   'planId',
@@ -78,7 +78,7 @@ export const paymentApplications = table('payment_applications', {
   appId: bigint('app_id'),
   subscriptionId: bigint('subscription_id'),
   revision: bigint('revision'),
-  /** Null for a free trial, and for what is no payment: an import, a plan switch, an operator's end. */
+  /** Null for a free trial, and for lines that are not payments: an import, a plan switch, an operator's end. */
   transactionId: bigint('transaction_id').nullable(),
   kind: exact('kind', 16).as<DecidingLine['kind']>(),
   planId: bigint('plan_id'),
@@ -185,12 +185,13 @@ export interface RefFilter {
   readonly endsBefore: AppTime | null
 }
 
-/** As many subscriptions are read at once, whatever is listed of them. */
+/** How many subscriptions are read at once, however few of them are listed. */
 const PART = 101
 
 /**
- * At most `limit` of an app's subscriptions, ordered by `external_ref`, from the one behind the subscription `afterId` on. No index has
- * the ends in this order: few that match by their end are found by it, and many by reading in order, part by part.
+ * At most `limit` of an app's subscriptions, ordered by `external_ref`, starting after the subscription `afterId`. No index has the ends in
+ * this order. If few subscriptions match by their end, they are found by the index of ends; otherwise the list is read in order, part by
+ * part.
  */
 export async function listSubscriptionsByRef(
   db: Queries,
@@ -221,7 +222,7 @@ function endConditions({ status, now, endsFrom, endsBefore }: RefFilter): readon
   ].filter((condition) => condition !== null)
 }
 
-/** The same in code. */
+/** The conditions of `endConditions`, in code. */
 function endsWithin(
   { currentPeriodEnd: end }: Subscription,
   { status, now, endsFrom, endsBefore }: RefFilter,
@@ -282,7 +283,7 @@ export async function insertSubscription(tx: Tx, row: Omit<Subscription, 'id'>):
   return { ...row, id: await tx.insert(subscriptions, row) }
 }
 
-/** Saves a change made from `fromRevision`; throws if somebody else changed it since, so that nothing is overwritten. */
+/** Saves a change made from `fromRevision`; throws if it has changed since, so that nothing is overwritten. */
 export async function updateSubscription(
   tx: Tx,
   subscriptionId: number,
@@ -307,8 +308,8 @@ export async function insertApplication(tx: Tx, row: Omit<PaymentApplication, 'i
 }
 
 /**
- * SQL: whether a payment (not a free trial) has been applied to the period of the subscription that ended at `end`; false where there is
- * no end.
+ * SQL: whether a payment (not a free trial) has been applied to the period of the subscription that ended at `end`; false if there is no
+ * end.
  */
 export function wasRenewed(subscriptionId: string, end: string): string {
   return `EXISTS (SELECT 1 FROM payment_applications line
@@ -395,14 +396,14 @@ export async function listSubscriptionsAfter(
   return db.all(subscriptions, `${listed.sql} ORDER BY id LIMIT ?`, [...listed.params, limit])
 }
 
-/** Where a list by end goes on: behind this subscription; `end` null if it is a lifetime one. */
+/** The subscription after which a list by end continues; `end` is null if it is a lifetime one. */
 export interface EndPosition {
   readonly end: AppTime | null
   readonly id: number
 }
 
 /**
- * At most `limit` of an app's subscriptions, those behind `after`: the earliest end first, lifetime ones last. `now` and `endsBy` are in the
+ * At most `limit` of an app's subscriptions, those after `after`: the earliest end first, lifetime ones last. `now` and `endsBy` are in the
  * app's own time.
  */
 export async function listSubscriptionsByEnd(
@@ -425,7 +426,7 @@ export async function listSubscriptionsByEnd(
     endsBy && ['current_period_end <= ?', endsBy],
     after && ['current_period_end >= ? AND (current_period_end > ? OR id > ?)', after.end, after.end, after.id],
   )
-  // Two statements, since an index has the lifetime ones first.
+  // Two statements, because the index has the lifetime ones first.
   const ending = isAmongLifetimes
     ? []
     : await db.all(subscriptions, `${listed.sql} ORDER BY current_period_end, id LIMIT ?`, [...listed.params, limit])

@@ -6,7 +6,7 @@ import { formatTimestamp } from '#shared/time.ts'
 import { emitEvent, isSentTo } from '#webhooks/emit-event.ts'
 import type { Transaction } from './store.ts'
 
-/** Reports refunds of a transaction that have just succeeded, each by an event of its own, to an app that asked for it. A step. */
+/** Reports refunds of a transaction that have just succeeded, each in its own event, to an app that opted in. A step. */
 export async function announceRefunds(
   tx: Tx,
   app: NotifiedApp,

@@ -15,7 +15,7 @@ export type TransactionChanges = Partial<Omit<Transaction, 'id' | 'appId' | 'fla
 
 /**
  * Changes a transaction that was read under the end user's lock, and records what its timeline must show: each flag that is raised or
- * cleared, a completion that was decided or flagged, and the refund of all of it. Returns the changed transaction.
+ * cleared, a completion that was decided or flagged, and a full refund. Returns the changed transaction.
  */
 export async function changeTransaction(
   tx: Tx,

@@ -28,7 +28,7 @@ export interface Received {
 
 /**
  * Counts money for the transaction that it was booked for: completes a pending transaction if it is enough, and flags it as underpaid
- * otherwise; where nothing is due any more, flags the money as a duplicate. A step, under the end user's lock.
+ * otherwise. If the transaction is no longer pending, flags the money as a duplicate. A step, under the end user's lock.
  */
 export async function receiveMoney(tx: Tx, sale: Sale, { provider, amount, paidAt }: ArrivedMoney): Promise<Received> {
   const { app, transaction } = sale
@@ -61,9 +61,9 @@ export interface Completion {
 }
 
 /**
- * Completes a pending transaction and gives what was paid for: a one-time purchase its event, a subscription its period. What cannot
- * be applied is completed and flagged. The transaction includes money that is not stored yet. Returns the changed transaction. A step,
- * under the end user's lock. Throws `invalid_request` if it cannot be applied and no money came.
+ * Completes a pending transaction and delivers what was paid for: the event of a one-time purchase, or the period of a subscription. A
+ * payment that cannot be applied is completed and flagged. The transaction includes money that is not stored yet. Returns the changed
+ * transaction. A step, under the end user's lock. Throws `invalid_request` if it cannot be applied and no money arrived.
  */
 export async function completeTransaction(
   tx: Tx,
@@ -117,7 +117,7 @@ export async function applySuperseded(
   const accepted = {
     ...paymentOf(transaction),
     ...quote,
-    // An operator's decision counts from now on; an extension is no decision.
+    // An operator's decision counts from now on; an extension is not a decision.
     createdAt: quote.purpose === 'extend' ? quote.createdAt : paidAt,
     isAccepted: true,
     providerCode,
@@ -164,7 +164,7 @@ function paymentTime(tx: Tx, app: NotifiedApp, transaction: Transaction, paidAt:
   return wholeSeconds(notEarly > now ? now : notEarly)
 }
 
-/** The stored quote of a transaction, as `decidePayment` takes it; null for a one-time purchase. */
+/** The stored quote of a transaction, as `decideOn` takes it; null for a one-time purchase. */
 export function quotedPayment(
   transaction: Transaction,
 ): (QuotedPayment & { readonly appId: number; readonly endUserId: number; readonly priceId: number }) | null {

@@ -31,9 +31,9 @@ export interface ConfirmedPayment {
   readonly providerAccountId?: number
   /** The provider's own id of the money: unique by provider. */
   readonly reference: string
-  /** The provider's id of the charge, where that is not the reference. */
+  /** The provider's id of the charge, if that is not the reference. */
   readonly chargeReference?: string | null
-  /** The account of ours that it was credited to, where the bank shows it. */
+  /** Our account that it was credited to, if the bank shows it. */
   readonly bankAccountId?: number | null
   readonly transactionId: number
   /** The transaction's app and end user, if the caller has read them: they never change. */
@@ -60,9 +60,9 @@ export type ConfirmOutcome =
   | { readonly kind: 'unknown_transaction' | 'wrong_currency' }
 
 /**
- * The entry point for money (R91): whatever confirms a payment calls this. In one database transaction, under the end user's
- * lock, it records the provider's event and the payment, books the money for the transaction, completes and applies that, and writes
- * the events to send. Sends nothing itself. `duplicate`: this event or this money was recorded before, and nothing was changed.
+ * The entry point for money (R91): everything that confirms a payment calls this. In one database transaction, under the end user's lock,
+ * it records the provider's event and the payment, books the money for the transaction, completes and applies the transaction, and writes
+ * the events to send. It sends nothing itself. `duplicate`: this event or this money was recorded before, and nothing was changed.
  */
 export async function confirmPayment(ctx: Context, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
   return perform(ctx, provider(payment.provider), confirm, undefined, payment)

@@ -31,8 +31,8 @@ const PAGE = 500
 
 /**
  * Replays the lines of every subscription in `payment_applications`, in order, by the function that applies payments, and looks for rows
- * that break the rules of the folder `ledger`: about money, periods, events and queues. Payments may go on meanwhile. `appId` null checks
- * all apps. It waits for `between` after each step.
+ * that break the rules of the folder `ledger`: about money, periods, events and queues. Payments may continue in the meantime. `appId` null
+ * checks all apps. It waits for `between` after each step.
  */
 export async function verifyLedger(
   ctx: Context,

@@ -4,7 +4,7 @@ import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.t
 import { text, validate } from '#shared/validate.ts'
 import { listTransactionRows, type ShownTransaction, type TransactionFilter } from './store.ts'
 
-/** What may follow `GET /api/v1/transactions?`. */
+/** The query parameters of `GET /api/v1/transactions`. */
 export const ListTransactionsQuery = z.object({
   ...listQueryFields,
   external_ref: text(191).optional().describe('Only transactions of this end user.'),
@@ -21,7 +21,7 @@ export const ListTransactionsQuery = z.object({
     .describe('Only transactions that an operator must review (`true`), or only the others (`false`).'),
 })
 
-/** What operators may ask for besides. */
+/** Further filters for operators. */
 type OperatorFilter = Pick<TransactionFilter, 'since' | 'until' | 'provider'>
 
 /** A page of an app's transactions, newest first. `query` is the request's query; `appId` null lists those of all apps. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { longText } from '#shared/validate.ts'
 
-/** What a seller keeps with a transaction: names and texts that mean nothing to Paygate. */
+/** Data that a seller stores with a transaction: names and texts that mean nothing to Paygate. */
 export type Metadata = Readonly<Record<string, string>>
 
 const MAX_KEYS = 20
@@ -15,7 +15,7 @@ const shown = {
   additionalProperties: { type: 'string', maxLength: 500 },
 } as const
 
-/** Checked here rather than by `z.record`, which drops the key `__proto__` in silence. */
+/** Checked here rather than by `z.record`, which silently drops the key `__proto__`. */
 export const metadataInput = z
   .unknown()
   .superRefine((given, issues) => {
@@ -36,7 +36,7 @@ export const metadataInput = z
   .meta(shown)
   .transform((given) => given as Metadata)
 
-/** As callers read it; `{}` where there is none. */
+/** As callers read it; `{}` if there is none. */
 export const metadataOutput = z
   .record(z.string(), z.string())
   .describe('What you gave when you opened the checkout; `{}` if nothing.')

@@ -68,7 +68,7 @@ export const TransactionOutput = z
     ],
   })
 
-/** What a decision may change, without the seller's own. */
+/** The parts that a decision may change, without the seller's metadata. */
 export function presentStanding(transaction: Transaction) {
   return {
     transaction_id: transaction.id,

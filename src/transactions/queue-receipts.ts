@@ -25,7 +25,7 @@ export async function queueReceipts(tx: Tx, app: NotifiedApp, before: Transactio
 
 function receivedOf(before: Transaction, after: Transaction): ReceiptContent[] {
   const total = after.amountReceived
-  // A promotion took everything off: nobody has paid.
+  // The discount covers the whole price: nobody has paid.
   if (after.amount === 0) return []
   if (before.status === 'pending' && after.status === 'completed')
     return [{ kind: 'received', amount: keptOf(after), total }]

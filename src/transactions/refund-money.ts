@@ -32,7 +32,7 @@ const FIRST_LOOKUP_MS = 5 * MINUTE_MS
 export interface RefundOrder {
   /** At most what the transaction keeps. */
   readonly amount: number
-  /** Whether this provider makes refunds; otherwise the refund is a transfer that somebody made. */
+  /** Whether this provider makes refunds; otherwise the refund is a manual transfer. */
   readonly isSent: (provider: string) => boolean
   /** The reference of that transfer. */
   readonly reference: string | null
@@ -173,7 +173,7 @@ export async function recordRefundAnswer(tx: Tx, refundId: number, answer: Refun
   return after
 }
 
-/** Logs the outcome of a refund, as a warning where operators must act. */
+/** Logs the outcome of a refund, as a warning if operators must act. */
 function report(ctx: Context, { id: refundId, paymentId, status, failure }: Refund): void {
   if (status === 'failed')
     ctx.log.warn({ refundId, paymentId, failure }, 'a refund failed: its money waits for an operator')
@@ -185,7 +185,7 @@ async function endIfDecided(tx: Tx, app: App, transaction: Transaction, { actor,
   return actor === null ? transaction : endIfRefunded(tx, app, transaction, { actor, note: note ?? '' })
 }
 
-/** The provider refused to make the refund: the transaction has its money and its flag again, and completes if that is enough by now. */
+/** The provider refused to make the refund: the transaction gets its money and its flag back, and completes if the money is now enough. */
 async function restore(tx: Tx, app: App, transaction: Transaction, refund: Refund, amount: number): Promise<void> {
   const { id: refundId, paymentId, amountUsed } = refund
   await allocate(tx, transaction, { paymentId, amount, cause: 'refund_failed', refundId, decision: null })
@@ -209,7 +209,7 @@ async function restore(tx: Tx, app: App, transaction: Transaction, refund: Refun
 
 function flagAfterRefusal({ status, flagReason }: Transaction, refund: Refund): FlagReason | null {
   const cleared = refund.flagReason as FlagReason | null
-  // A transaction that was completed meanwhile did without this money.
+  // A transaction that was completed in the meantime did not need this money.
   const restored = cleared === 'underpaid' && status !== 'pending' ? 'duplicate_payment' : cleared
   return flagReason ?? restored
 }
@@ -228,7 +228,7 @@ async function release(
   await changeTransaction(tx, app, transaction, refundFailed(transaction, amount))
 }
 
-/** What a failed refund returns to no transaction stays on its payment. */
+/** The money of a failed refund that returns to no transaction stays on its payment. */
 async function returnToPayment(
   tx: Tx,
   { paymentId, amount, reference }: Refund,
@@ -256,7 +256,7 @@ export interface ForeignRefund {
 
 /**
  * Records a refund that was made at the provider. It takes first what is not allocated, then what the newest transaction keeps. The
- * transactions keep their status; a flag goes whose money is gone. Returns null if the refund is known, or nothing is kept of the
+ * transactions keep their status; a flag is cleared if its money is gone. Returns null if the refund is known, or nothing is kept of the
  * payment. The recorded amount is less than `amount` if less is kept.
  */
 export async function recordForeignRefund(

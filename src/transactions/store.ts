@@ -19,10 +19,13 @@ export type Mode = 'subscription' | 'payment'
 export type TransactionStatus = 'pending' | 'completed' | 'refunded' | 'void'
 /** A provider's code, as stored with payments. `src/providers/providers.ts` lists them; this folder may not import it. */
 export type ProviderCode = string
-/** `superseded`: the subscription changed after the payment was opened (R102). `period_guard`: the payment would have given a period that no rule allows; it was not applied (R112). */
+/**
+ * `superseded`: the subscription changed after the payment was opened (R102). `period_guard`: the payment would have given a period that
+ * the rules forbid; it was not applied (R112).
+ */
 export type FlagReason = 'underpaid' | 'duplicate_payment' | Refusal
 
-/** One payment that is asked for. Amounts in the smallest unit of `currency`; times are the app's own. */
+/** A requested payment. Amounts in the smallest unit of `currency`; times are the app's own. */
 export const transactions = table('transactions', {
   id: id(),
   appId: bigint('app_id'),
@@ -30,7 +33,7 @@ export const transactions = table('transactions', {
   externalRef: exact('external_ref', 191),
   mode: exact('mode', 16).as<Mode>(),
   planRef: exact('plan_ref', 64),
-  /** What the payer of a one-time purchase reads instead. */
+  /** The name that the payer of a one-time purchase sees instead. */
   planName: words('plan_name', 191).nullable(),
   planId: bigint('plan_id').nullable(),
   priceId: bigint('price_id').nullable(),
@@ -45,19 +48,19 @@ export const transactions = table('transactions', {
   quotedRevision: bigint('quoted_revision').nullable(),
   /** The end that was promised; null for lifetime and for a one-time purchase. */
   quotedEnd: appTime('quoted_end').nullable(),
-  /** What is asked for: the price less `discountAmount`. */
+  /** The amount requested: the price less `discountAmount`. */
   amount: bigint('amount'),
-  /** What a promotion takes off; 0 where none does. */
+  /** The discount of a promotion; 0 if there is none. */
   discountAmount: bigint('discount_amount'),
   /** The promotion's code. */
   promotionCode: exact('promotion_code', 40).nullable(),
-  /** All that came for it and was not moved away since, refunded or not. `payments/balance.ts` computes the four amounts. */
+  /** All money that arrived for it and was not moved away since, refunded or not. `payments/balance.ts` computes the four amounts. */
   amountReceived: bigint('amount_received'),
   /** Refunded, or being refunded. */
   amountRefunded: bigint('amount_refunded'),
-  /** What paid for what was given. */
+  /** The part that paid for what the payer got. */
   amountUsed: bigint('amount_used'),
-  /** What waits for a decision, if it is flagged; else what came beyond the amount: a surplus. */
+  /** The part that waits for a decision, if it is flagged; otherwise the surplus beyond the amount. */
   amountLeft: bigint('amount_left'),
   currency: exact('currency', 3),
   status: exact('status', 16).as<TransactionStatus>(),
@@ -75,7 +78,7 @@ export const transactions = table('transactions', {
   /** What an operator decided when it was flagged. */
   resolution: exact('resolution', 16).as<'refunded' | 'completed' | 'dismissed' | 'moved'>().nullable(),
   resolvedAt: appTime('resolved_at').nullable(),
-  /** The seller's own; null where there is none. */
+  /** The seller's metadata; null if there is none. */
   metadata: json<Metadata>('metadata').nullable(),
 })
 export type Transaction = Row<typeof transactions>
@@ -116,30 +119,30 @@ export const providerEvents = table('provider_events', {
   eventType: exact('event_type', 64),
   appId: bigint('app_id').nullable(),
   transactionId: bigint('transaction_id').nullable(),
-  /** `applied`, `refused` (does not fit what was opened), `noted` (operators must see it). */
+  /** `applied`, `refused` (does not match what was opened), `noted` (operators must see it). */
   outcome: exact('outcome', 32),
   note: words('note', 500).nullable(),
   receivedAt: realTime('received_at'),
 })
 export type ProviderEvent = Row<typeof providerEvents>
 
-/** The subject of a mail to the payer: all of the money came, a part of it, or some went back. */
+/** The subject of a mail to the payer: all of the money arrived, a part arrived, or some was refunded. */
 export type ReceiptKind = 'received' | 'part' | 'refunded'
 
 /**
- * A mail about money, added with the change that it reports. `due`: to be sent from `nextTryAt` on, which a sweep that claims it moves;
- * `handed_over`: the mail server may have it, so that nobody sends it again; `dropped`: there is nobody to write to, or no reason any more.
+ * A mail about money, added with the change that it reports. `due`: to be sent from `nextTryAt` on; a sweep that claims it moves that time.
+ * `handed_over`: the mail server may have it, so it is not sent again. `dropped`: it has no recipient, or no reason any more.
  */
 export const receipts = table('receipts', {
   id: id(),
   appId: bigint('app_id'),
   transactionId: bigint('transaction_id'),
   kind: exact('kind', 16).as<ReceiptKind>(),
-  /** What came, or was to go back, in the transaction's currency. */
+  /** The amount that arrived, or was to be refunded, in the transaction's currency. */
   amount: bigint('amount'),
   /**
-   * All that had come by then; of a refund, all that was ever to go back, failed refunds among it, so that it only grows. Part of the
-   * unique key.
+   * The total that had arrived by then. For a refund, the total that was ever to be refunded, including failed refunds, so that it only
+   * grows. Part of the unique key.
    */
   total: bigint('total'),
   status: exact('status', 16).as<'due' | 'handed_over' | 'sent' | 'dropped'>(),
@@ -242,7 +245,7 @@ export interface Sale {
   readonly subject: PaymentSubject | null
 }
 
-/** Reads a sale once, under the end user's lock; nobody changes it until the commit but its reader. Throws `not_found`. */
+/** Reads a sale once, under the end user's lock: until the commit, only its reader can change it. Throws `not_found`. */
 export async function getSale(tx: Tx, transactionId: number): Promise<Sale> {
   const found = await tx.one(SALE, 'WHERE transaction.id = ?', [transactionId])
   if (!found) throw notFound(`transaction ${transactionId}`)
@@ -285,7 +288,7 @@ export async function listTransactionRows(db: Queries, filter: TransactionFilter
   )
 }
 
-/** For the sake of the order, servers would rather read all transactions of the app and skip those that are not listed. */
+/** Without this hint, servers read all transactions of the app in the order of the list, and skip those that do not match. */
 async function indexOf(db: Queries, { appId, externalRef, status, flagged }: TransactionFilter): Promise<string> {
   if (appId === null) return ''
   if (externalRef !== null) return 'FORCE INDEX (transactions_app_ref) '
@@ -339,7 +342,7 @@ export async function insertProviderEvent(tx: Tx, row: Omit<ProviderEvent, 'id'>
   return insertedNew('provider_events_provider_event', tx.insert(providerEvents, row))
 }
 
-/** Whether all of the events are new; where one is not, none is written. */
+/** Whether all of the events are new; if one is not, none is written. */
 export async function insertProviderEvents(tx: Tx, rows: readonly Omit<ProviderEvent, 'id'>[]): Promise<boolean> {
   return insertedNew('provider_events_provider_event', tx.insertAll(providerEvents, rows))
 }
@@ -353,7 +356,7 @@ export async function listProviderEvents(db: Queries, transactionId: number): Pr
   return db.all(providerEvents, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
-/** Provider events that paid nothing: `refused` (does not fit what was opened) or `noted` (such as a refund made there). Newest first. */
+/** Provider events that paid nothing: `refused` (does not match what was opened) or `noted` (such as a refund made there). Newest first. */
 export async function listNotedEvents(
   db: Queries,
   filter: {
