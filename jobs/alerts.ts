@@ -1,5 +1,5 @@
 import { runAlerts } from '#alerts/run-alerts.ts'
 import { runJob } from './run-job.ts'
 
-/** Reports to operators what begins to be wrong, and what is over. */
+/** Reports problems to operators when they begin and when they end. */
 await runJob((ctx, { signal, report }) => runAlerts(ctx, { signal, report }))

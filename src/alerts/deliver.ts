@@ -6,13 +6,13 @@ import { hmacBase64, hmacKey, randomHex } from '#shared/crypto.ts'
 import { formatTimestamp, formatUtc, unixSeconds, type RealTime } from '#shared/time.ts'
 import type { AlertMessage } from './store.ts'
 
-/** What a message says. */
+/** The content of a message. */
 export type Said = Pick<AlertMessage, 'type' | 'kind' | 'subject' | 'text' | 'since'> & {
   /** The same for the same message, so that a receiver recognizes a copy. */
   readonly id: string
 }
 
-/** Sends messages as one mail. Throws `MailError`, or an error without a mail server. */
+/** Sends messages as one mail. Throws `MailError`, or an error if no mail server is configured. */
 export async function mailThem(ctx: Context, messages: readonly Said[]): Promise<void> {
   const mailer = openMailer(ctx.config, ctx.log)
   if (!mailer) throw new Error('no mail server is configured: set BILLING_SMTP_URL and BILLING_MAIL_FROM')
@@ -59,7 +59,7 @@ function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-/** Posts a message as Standard Webhooks says. Throws where the receiver does not answer 2xx. */
+/** Posts a message according to Standard Webhooks. Throws unless the receiver answers 2xx. */
 export async function postIt({ config }: Context, message: Said, now: RealTime): Promise<void> {
   const { webhook } = config.alerts
   if (!webhook) throw new Error('no webhook is configured: set BILLING_ALERT_WEBHOOK_URL')

@@ -30,22 +30,22 @@ export const READERS: Readers = {
   method_failing: methodFailing,
 }
 
-/** After a longer pause between two looks, such as a stop of the daemon, nothing counts as silent at first. */
+/** After a longer pause between two evaluations, such as a stop of the daemon, nothing counts as silent at first. */
 const LONGEST_PAUSE_MS = 3 * MINUTE_MS
 
 export function newMemory(now: RealTime): Memory {
   return { watchingSince: now, lastLookAt: now, usual: null }
 }
 
-/** What a look around did. */
+/** What an evaluation did. */
 export interface Looked {
   readonly opened: number
   readonly closed: number
 }
 
 /**
- * Compares what is wrong now with the open alerts: opens one for each condition that began, closes those whose condition is over, each
- * once however many daemons look. A kind that cannot be read changes nothing.
+ * Compares what is wrong now with the open alerts: opens one for each condition that began, closes those whose condition is over, each only
+ * once even if several daemons evaluate. A kind that cannot be read leaves its alerts as they are.
  */
 export async function lookAround(ctx: Context, memory: Memory, readers: Readers = READERS): Promise<Looked> {
   const now = await databaseNow(ctx, ctx.db)
@@ -85,7 +85,7 @@ async function readOrNull(
   }
 }
 
-/** As long as the columns. */
+/** Cuts the texts to the length of their columns. */
 function fitted(condition: Condition): Condition {
   return { ...condition, subject: condition.subject.slice(0, 191), text: condition.text.slice(0, 1000) }
 }

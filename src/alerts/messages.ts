@@ -9,7 +9,7 @@ export function channelsOf({ alerts }: Pick<Config, 'alerts'>): Channel[] {
   return [...(alerts.mail.length > 0 ? (['mail'] as const) : []), ...(alerts.webhook ? (['webhook'] as const) : [])]
 }
 
-/** Writes a message for each channel, in the transaction of what it reports. */
+/** Writes a message for each channel, in the transaction of the change that it reports. */
 export async function writeMessages(tx: Tx, channels: readonly Channel[], content: Content): Promise<void> {
   for (const channel of channels) {
     const unsent = { attempts: 0, nextTryAt: tx.now, sentAt: null, lastError: null }
@@ -17,7 +17,7 @@ export async function writeMessages(tx: Tx, channels: readonly Channel[], conten
   }
 }
 
-/** What is said about an alert. */
+/** The content of a message about an alert. */
 export function contentOf(alert: Alert, type: MessageType): Content {
   const { id: alertId, kind, subject, since } = alert
   const text = type === 'alert.closed' ? `This is over: ${alert.text}` : alert.text

@@ -6,7 +6,7 @@ import { saveMute } from './store.ts'
 
 const LONGEST_MS = 30 * DAY_MS
 
-/** Sends no messages about a kind of alert for a while. What still lasts when the while is over is reported then. */
+/** Sends no messages about a kind of alert for a while. Conditions that still hold at its end are reported then. */
 export const muteAlert = command({
   name: 'alert.mute',
   input: z.strictObject({

@@ -10,7 +10,7 @@ import { sendMessages } from './send-messages.ts'
 import { deleteOldAlerts } from './store.ts'
 import { verifyNightly } from './verify-nightly.ts'
 
-/** Between two steps of the nightly verification, for those who pay meanwhile. */
+/** Pause between two steps of the nightly verification, so that payments are not delayed. */
 const STEP_PAUSE_MS = 200
 const KEPT_MS = 90 * DAY_MS
 const DELETED_AT_ONCE = 1000
@@ -20,7 +20,7 @@ export interface AlertsJob {
   readonly report: (done: object) => Promise<void>
 }
 
-/** Looks around every `BILLING_ALERT_SECONDS` and sends what there is to say, until the signal. The ledger is verified meanwhile. */
+/** Evaluates the alerts every `BILLING_ALERT_SECONDS` and sends the due messages, until the signal. Verifies the ledger in the meantime. */
 export async function runAlerts(ctx: Context, { signal, report }: AlertsJob): Promise<void> {
   const memory = newMemory(ctx.clock.now())
   let verification: Promise<void> | null = null
@@ -29,14 +29,14 @@ export async function runAlerts(ctx: Context, { signal, report }: AlertsJob): Pr
       verification ??= verify(ctx, signal).finally(() => (verification = null))
       await report(await alertOnce(ctx, memory))
     } catch (error) {
-      ctx.log.error({ error: messageOf(error) }, 'alerts could not be looked at')
+      ctx.log.error({ error: messageOf(error) }, 'alerts could not be evaluated')
     }
     await delay(ctx.config.alerts.seconds * SECOND_MS, undefined, { signal }).catch(() => undefined)
   }
   await verification
 }
 
-/** Looks around once, and sends what is due. */
+/** Evaluates the alerts once, and sends what is due. */
 export async function alertOnce(
   ctx: Context,
   memory: Memory,
@@ -47,7 +47,7 @@ export async function alertOnce(
   return { ...looked, sent: await sendMessages(ctx) }
 }
 
-/** The rest goes the next night. */
+/** Deletes a batch of old alerts and messages; the rest is deleted the next night. */
 async function deleteOld(ctx: Context): Promise<void> {
   await inTransaction(ctx, (tx) => deleteOldAlerts(tx, addMs(tx.now, -KEPT_MS), DELETED_AT_ONCE))
 }

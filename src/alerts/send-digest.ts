@@ -11,7 +11,10 @@ import { lastTimeOfDay } from './time-of-day.ts'
 const CHORE = 'digest'
 const MAX_LISTED = 100
 
-/** Writes the daily digest once its time has come, by one of the daemons. The first one goes out at the first such time that is seen. */
+/**
+ * Writes the daily digest once its time has come, by one of the daemons. The first call ever only records the time, so the first digest
+ * is sent at the next such time.
+ */
 export async function sendDigest(ctx: Context): Promise<boolean> {
   const { digest } = ctx.config.alerts
   if (!digest) return false

@@ -13,7 +13,10 @@ const FIRST_PAUSE_MS = 30 * SECOND_MS
 const LONGEST_PAUSE_MS = 10 * MINUTE_MS
 const GIVEN_UP_MS = 3 * DAY_MS
 
-/** Sends the messages that are due by all channels, each by itself: a dead mail server does not stop the webhook. Returns how many were sent. */
+/**
+ * Sends the due messages by all channels, independently of each other: a dead mail server does not stop the webhook. Returns how many were
+ * sent.
+ */
 export async function sendMessages(ctx: Context): Promise<number> {
   const sent = await Promise.all(channelsOf(ctx.config).map((channel) => sendBy(ctx, channel)))
   return sent.reduce((sum, count) => sum + count, 0)
@@ -27,7 +30,7 @@ async function sendBy(ctx: Context, channel: Channel): Promise<number> {
     if (await claimMessage(ctx.db, message, addMs(now, LEASE_MS)))
       claimed.push({ ...message, attempts: message.attempts + 1 })
   if (claimed.length === 0) return 0
-  // Many alerts at once are one mail.
+  // Many alerts at once become one mail.
   return channel === 'mail' ? sendTogether(ctx, claimed, now) : sendInOrder(ctx, claimed, now)
 }
 
@@ -37,7 +40,7 @@ async function sendTogether(ctx: Context, messages: readonly AlertMessage[], now
   return error === null ? messages.length : 0
 }
 
-/** After one that fails, the others wait, so that a beginning arrives before its end. */
+/** After one that fails, the others wait, so that the opening of an alert arrives before its closing. */
 async function sendInOrder(ctx: Context, messages: readonly AlertMessage[], now: RealTime): Promise<number> {
   let failure: string | null = null
   let sent = 0
@@ -49,7 +52,7 @@ async function sendInOrder(ctx: Context, messages: readonly AlertMessage[], now:
   return sent
 }
 
-/** At the first message, since an installation without trouble need not hold the clients of mail and HTTP in its memory. */
+/** Loaded for the first message, so that an installation without problems does not keep the mail and HTTP clients in memory. */
 const loadDelivery = () => import('./deliver.ts')
 
 function saidBy({ id, type, kind, subject, text, since }: AlertMessage): Said {

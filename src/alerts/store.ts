@@ -14,11 +14,11 @@ export const alerts = table('alerts', {
   /** Kind and subject while it is open, which makes it unique; null once it is closed. */
   openKey: exact('open_key', 255).nullable(),
   text: words('text', 1000),
-  /** When the condition began, which may be before anybody looked. */
+  /** When the condition began, which may be before a daemon noticed it. */
   since: realTime('since'),
   openedAt: realTime('opened_at'),
   closedAt: realTime('closed_at').nullable(),
-  /** Whether messages about its beginning were written: not while its kind was muted. */
+  /** Whether messages about its beginning were written; false while its kind is muted. */
   isAnnounced: flag('is_announced'),
   /** When the first message about it was sent. */
   notifiedAt: realTime('notified_at').nullable(),
@@ -48,7 +48,7 @@ export const alertMessages = table('alert_messages', {
 })
 export type AlertMessage = Row<typeof alertMessages>
 
-/** Kinds that operators do not want to hear of for a while. */
+/** Kinds of alerts that operators have muted. */
 export const alertMutes = table('alert_mutes', {
   id: id(),
   kind: exact('kind', 32).as<AlertKind>(),
@@ -56,7 +56,7 @@ export const alertMutes = table('alert_mutes', {
 })
 export type AlertMute = Row<typeof alertMutes>
 
-/** Work that one daemon of several does now and then: `ledger`, `digest`. */
+/** Periodic work that only one of several daemons does: `ledger`, `digest`. */
 export const alertChores = table('alert_chores', {
   id: id(),
   name: exact('name', 32),
@@ -107,8 +107,8 @@ export async function insertMessage(tx: Tx, row: Omit<AlertMessage, 'id'>): Prom
 }
 
 /**
- * The oldest messages first. What a muted kind has to say waits for the end of that, and what is said of an alert for what was said of it
- * before.
+ * The due messages, the oldest first. Messages of a muted kind wait until it is no longer muted. A message about an alert waits for the
+ * earlier messages about it.
  */
 export async function listDueMessages(
   db: Queries,
@@ -156,7 +156,7 @@ export async function findChore(db: Queries, name: string): Promise<AlertChore |
   return db.one(alertChores, 'WHERE name = ?', [name])
 }
 
-/** Begins a chore that last began as `last` says; false if another daemon did. */
+/** Begins a chore whose last run was `last`; false if another daemon did. */
 export async function beginChore(db: Queries, name: string, last: AlertChore | null, at: RealTime): Promise<boolean> {
   if (!last) return insertedNew('alert_chores_name', db.insert(alertChores, { name, begunAt: at, result: null }))
   return (await db.update(alertChores, { id: last.id, begunAt: last.begunAt }, { begunAt: at })) === 1
@@ -166,7 +166,7 @@ export async function finishChore(db: Queries, name: string, result: object): Pr
   await db.update(alertChores, { name }, { result })
 }
 
-/** Removes up to `limit` alerts that were closed before `before`, or messages of then; returns how many. */
+/** Removes up to `limit` alerts that were closed before `before`, and as many messages from before then. Returns the greater number. */
 export async function deleteOldAlerts(tx: Tx, before: RealTime, limit: number): Promise<number> {
   const messages = await tx.run('DELETE FROM alert_messages WHERE created_at < ? ORDER BY id LIMIT ?', [before, limit])
   const closed = await tx.run('DELETE FROM alerts WHERE closed_at < ? ORDER BY closed_at LIMIT ?', [before, limit])
@@ -188,7 +188,7 @@ export async function listFailedWebhooks(
   )
 }
 
-/** The mails that wait for an operator and are about bank accounts that sandbox apps alone use. */
+/** The mails that wait for an operator and are about bank accounts that only sandbox apps use. */
 export async function listMailsOfSandboxes(db: Queries): Promise<readonly { readonly id: number }[]> {
   return db.all(
     shape({ id: bigint() }),
@@ -198,7 +198,7 @@ export async function listMailsOfSandboxes(db: Queries): Promise<readonly { read
   )
 }
 
-/** The bank accounts that live apps use, with those of them that had a mail since `since` left out. */
+/** The bank accounts that live apps use and that have had no mail since `since`. */
 export async function listQuietAccounts(
   db: Queries,
   since: RealTime,
@@ -215,7 +215,7 @@ export async function listQuietAccounts(
   )
 }
 
-/** How many mails an account had in each day before `now`, counted back: 0 is the last 24 hours; and when the last one came. */
+/** How many mails an account had on each day before `now`, and when the last one arrived. Days are counted back: 0 is the last 24 hours. */
 export async function countMailsByDay(
   db: Queries,
   accountId: number,
@@ -245,7 +245,7 @@ const IN_HALF_AN_HOUR = 't.completed_at <= DATE_ADD(t.created_at, INTERVAL 30 MI
 const OF_LIVE_APPS = `FROM apps a STRAIGHT_JOIN transactions t FORCE INDEX (transactions_app_created)
        ON t.app_id = a.id AND t.created_at >= ? AND t.created_at < ?`
 
-/** Of the payments that were begun from `from` to `until`. The time of live apps is the real one. */
+/** Counts the payments that were begun from `from` to `until`. Live apps use real time. */
 export async function countAttempts(db: Queries, from: RealTime, until: RealTime): Promise<MethodAttempts[]> {
   return db.all(
     shape({ appId: bigint(), method: text(), begun: bigint(), paid: sum() }),

@@ -5,14 +5,14 @@ import { verifyLedger } from '#transactions/ledger.ts'
 import { beginChore, findChore, finishChore, type AlertChore } from './store.ts'
 
 export const LEDGER_CHORE = 'ledger'
-/** Two o'clock at night in Vietnam. */
+/** 2 a.m. in Vietnam. */
 const NIGHT_UTC_MS = 19 * HOUR_MS
-/** After a fault it is verified again each hour, so that its end is reported soon. */
+/** After an error, the ledger is verified again each hour, so that the fix is reported soon. */
 const AGAIN_MS = HOUR_MS
-/** Subjects that are named; a broken disk breaks more than anybody reads. */
+/** Maximum number of subjects that are named; a broken disk breaks more than anybody would read. */
 const MAX_FAULTS = 20
 
-/** What a verification found, one fault of each subject. */
+/** What a verification found, one error for each subject. */
 export interface LedgerResult {
   readonly checked: number
   readonly faults: readonly { readonly subject: string; readonly fault: string }[]
@@ -20,7 +20,7 @@ export interface LedgerResult {
 
 /**
  * Verifies the whole ledger once a night, by one of the daemons; after each step it waits for `between`, so that payments are not held up.
- * True if it did.
+ * Returns whether it did.
  */
 export async function verifyNightly(ctx: Context, between: () => Promise<void>): Promise<boolean> {
   const now = await databaseNow(ctx, ctx.db)

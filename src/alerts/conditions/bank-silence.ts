@@ -5,7 +5,7 @@ import { DAY_MS, addMs } from '#shared/time.ts'
 import { DAYS_READ, isSilent } from './decide-silence.ts'
 import type { Look } from './watch.ts'
 
-/** Accounts of live apps on whose usual days no mail comes. */
+/** Accounts of live apps that got no mail on a day on which they usually do. */
 export async function bankSilent({ db }: Context, { now }: Look): Promise<Condition[]> {
   const quiet = await listQuietAccounts(db, addMs(now, -DAY_MS))
   const found: Condition[] = []
@@ -19,7 +19,7 @@ export async function bankSilent({ db }: Context, { now }: Look): Promise<Condit
     found.push({
       kind: 'bank_silent',
       subject: `bank account ${accountId}`,
-      text: `no mail of ${bank} has come for bank account ${accountId}, which has mails on such days: check the mailbox, its forwarding and the relay (billing-cli doctor)`,
+      text: `no mail of ${bank} has arrived for bank account ${accountId}, which usually gets mails on such days: check the mailbox, its forwarding and the relay (billing-cli doctor)`,
       since: newest.last,
     })
   }

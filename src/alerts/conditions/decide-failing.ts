@@ -4,13 +4,13 @@ export interface Success {
   readonly paid: number
 }
 
-/** Fewer payments say nothing. */
+/** Fewer payments prove nothing. */
 const MIN_USUAL = 30
 const MIN_RECENT = 5
-/** How rarely chance alone may give so few completed payments. */
+/** How unlikely so few completed payments must be by chance alone. */
 const CHANCE = 1e-5
 
-/** Whether so few of the recent payments were completed that it is less than half of what is usual, and no chance. */
+/** Whether the share of completed payments is recently less than half of what is usual, and too low to be chance. */
 export function isFarBelow(recent: Success, usual: Success): boolean {
   if (usual.begun < MIN_USUAL || recent.begun < MIN_RECENT || usual.paid === 0) return false
   const rate = usual.paid / usual.begun

@@ -12,8 +12,8 @@ const HISTORY_DAYS = 28
 
 /**
  * Whether an account is silent on a day on which it usually has mails. A day is usual if the same weekday had mails in each of the last
- * four weeks (two at least). Of an account that is regular, one usual day without mails is silence; of any other, more such days in a row
- * than it had in the last four weeks, and at least two. `age`: days since the first mail that is known.
+ * four weeks (two at least). For a regular account, one usual day without mails is silence. For any other account, it takes more such days
+ * in a row than in the last four weeks, and at least two. `age`: days since the first known mail.
  */
 export function isSilent(mails: MailsByDay, age: number): boolean {
   const silent = runAt(mails, age, 0)

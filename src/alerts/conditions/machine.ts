@@ -9,11 +9,11 @@ import { HOUR_MS, SECOND_MS, addMs, formatUtc, type RealTime } from '#shared/tim
 import { isOpen, type Look } from './watch.ts'
 
 const BACKUP_MS = 26 * HOUR_MS
-/** An open alert closes once there is this much more room than at its beginning, so that it does not open and close with each file. */
+/** An open alert closes only at this multiple of the limits, so that it does not open and close with each file. */
 const ROOM_AGAIN = 1.1
 const SKEW_AGAIN = 0.5
 
-/** Jobs of which nobody has noted a run for so long that their threads must be dead or hung. */
+/** Jobs without a recorded run for so long that their threads must be dead or hung. */
 export async function jobSilent(ctx: Context, { now, memory }: Look): Promise<Condition[]> {
   const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, run.finishedAt ?? run.startedAt]))
   const limit = addMs(now, -silentAfterMs(ctx))
@@ -41,12 +41,12 @@ export function lowRooms(rooms: readonly FoundRoom[], look: Look): Condition[] {
     .map(({ folder, room: { free } }) => ({
       kind: 'disk_low',
       subject: folder,
-      text: `${(free / 1e9).toFixed(1)} GB free where ${folder} lies: make room or enlarge the disk; a database without room takes no payment`,
+      text: `${(free / 1e9).toFixed(1)} GB free on the disk of ${folder}: free space or enlarge the disk; a database without space takes no payments`,
       since: look.now,
     }))
 }
 
-/** A clock of this machine or of the database that is wrong. */
+/** A wrong clock of this machine or of the database. */
 export async function clockSkew(ctx: Context, look: Look): Promise<Condition[]> {
   return skewed(await clockSkewSeconds(ctx), look)
 }
@@ -69,7 +69,7 @@ export async function backupOld({ config }: Context, { now }: Look): Promise<Con
 /** `takenAt`: when the newest verified backup was taken; null if there is none. */
 export function oldBackup(takenAt: RealTime | null, now: RealTime): Condition[] {
   if (takenAt && takenAt > addMs(now, -BACKUP_MS)) return []
-  const what = takenAt ? `the last verified backup is of ${formatUtc(takenAt)}` : 'there is no verified backup'
+  const what = takenAt ? `the last verified backup is from ${formatUtc(takenAt)}` : 'there is no verified backup'
   const text = `${what}: billing-cli backup create, then backup verify`
   return [{ kind: 'backup_old', subject: 'backup', text, since: takenAt ? addMs(takenAt, BACKUP_MS) : now }]
 }

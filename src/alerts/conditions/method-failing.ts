@@ -5,14 +5,14 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, addMs } from '#shared/time.ts'
 import { isFarBelow, type Success } from './decide-failing.ts'
 import type { Look } from './watch.ts'
 
-/** Payers have half an hour: what was begun later may still be paid. */
+/** Payers have half an hour: payments that were begun later may still be completed. */
 const SETTLED_MS = 30 * MINUTE_MS
 const RECENT_MS = 3 * HOUR_MS
 const USUAL_MS = 14 * DAY_MS
-/** What is usual changes slowly, and takes two weeks of payments to read. */
+/** The usual share changes slowly, and reading it takes two weeks of payments. */
 const USUAL_KEPT_MS = HOUR_MS
 
-/** Methods by which far fewer payments are completed than usual. */
+/** Methods with far fewer completed payments than usual. */
 export async function methodFailing({ db }: Context, { now, memory }: Look): Promise<Condition[]> {
   const from = addMs(now, -SETTLED_MS - RECENT_MS)
   if (!memory.usual || memory.usual.at < addMs(now, -USUAL_KEPT_MS))
@@ -22,7 +22,7 @@ export async function methodFailing({ db }: Context, { now, memory }: Look): Pro
   return recent.flatMap((one) => {
     const before = usual.get(keyOf(one))
     if (!before || !isFarBelow(successOf(one), successOf(before))) return []
-    const text = `app ${one.appId}: ${one.paid} of ${one.begun} payments by ${one.method} were completed in the last hours; usual are ${percentOf(before)} %. Open a checkout and try; billing-cli doctor`
+    const text = `app ${one.appId}: ${one.paid} of ${one.begun} payments by ${one.method} were completed in the last hours, usually ${percentOf(before)} %. Open a checkout and try it; billing-cli doctor`
     return [{ kind: 'method_failing', subject: keyOf(one), text, since: from }]
   })
 }

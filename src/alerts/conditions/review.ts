@@ -17,7 +17,7 @@ const NAMES: Partial<Record<ReviewKind, string>> = {
   unmatched_bank_mail: 'bank mail',
 }
 
-/** Money that has waited for an operator for over a day. That of sandbox apps is no money. */
+/** Money that has waited for an operator for over a day. Money of sandbox apps does not count. */
 export async function moneyWaiting(ctx: Context, look: Look): Promise<Condition[]> {
   const rows = await listReal(ctx, look, ['flagged_payment', 'unapplied_payment', 'unmatched_bank_mail'])
   const limit = addMs(look.now, -PATIENCE_MS)
@@ -55,18 +55,18 @@ export async function accountPaused({ db }: Context, { now }: Look): Promise<Con
   }))
 }
 
-/** Apps that did not take events, after all retries. */
+/** Apps that did not accept events, after all retries. */
 export async function webhooksFailed({ db }: Context): Promise<Condition[]> {
   const apps = await listFailedWebhooks(db)
   return apps.map(({ appId, isSandbox, failed, since }) => ({
     kind: 'webhooks_failed',
     subject: `${markOf(isSandbox)}app ${appId}`,
-    text: `app ${appId} did not take ${counted(failed, 'event')}: billing-cli webhook test ${appId}, then webhook retry --failed ${appId}`,
+    text: `app ${appId} did not accept ${counted(failed, 'event')}: billing-cli webhook test ${appId}, then webhook retry --failed ${appId}`,
     since,
   }))
 }
 
-/** At the front, where whoever is woken by an alert sees at once that it can wait. */
+/** Comes first, so that an operator who is woken by an alert sees at once that it can wait. */
 function markOf(isSandbox: boolean): string {
   return isSandbox ? '[TEST] ' : ''
 }
@@ -75,7 +75,7 @@ async function listSandboxes(db: Queries): Promise<ReadonlySet<number | null>> {
   return new Set((await listApps(db)).filter(({ isSandbox }) => isSandbox).map(({ id }) => id))
 }
 
-/** Those that are neither of a sandbox app, nor mails about a bank account that sandbox apps alone use. */
+/** The waiting rows, without those of sandbox apps and without mails about bank accounts that only sandbox apps use. */
 async function listReal({ db }: Context, { now }: Look, kinds: readonly ReviewKind[]): Promise<WaitingRow[]> {
   const sandboxes = await listSandboxes(db)
   const mails = new Set((await listMailsOfSandboxes(db)).map(({ id }) => id))

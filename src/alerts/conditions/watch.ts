@@ -3,21 +3,21 @@ import type { Alert, MethodAttempts } from '#alerts/store.ts'
 import type { Context } from '#context.ts'
 import type { RealTime } from '#shared/time.ts'
 
-/** What a look around knows, besides the database. */
+/** What an evaluation knows, besides the database. */
 export interface Look {
   /** By the database's clock. */
   readonly now: RealTime
-  /** The alerts that are open: where a condition comes and goes, an open one ends later than a new one begins. */
+  /** The open alerts. A condition that comes and goes closes an open alert later than it would open a new one. */
   readonly open: readonly Alert[]
   readonly memory: Memory
 }
 
-/** What a daemon remembers from one look to the next. */
+/** What a daemon remembers from one evaluation to the next. */
 export interface Memory {
-  /** Since when it has looked without a break: nothing is silent before somebody listened. */
+  /** Since when it has evaluated without a break: nothing counts as silent before that. */
   watchingSince: RealTime
   lastLookAt: RealTime
-  /** How often payments by each method are completed, as of an hour ago at most. */
+  /** How often payments by each method are completed; at most an hour old. */
   usual: { readonly at: RealTime; readonly attempts: readonly MethodAttempts[] } | null
 }
 
