@@ -9,7 +9,7 @@ import { refuseWrongRecipient } from './encryption.ts'
 import { commandSink, fileSink } from './sinks.ts'
 
 export interface BackUpOptions extends Pick<CreateOptions, 'onProgress'> {
-  /** The folder, unless it is that of the settings. */
+  /** The folder, if it is not that of the settings. */
   readonly folder?: string | undefined
   readonly recipient?: string | undefined
   /** A command that the backup goes to instead of a folder. */
@@ -17,13 +17,13 @@ export interface BackUpOptions extends Pick<CreateOptions, 'onProgress'> {
 }
 
 export interface BackedUp extends CreatedBackup {
-  /** The files that were older than is kept. */
+  /** The older files that were removed. */
   readonly removed: readonly string[]
 }
 
 type Source = Pick<Context, 'db' | 'clock'> & { readonly config: Pick<Config, 'backup'> }
 
-/** Makes a backup where the settings want it, and then removes those that are older than they want to keep. */
+/** Makes a backup in the configured place, then removes those that are older than the configured age. */
 export async function backUp(source: Source, options: BackUpOptions): Promise<BackedUp> {
   const { backup: settings } = source.config
   const recipient = options.recipient ?? settings.recipient

@@ -12,7 +12,7 @@ export interface StoredBackup extends Label {
   readonly verifiedAt: RealTime | null
 }
 
-/** What is kept beside a backup that was verified. */
+/** The record beside a verified backup. */
 interface Verification {
   readonly taken_at: string
   readonly bytes: number
@@ -25,7 +25,7 @@ export function nameOf({ takenAt }: Label): string {
   return `paygate-${digits.slice(0, 8)}-${digits.slice(8, 14)}-${digits.slice(14)}.sql.gz.age`
 }
 
-/** The backups in a folder, newest first. Files that are no backups of ours are not among them. */
+/** The backups in a folder, newest first. Skips files that are not backups of ours. */
 export async function listBackups(folder: string): Promise<StoredBackup[]> {
   const names = await namesIn(folder)
   const found = await Promise.all(names.map((name) => readBackup(join(folder, name))))
@@ -45,8 +45,8 @@ export async function readBackup(path: string): Promise<StoredBackup | null> {
 }
 
 /**
- * When the newest backup that was verified was taken; null if there is none. Reads only what is kept beside the backups, which the daemon's
- * user may read, too.
+ * When the newest verified backup was taken; null if there is none. Reads only the records beside the backups, because the daemon's user
+ * may read those, too.
  */
 export async function newestVerified(folder: string): Promise<RealTime | null> {
   const names = await namesIn(folder)
@@ -63,14 +63,14 @@ export async function newestVerified(folder: string): Promise<RealTime | null> {
   return newest === -Infinity ? null : asRealTime(new Date(newest))
 }
 
-/** Keeps beside the backup that it was verified, or forgets it (`at` null). */
+/** Records beside the backup that it was verified, or removes that record (`at` null). */
 export async function recordVerified({ file, bytes, takenAt }: StoredBackup, at: RealTime | null): Promise<void> {
   if (at === null) return rm(recordOf(file), { force: true })
   const record: Verification = { taken_at: takenAt.toISOString(), bytes, verified_at: at.toISOString() }
   await writeFile(recordOf(file), `${JSON.stringify(record)}\n`, { mode: 0o644 })
 }
 
-/** Removes the backups that were taken before `before`, but for the newest and the newest verified one; returns their paths. */
+/** Removes the backups that were taken before `before`, except the newest and the newest verified one; returns their paths. */
 export async function removeOld(folder: string, before: RealTime): Promise<string[]> {
   const backups = await listBackups(folder)
   const kept = [backups[0], backups.find(({ verifiedAt }) => verifiedAt !== null)]
@@ -82,7 +82,7 @@ export async function removeOld(folder: string, before: RealTime): Promise<strin
   return old.map(({ file }) => file)
 }
 
-/** Removes what programs that were killed left unfinished more than a day ago. */
+/** Removes unfinished files that killed programs left more than a day ago. */
 export async function removeDrafts(folder: string, now: RealTime): Promise<void> {
   for (const name of (await namesIn(folder)).filter((each) => each.startsWith(DRAFT))) {
     const { mtimeMs } = await stat(join(folder, name))

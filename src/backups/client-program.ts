@@ -17,10 +17,10 @@ const NAMES: Readonly<Record<Purpose, Readonly<Record<Family, readonly string[]>
   client: { MariaDB: ['mariadb', 'mysql'], MySQL: ['mysql'] },
 }
 const PACKAGE: Readonly<Record<Family, string>> = { MariaDB: 'mariadb-client', MySQL: 'mysql-client' }
-/** Enough of what a program says to know what is wrong. */
+/** Maximum length of a program's message: enough to see what is wrong. */
 const MAX_MESSAGE = 2000
 
-/** One transaction, columns named, nothing that needs more rights than the service has. */
+/** One transaction, columns named, nothing that needs more privileges than the service has. */
 const DUMP_OPTIONS = [
   '--single-transaction',
   '--quick',
@@ -38,10 +38,10 @@ const FAMILY_OPTIONS: Readonly<Record<Family, readonly string[]>> = {
   MySQL: ['--set-gtid-purged=OFF'],
 }
 
-/** A program of the database that runs. */
+/** A running program of the database. */
 export interface RunningProgram {
   readonly child: ChildProcess
-  /** Resolves when it ended well; rejects with what it said otherwise. */
+  /** Resolves if the program succeeds; otherwise rejects with its message. */
   readonly ended: Promise<void>
 }
 
@@ -102,7 +102,7 @@ function ending(child: ChildProcess, program: string): Promise<void> {
       else reject(new Error(`${program} failed: ${said.trim() || `it ended with ${signal ?? code}`}`))
     })
   })
-  // Whoever reads the output hears of its end first.
+  // The caller reads the output first and awaits the end later: a rejection before that is not unhandled.
   ended.catch(() => undefined)
   return ended
 }
@@ -139,7 +139,7 @@ function quoted(value: string): string {
   return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`
 }
 
-/** Files without a name, which a child process reads as its descriptors: nothing is left behind, whoever is killed. */
+/** Files without a name, which a child process reads as its descriptors: nothing is left behind, even if a process is killed. */
 class UnnamedFiles {
   readonly #first: number
   readonly descriptors: number[] = []

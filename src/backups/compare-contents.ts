@@ -6,7 +6,7 @@ export interface Comparison {
   readonly sumsEqual: boolean
 }
 
-/** Whether two databases have the same tables with as many rows, and the same sums of money. */
+/** Whether two databases have the same tables with the same numbers of rows, and the same sums of money. */
 export function compareContents(one: Contents, other: Contents): Comparison {
   return {
     rowsEqual: isDeepStrictEqual({ ...one.rows }, { ...other.rows }),

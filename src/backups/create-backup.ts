@@ -11,7 +11,7 @@ import { DumpScan } from './scan-dump.ts'
 import type { Sink } from './sinks.ts'
 import { readFamily, readMoneyColumns, readSchema, readTables } from './store.ts'
 
-/** A backup that was made. `file` is null where it went to a program. */
+/** A backup that was made. `file` is null if it went to a program. */
 export interface CreatedBackup {
   readonly file: string | null
   readonly bytes: number
@@ -19,7 +19,7 @@ export interface CreatedBackup {
   readonly manifest: Manifest
 }
 
-/** `table` is the one that is being read; `rows` and `expected` are of all tables, the second by the server's estimate. */
+/** `table` is the one that is being read. `rows` and `expected` are over all tables; `expected` is the server's estimate. */
 export type Progress = (table: string, rows: number, expected: number) => void
 
 export interface CreateOptions {
@@ -32,7 +32,7 @@ type Source = Pick<Context, 'db' | 'clock'>
 
 /**
  * Writes the whole database as it is at one instant, compressed and encrypted, while the service runs. Works with every version of the
- * schema. Where anything fails, nothing is left behind.
+ * schema. If anything fails, nothing is left behind.
  */
 export async function createBackup(
   source: Source,
@@ -74,7 +74,7 @@ async function inspect({ db, clock }: Source) {
   return { label: { takenAt: clock.now(), schema, family } satisfies Label, server, tables, scan }
 }
 
-/** The dump as the database's own program writes it, with the manifest below. Throws unless it is whole. */
+/** The dump as the database's own program writes it, followed by the manifest. Throws unless it is complete. */
 async function* dumped(
   { db }: Source,
   { family }: Label,

@@ -25,7 +25,7 @@ export async function* encrypted(
   yield* await encrypter.encrypt(ReadableStream.from(plain))
 }
 
-/** What the identity's owner encrypted. Throws where none of the identities fits, and where the bytes were changed or cut short. */
+/** The decrypted bytes. Throws if none of the identities fits, or if the bytes were changed or truncated. */
 export async function* decrypted(
   secret: AsyncIterable<Uint8Array>,
   identities: readonly string[],

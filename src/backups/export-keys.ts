@@ -21,7 +21,7 @@ export interface ExportOptions {
 
 /**
  * Writes the encryption keys, in the form of the setting, encrypted to the recipient. Throws `invalid_request` for the recipient of the
- * backups, since one key would then open a backup and the secrets in it.
+ * backups, because one key would then open both a backup and the secrets in it.
  */
 export async function exportKeys(
   { backup }: Pick<Config, 'backup'>,

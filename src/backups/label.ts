@@ -2,7 +2,7 @@ import type { Recipient } from 'age-encryption'
 import type { Family } from '#embedded/setup.ts'
 import { asRealTime, type RealTime } from '#shared/time.ts'
 
-/** What anybody may read on a backup without its key. */
+/** The part of a backup that can be read without its key. */
 export interface Label {
   readonly takenAt: RealTime
   /** The newest migration of the database. */

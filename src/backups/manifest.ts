@@ -1,6 +1,6 @@
 import type { Contents } from './store.ts'
 
-/** What a backup says of itself, in its last line. */
+/** The description of a backup, in its last line. */
 export interface Manifest extends Contents {
   readonly taken_at: string
   /** The newest migration of the database. */

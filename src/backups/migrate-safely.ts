@@ -7,11 +7,11 @@ import { listSeenDaemons, type SeenDaemon } from './daemons/store.ts'
 import { hasApps } from './store.ts'
 
 export interface MigrateOptions {
-  /** Runs what takes away what older versions use, instead of what expands the schema. */
+  /** Runs the migrations that remove what older versions use, instead of those that expand the schema. */
   readonly isContracting: boolean
   /** Migrates without a backup, too. */
   readonly isWithoutBackup: boolean
-  /** All that there are; tests have their own. */
+  /** All migrations by default; tests pass their own. */
   readonly expanding?: Migrations
   readonly contracting?: Migrations
 }
@@ -19,8 +19,8 @@ export interface MigrateOptions {
 type Source = Pick<Context, 'db' | 'config' | 'clock'>
 
 /**
- * Runs the expanding migrations, or the contracting ones; returns the names of those that were applied. Throws `invalid_request`, before
- * anything changes, while a daemon runs that could not work with the result, and in production without a verified backup of the last day.
+ * Runs the expanding migrations, or the contracting ones; returns the names of those that were applied. Throws `invalid_request` before
+ * anything changes if a running daemon could not work with the result, or, in production, if there is no verified backup from the last day.
  */
 export async function migrateSafely(source: Source, options: MigrateOptions): Promise<string[]> {
   const { isContracting, isWithoutBackup, expanding = EXPANDING, contracting = CONTRACTING } = options
@@ -46,7 +46,7 @@ async function refuseWhileSeen({ db }: Source, pending: Migrations): Promise<voi
   throw new AppError(
     'invalid_request',
     `the daemon ${name} was seen ${secondsAgo} s ago, and cannot work with ${breaking(seen, pending)?.name}: ` +
-      'stop it, or replace it by this version; one that could not say that it stopped is waited for a minute',
+      'stop it, or replace it with this version; one that could not record its stop counts as running for a minute',
   )
 }
 
@@ -59,7 +59,7 @@ async function refuseWithoutBackup({ db, config, clock }: Source): Promise<void>
   if (config.env !== 'production' || !(await hasApps(db))) return
   const taken = await newestVerified(config.backup.folder)
   if (taken !== null && taken.getTime() > clock.now().getTime() - DAY_MS) return
-  const newest = taken === null ? 'there is none' : `the newest is of ${formatUtc(taken)}`
+  const newest = taken === null ? 'there is none' : `the newest is from ${formatUtc(taken)}`
   throw new AppError(
     'invalid_request',
     `a verified backup of the last 24 hours is needed, since a migration cannot be undone, and ${newest} in ${config.backup.folder}: ` +

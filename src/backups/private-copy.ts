@@ -7,7 +7,7 @@ import { embeddedSetup, type Family } from '#embedded/setup.ts'
 import { startEmbedded } from '#embedded/start-embedded.ts'
 import { DAY_MS, type RealTime } from '#shared/time.ts'
 
-/** A database that only this process uses, and that is gone afterwards. */
+/** A database that only this process uses, and that is removed afterwards. */
 export interface PrivateDatabase {
   readonly db: Database
   readonly target: Target
@@ -20,7 +20,7 @@ export interface PrivatePlace {
 }
 
 const FOLDER = 'copy-of-backup-'
-/** Nobody misses what is lost with the power. */
+/** The data may be lost in a power cut. */
 const FLAGS = [
   '--innodb-flush-log-at-trx-commit=0',
   '--innodb-doublewrite=OFF',
@@ -72,7 +72,7 @@ async function untilGone(...paths: readonly string[]): Promise<void> {
   while (paths.some((path) => existsSync(path)) && performance.now() < deadline) await delay(POLL_MS)
 }
 
-/** What a program that was killed left: its server has ended with it. */
+/** Removes what killed programs left; their servers ended with them. */
 async function removeLeftovers(home: string, now: RealTime): Promise<void> {
   for (const name of await readdir(home)) {
     if (!name.startsWith(FOLDER)) continue

@@ -9,7 +9,7 @@ import { startClient } from './client-program.ts'
 import { decrypted } from './encryption.ts'
 import { MANIFEST_BYTES, manifestIn, type Manifest } from './manifest.ts'
 
-/** A backup that was changed, cut short, or is of another key. */
+/** A backup that was changed or truncated, or that was encrypted to another key. */
 export class UnreadableBackup extends AppError {
   readonly isDamaged: boolean
 
@@ -21,7 +21,7 @@ export class UnreadableBackup extends AppError {
   }
 }
 
-/** A backup and the private keys of which one opens it. `onRead` is called with the bytes of the file that were read so far. */
+/** A backup, and private keys of which one opens it. `onRead` is called with the number of bytes that were read so far. */
 export interface ReadableBackup {
   readonly file: string
   readonly identities: readonly string[]
@@ -33,7 +33,10 @@ export async function readManifest(backup: ReadableBackup): Promise<Manifest> {
   return readInto(backup, new Writable({ write: (_chunk, _encoding, done) => done() }))
 }
 
-/** Loads the backup into a database. Throws `UnreadableBackup`, or what the database's program says; a part may be loaded then. */
+/**
+ * Loads the backup into a database. Throws `UnreadableBackup`, or the error of the database's program; part of the backup may be loaded
+ * then.
+ */
 export async function load(backup: ReadableBackup, family: Family, target: Target): Promise<Manifest> {
   const { child, ended } = startClient(family, target)
   if (!child.stdin) throw new Error('the program of the database has no input')
@@ -46,7 +49,7 @@ export async function load(backup: ReadableBackup, family: Family, target: Targe
       child.kill()
       throw error
     }
-    // A program that ends early says why; the pipe only breaks.
+    // A program that ends early reports why; the pipe only breaks.
     await ended
     throw error
   }
@@ -89,7 +92,7 @@ async function* plainOf(
   await unzipping
 }
 
-/** Names the file in whatever goes wrong while it is read. */
+/** Names the file in every error that occurs while it is read. */
 async function* unreadable(file: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const source = chunks[Symbol.asyncIterator]()
   for (;;) {

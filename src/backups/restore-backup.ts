@@ -20,7 +20,7 @@ const STATEMENT_SECONDS = 3600
 /** A database by its address, or Paygate's own server of a home. */
 export type RestoreTarget = { readonly url: string } | { readonly home: string }
 
-/** Restores a backup into an empty database. Throws what `rehearseRestore` throws, and nothing is restored then. */
+/** Restores a backup into an empty database. Throws what `rehearseRestore` throws, before anything is restored. */
 export async function restoreBackup(
   backup: StoredBackup,
   place: RestoreTarget,
@@ -32,7 +32,7 @@ export async function restoreBackup(
     if (isOwn) await refuseInUse(db).then(() => dropTables(db))
     const manifest = await load(readingOf(backup, 'restoring', options), backup.family, target).catch(
       async (error: unknown) => {
-        // A part of a backup is of no use, and an app in it would keep the next one out.
+        // A part of a backup is useless, and an app in it would block the next restore.
         if (isOwn) await dropTables(db)
         throw error
       },
@@ -46,7 +46,7 @@ export async function restoreBackup(
 
 /**
  * Reads the backup to its end and restores nothing. Throws `UnreadableBackup`, and `invalid_request` for a database that is not empty or of
- * another family. Paygate's own server makes its tables when it starts: there no app may be, and no daemon.
+ * another family. Paygate's own server makes its tables when it starts, so there it must have no app and no running daemon.
  */
 export async function rehearseRestore(
   backup: StoredBackup,

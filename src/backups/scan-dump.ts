@@ -21,8 +21,8 @@ interface Inserting {
 }
 
 /**
- * Counts the rows of a dump and adds up its columns of money while it is written, so that the numbers are of exactly the instant at which
- * the dump was taken. Needs INSERTs that name their columns. A dump has no line break within a value.
+ * Counts the rows of a dump and adds up its columns of money while it is written, so that the numbers are from exactly the instant of the
+ * dump. Needs INSERTs that name their columns. A dump has no line break within a value.
  */
 export class DumpScan {
   readonly #money: MoneyColumns
@@ -117,7 +117,7 @@ export class DumpScan {
   }
 }
 
-/** The position behind the quote that ends a text. */
+/** The position after the quote that ends a text. */
 function endOfText(line: string, from: number): number {
   for (let at = from + 1; at < line.length; at += 1) {
     const code = line.charCodeAt(at)
@@ -127,7 +127,7 @@ function endOfText(line: string, from: number): number {
   throw new Error('the dump has a text without an end')
 }
 
-/** The position behind a number, `NULL`, `0x…` or `_binary`. */
+/** The position after a number, `NULL`, `0x…` or `_binary`. */
 function endOfWord(line: string, from: number): number {
   let at = from
   while (at < line.length) {

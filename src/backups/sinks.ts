@@ -7,17 +7,17 @@ import { childEnvironment } from '#config.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 
-/** Where bytes go. Ends by `finish`, which returns the file that holds them, or by `abandon`, which returns the error to throw. */
+/** Where bytes go. Ends with `finish`, which returns the file that holds them, or with `abandon`, which returns the error to throw. */
 export interface Sink<File = string | null> {
   readonly stream: Writable
   readonly finish: () => Promise<File>
   readonly abandon: (error: unknown) => Promise<unknown>
 }
 
-/** Files that are being written begin so; what a killed program left is removed a day later. */
+/** The prefix of files that are being written. What a killed program left is removed a day later. */
 export const DRAFT = '.paygate-draft-'
 
-/** A file that only its owner can read, and that is either there, whole and on disk, or not there at all. */
+/** A file that only its owner can read. It either exists, complete and on disk, or does not exist at all. */
 export async function fileSink(path: string): Promise<Sink<string>> {
   const folder = dirname(path)
   await mkdir(folder, { recursive: true, mode: 0o755 })
@@ -45,7 +45,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** A command of the shell, which reads the bytes; it has to end well. It gets none of our settings, which hold secrets. */
+/** A command of the shell, which reads the bytes; it must succeed. It gets none of our settings, which hold secrets. */
 export function commandSink(command: string): Sink<null> {
   const inherited = Object.entries(childEnvironment({})).filter(
     ([name]) => !/^(BILLING_|CREDENTIALS_DIRECTORY$)/.test(name),
@@ -81,7 +81,7 @@ function pipeFailed(why: string): AppError {
   return new AppError('provider_error', `the command of --pipe failed: ${why}`)
 }
 
-/** Whether the reader went away; any other error is of what was to be written. */
+/** Whether the reader ended; any other error comes from the data to be written. */
 function isBrokenPipe(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException
   return code === 'EPIPE' || code === 'ERR_STREAM_PREMATURE_CLOSE'

@@ -6,10 +6,10 @@ import { isMoney } from './money-columns.ts'
 
 type Readable = Pick<Queries, 'all' | 'one'>
 
-/** Names by table. */
+/** Column names by table. */
 export type MoneyColumns = ReadonlyMap<string, readonly string[]>
 
-/** What a database holds: the sums are of columns of money, in smallest units over all currencies. */
+/** The contents of a database. The sums are of money columns, in smallest units over all currencies. */
 export interface Contents {
   readonly rows: Readonly<Record<string, number>>
   readonly sums: Readonly<Record<string, Readonly<Record<string, bigint>>>>
@@ -33,7 +33,7 @@ export async function readTables(db: Readable): Promise<ReadonlyMap<string, numb
   return new Map(found.map(({ name, estimate }) => [name, estimate]))
 }
 
-/** The columns of money of every table, whatever version made it. */
+/** The money columns of every table, whichever version made it. */
 export async function readMoneyColumns(db: Readable): Promise<MoneyColumns> {
   const found = await db.all(
     shape({ table: exact('table', 64), column: exact('column', 64) }),
@@ -55,7 +55,7 @@ export function moneyColumnsOf({ sums }: Contents): MoneyColumns {
 /** The name of the newest migration that was applied; null for a database without any. */
 export async function readSchema(db: Readable): Promise<string | null> {
   const tables = await readTables(db)
-  // The first version had a table of its own.
+  // The first version had its own table.
   const bookkeeping = ['migrations', 'schema_migrations'].find((name) => tables.has(name))
   if (bookkeeping === undefined) return null
   const newest = await db.one(NAME, `SELECT name FROM ${bookkeeping} ORDER BY RIGHT(name, 13) DESC LIMIT 1`)
@@ -75,13 +75,13 @@ export async function dropTables(db: Queries): Promise<void> {
   for (const table of (await readTables(db)).keys()) await db.run(`DROP TABLE \`${table}\``)
 }
 
-/** Whether anything is sold: without an app there is nothing to lose. */
+/** Whether there is any app: without one there is nothing to lose. */
 export async function hasApps(db: Readable): Promise<boolean> {
   if (!(await readTables(db)).has('apps')) return false
   return (await db.one(shape({ id: bigint() }), 'SELECT id FROM apps LIMIT 1')) !== null
 }
 
-/** Counts the rows of every table, and adds up the columns that are named. */
+/** Counts the rows of every table, and adds up the named columns. */
 export async function readContents(db: Readable, money: MoneyColumns): Promise<Contents> {
   const rows: Record<string, number> = {}
   const sums: Record<string, Record<string, bigint>> = {}
@@ -99,7 +99,7 @@ export async function readContents(db: Readable, money: MoneyColumns): Promise<C
   return { rows, sums }
 }
 
-/** Ids that the outside world has seen. */
+/** Tables whose ids are known outside. */
 const SEEN_OUTSIDE = [
   'checkout_sessions',
   'customers',
@@ -113,8 +113,8 @@ const SEEN_OUTSIDE = [
 const GAP = 10_000_000
 
 /**
- * Lets new rows begin far behind the newest id, since the lost database gave out the ids between, and receivers of webhooks drop an event
- * whose id they have seen.
+ * Makes new ids start far after the newest one. The lost database gave out the ids in between, and receivers of webhooks drop events whose
+ * id they have seen.
  */
 export async function leaveGaps(db: Queries): Promise<void> {
   const present = await readTables(db)

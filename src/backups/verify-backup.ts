@@ -7,7 +7,7 @@ import { withPrivateDatabase, type PrivateDatabase } from './private-copy.ts'
 import { load, UnreadableBackup } from './replay.ts'
 import { moneyColumnsOf, readContents } from './store.ts'
 
-/** What every command works with, where no database is configured. */
+/** The context of a command that needs no configured database. */
 export type Tools = Omit<Context, 'db'>
 
 export interface Verified extends Comparison {
@@ -18,13 +18,13 @@ export interface Verified extends Comparison {
 
 export interface ReadOptions {
   readonly identities: readonly string[]
-  /** Called with what is being done, in words. */
+  /** Called with a description of each step. */
   readonly onStep: (step: string) => void
 }
 
 /**
- * Restores the backup into a private server, counts and adds up again, runs the migrations, and verifies the ledger. Keeps beside the
- * backup that it is good, or forgets that it was. Throws `UnreadableBackup`.
+ * Restores the backup into a private server, counts and adds up again, runs the migrations, and verifies the ledger. Records beside the
+ * backup that it is good, or removes that record. Throws `UnreadableBackup`.
  */
 export async function verifyBackup(tools: Tools, backup: StoredBackup, options: ReadOptions): Promise<Verified> {
   const began = performance.now()

@@ -123,7 +123,7 @@ describe('an upgrade', () => {
     const [backup] = await listBackups(ctx.config.backup.folder)
     await recordVerified(backup!, systemClock.now())
     const later = { ...inProduction(), clock: { now: () => new Date(Date.now() + 86_400_000) as never } }
-    expect(await refused(migrate(OURS, 'expand', later))).to.include('the newest is of')
+    expect(await refused(migrate(OURS, 'expand', later))).to.include('the newest is from')
     expect(await migrate(OURS, 'expand', inProduction())).to.deep.equal([EXPAND.name])
     const options = { isContracting: true, isWithoutBackup: true, ...OURS }
     expect(await migrateSafely(later, options)).to.deep.equal([CONTRACT.name])

@@ -16,7 +16,7 @@ export const daemons = table('daemons', {
   stoppedAt: realTime('stopped_at').nullable(),
 })
 
-/** How long a daemon is remembered that did not say that it stops. */
+/** How long a daemon that did not record its stop is remembered. */
 const FORGOTTEN_AFTER = 'INTERVAL 1 DAY'
 
 /** Records that the daemon runs. */
@@ -41,7 +41,7 @@ export async function recordDaemon(
   )
 }
 
-/** Records that the daemon stops: nobody has to wait for it. */
+/** Records that the daemon stops, so that no migration waits for it. */
 export async function recordDaemonStop(db: Queries, name: string): Promise<void> {
   await db.run('UPDATE daemons SET stopped_at = UTC_TIMESTAMP(3) WHERE name = ?', [name])
 }
@@ -49,7 +49,7 @@ export async function recordDaemonStop(db: Queries, name: string): Promise<void>
 /** A daemon that ran in the last minute. */
 export interface SeenDaemon {
   readonly name: string
-  /** Null for one of a version that does not record itself: only what its jobs did is known. */
+  /** Null for a version that does not record itself: only the runs of its jobs are known. */
   readonly migrations: readonly string[] | null
   readonly secondsAgo: number
 }
@@ -62,7 +62,7 @@ const JOB_SEEN = 'GREATEST(started_at, COALESCE(finished_at, started_at))'
 /** More runs than several daemons record in a minute. */
 const LAST_RUNS = 2000
 
-/** The daemons that ran in the last minute and did not stop, by the tables that are there. */
+/** The daemons that ran in the last minute and did not stop, as far as the existing tables show them. */
 export async function listSeenDaemons(db: Queries): Promise<SeenDaemon[]> {
   const tables = await readTables(db)
   const recorded = tables.has('daemons') ? await listRecorded(db) : []
