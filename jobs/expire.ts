@@ -2,7 +2,7 @@ import { deleteOldRows } from '#upkeep/delete-old-rows.ts'
 import { expireDue } from '#renewals/expire-due.ts'
 import { runJob, sweep } from './run-job.ts'
 
-/** Stores the expiry that every read computes, and every hour removes rows whose time is over. */
+/** Stores the expiry that every read computes, and removes expired rows every hour. */
 await runJob(
   sweep(async (ctx, options) => ({
     expired: await expireDue(ctx, options),

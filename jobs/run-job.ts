@@ -7,7 +7,7 @@ import { insertJobRun } from '#db/store.ts'
 import { openContext } from '#open-context.ts'
 import { MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 
-/** What a job works with, besides the context. */
+/** What a job uses, besides the context. */
 export interface Job {
   readonly settings: JobSettings
   /** Aborts when the job must end. */
@@ -81,12 +81,12 @@ export function sweep(
 }
 
 interface Heartbeats {
-  /** From then on heartbeats include the use of these connections. */
+  /** Includes the use of these connections in later heartbeats. */
   readonly connected: (db: Context['db']) => void
   readonly stop: () => void
 }
 
-/** Sends heartbeats: this thread's event loop turns. */
+/** Sends heartbeats, which show that this thread's event loop runs. */
 function startHeartbeats(heartbeatMs: number, post: (message: JobMessage) => void): Heartbeats {
   let db: Context['db'] | null = null
   const beat = (): void => post({ type: 'heartbeat', pool: db && poolUse(db.pool) })
@@ -118,7 +118,7 @@ function openCounts(post: (message: JobMessage) => void): { count: Context['coun
   return { count, flush }
 }
 
-/** Records runs that did something, and occasionally one that did not. An error is only logged, since the work is done. */
+/** Records runs that did something, and occasionally one that did not. An error is only logged, because the work is done. */
 function openReport(ctx: Context, { job, daemon }: JobSettings): Job['report'] {
   let recordedAt = ctx.clock.now()
   let recordedAtMs = -Infinity

@@ -66,7 +66,7 @@ export function createApp(
   app.use(() => {
     throw notFound('address')
   })
-  // Only an error of a connection that was lost while its response was written gets here.
+  // Called only for errors of connections that were lost while their response was written.
   app.on('error', (error: unknown) => ctx.log.debug({ error }, 'a response could not be written'))
   return app
 }

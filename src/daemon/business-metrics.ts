@@ -9,7 +9,7 @@ import { shareReading } from './share-reading.ts'
 
 const FRESH_MS = 5 * SECOND_MS
 const DEADLINE_MS = 2 * SECOND_MS
-/** These read whole tables: at most a hundredth of the time goes into that. */
+/** These read whole tables: at most a hundredth of the time is spent on that. */
 const REST = 100
 
 interface Business {
@@ -17,7 +17,7 @@ interface Business {
   readonly received: readonly ReceivedSum[]
 }
 
-/** Adds gauges of what is sold to `/metrics`. Without the database these have no samples. */
+/** Adds gauges about sales to `/metrics`. Without the database they have no samples. */
 export function addBusinessMetrics(ctx: Context, metrics: Metrics): void {
   const read = shareReading(FRESH_MS, () => readInTime(ctx), REST)
   const gauge = (name: string, help: string, labelNames: readonly string[], of: (found: Business) => Sample[]) =>

@@ -10,11 +10,11 @@ import type { Metrics, Sample } from './metrics.ts'
 import type { Scheduler } from './scheduler.ts'
 import { shareReading } from './share-reading.ts'
 
-/** Scrapes within this time share one reading, so that a scraper out of control does not reach the database. */
+/** Scrapes within this time share one reading, so that an overactive scraper does not load the database. */
 const FRESH_MS = 5 * SECOND_MS
 const DEADLINE_MS = 2 * SECOND_MS
 
-/** Adds gauges about the database, its pools and the jobs' threads to `/metrics`. Without the database these have no samples. */
+/** Adds gauges about the database, its pools and the jobs' threads to `/metrics`. Without the database they have no samples. */
 export function addDatabaseMetrics(
   ctx: Context,
   metrics: Metrics,
@@ -24,7 +24,7 @@ export function addDatabaseMetrics(
   // A job that never ran or never gave a heartbeat counts as unresponsive from the start of the daemon.
   const startedAt = ctx.clock.now()
   type Of<Result> = (values: Partial<HealthMetrics>) => Result | undefined
-  // What could not be read has no samples.
+  // Values that could not be read have no samples.
   const gauge = (name: string, help: string, labelNames: readonly string[], of: Of<Sample[]>) =>
     metrics.gauge(name, { help, labelNames }, async () => of(await read()) ?? [])
   const one = (name: string, help: string, of: Of<number>) =>
@@ -78,7 +78,7 @@ export function addDatabaseMetrics(
   one('realtime_failed', 'Realtime nodes whose last write failed', ({ realtimeFailed }) => realtimeFailed)
   gauge(
     'job_last_run_seconds',
-    'Seconds since the last noted run of a job, in any daemon',
+    'Seconds since the last recorded run of a job, in any daemon',
     ['job'],
     ({ jobs }) =>
       jobs &&
@@ -89,7 +89,7 @@ export function addDatabaseMetrics(
   )
   metrics.gauge(
     'job_heartbeat_seconds',
-    { help: "Seconds since a job's thread in this daemon last said that it lives", labelNames: ['job'] },
+    { help: "Seconds since the last heartbeat of a job's thread in this daemon", labelNames: ['job'] },
     () => JOBS.map((job) => ({ value: ageOf(ctx, heartbeats.get(job) ?? startedAt), labels: { job } })),
   )
   metrics.gauge(
@@ -104,7 +104,7 @@ export function addDatabaseMetrics(
   )
 }
 
-/** What could be read of them; throws if nothing could. */
+/** The metrics that could be read; throws if none could. */
 async function readInTime(ctx: Context): Promise<Partial<HealthMetrics>> {
   try {
     const reading = readHealthMetrics(ctx)

@@ -16,7 +16,7 @@ export interface Health {
 }
 
 const DATABASE_DEADLINE_MS = 2000
-/** Maximum age of an answer about the database, which more frequent requests do not reach. */
+/** Maximum age of an answer about the database: more frequent requests share it. */
 const FRESH_MS = 1000
 
 /** `/healthz`, `/readyz` and `/metrics` (R281, R282). */
@@ -63,8 +63,8 @@ async function readDatabaseState(ctx: Context): Promise<DatabaseState> {
 }
 
 /**
- * A token that is set is always required. Without one only this machine may read metrics, and nobody where a proxy is in front, since
- * every request then comes from the proxy.
+ * If a token is set, it is always required. Without one, only this machine may read metrics; behind a proxy nobody may, because every
+ * request then comes from the proxy.
  */
 function mayReadMetrics(
   { config: { metricsToken, trustProxy } }: Context,
@@ -76,7 +76,7 @@ function mayReadMetrics(
     const token = /^Bearer (.+)$/i.exec(typeof authorization === 'string' ? authorization : '')?.[1]
     return token !== undefined && constantTimeEqual(token, metricsToken)
   }
-  // A request through a proxy on this machine comes from elsewhere, whatever the settings say.
+  // A request through a proxy on this machine comes from elsewhere, regardless of the settings.
   const isForwarded = headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined
   return trustProxy === 0 && !isForwarded && /^(127\.|::1$|::ffff:127\.)/.test(remoteAddress)
 }

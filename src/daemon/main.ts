@@ -14,8 +14,8 @@ async function main(): Promise<void> {
 }
 
 /**
- * Begins to start the server, which goes on while the modules are loaded: that keeps the event loop busy for 200 ms. Returns what gives
- * up this use of it. An error is reported when the database is opened.
+ * Begins to start the database server, which continues while the modules are loaded: that keeps the event loop busy for 200 ms. Returns a
+ * function that releases the server. An error is reported when the database is opened.
  */
 async function beginDatabase({ home }: Config): Promise<() => Promise<void>> {
   const { startEmbedded } = await import('#embedded/start-embedded.ts')

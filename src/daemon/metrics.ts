@@ -26,7 +26,7 @@ export interface Metrics {
   readonly count: Context['count']
   /** Counts an answered request: its route, method, status and duration in seconds. */
   readonly observeRequest: (route: string, method: string, status: number, seconds: number) => void
-  /** Adds a gauge that is read at each scrape. Where the read fails it has no samples, and the scrape goes on. */
+  /** Adds a gauge that is read at each scrape. If the read fails, the gauge has no samples, and the scrape continues. */
   readonly gauge: (name: string, shape: GaugeShape, read: () => readonly Sample[] | Promise<readonly Sample[]>) => void
 }
 
@@ -65,7 +65,7 @@ export function openMetrics(): Metrics {
   })
   return {
     registry,
-    // An unknown label would throw, which ends the daemon where the count comes from a worker.
+    // An unknown label would throw, which would end the daemon if the count came from a worker.
     count: (metric, labels = {}, by = 1) => counters.get(metric)?.inc(knownLabels(metric, labels), by),
     observeRequest: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds),
     gauge(name, { help, labelNames = [] }, read) {

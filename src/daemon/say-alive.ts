@@ -9,21 +9,21 @@ import { SECOND_MS } from '#shared/time.ts'
 
 /** Three times within the minute for which `migrate` waits for a daemon that is silent. */
 const EVERY_MS = 20 * SECOND_MS
-/** A database that is away must not keep the daemon from stopping. */
+/** An unreachable database must not keep the daemon from stopping. */
 const STOP_MS = 2 * SECOND_MS
 
 export interface Alive {
   readonly stop: () => Promise<void>
 }
 
-/** Records now and every 20 s that this daemon runs, and which migrations it knows, so that `migrate` breaks none that serves. */
+/** Records now and every 20 s that this daemon runs, and which migrations it knows, so that `migrate` does not break a running daemon. */
 export async function sayAlive(ctx: Context): Promise<Alive> {
   const path = join(import.meta.dirname, '..', '..', 'package.json')
   const { version } = JSON.parse(readFileSync(path, 'utf8')) as { version: string }
   const name = `${hostname()}:${process.pid}`
   const daemon = { name, version, migrations: MIGRATIONS.map((each) => each.name) }
   const record = (): Promise<void> => recordDaemon(ctx.db, daemon)
-  const warn = (error: unknown): void => ctx.log.warn({ error }, 'it could not be recorded that the daemon runs')
+  const warn = (error: unknown): void => ctx.log.warn({ error }, 'the daemon could not record that it is running')
   await record()
   const timer = setInterval(() => void record().catch(warn), EVERY_MS)
   return {

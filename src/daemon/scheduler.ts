@@ -83,7 +83,7 @@ export interface Scheduler {
   readonly wakeSender: () => void
   /** Cancels all jobs and waits until they have ended; terminates the threads that have not by the deadline. */
   readonly stop: (deadlineMs: number) => Promise<void>
-  /** Last heartbeat of each job; the scheduler gives it for a job that has no thread now. */
+  /** Last heartbeat of each job; the scheduler records one for a job that has no thread now. */
   readonly heartbeats: ReadonlyMap<string, RealTime>
   /** Use of the connections of each running thread at its last heartbeat. */
   readonly pools: ReadonlyMap<string, PoolUse>
@@ -195,7 +195,7 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
   const definitionOf = ({ job: { name, memoryMb, youngMb, longestSweepMs }, settings }: Watched) => ({
     name,
     path: join(root, `${name}.ts`),
-    // Bree starts none by itself: it would not try again where a thread cannot be created.
+    // Bree starts none by itself, because it would not try again if a thread could not be created.
     timeout: false as const,
     ...(longestSweepMs === null ? {} : { closeWorkerAfterMs: longestSweepMs }),
     worker: {
@@ -264,7 +264,7 @@ function checkLater(supervisor: Supervisor, thread: Watched): void {
   thread.next = setTimeout(() => void checkForWork(supervisor, thread), thread.job.sweep?.everyMs)
 }
 
-/** Starts the thread of a job; where the system has none (a limit on threads, or on memory), tries again later. */
+/** Starts the thread of a job. If the system cannot create one (a limit on threads, or on memory), tries again later. */
 async function run(supervisor: Supervisor, thread: Watched): Promise<void> {
   if (supervisor.isStopping) return
   try {
@@ -292,7 +292,7 @@ async function recordRun(ctx: Context, row: Parameters<typeof insertJobRun>[1]):
   }
 }
 
-/** Gives a heartbeat for each job that sweeps and has no thread now: this thread checks for its work. */
+/** Records a heartbeat for each job that sweeps and has no thread now: this thread checks for its work. */
 function beatForIdle({ ctx, bree, watched, heartbeats }: Supervisor): void {
   for (const { job, next } of watched.values())
     if (job.sweep && next && !bree.workers.has(job.name)) heartbeats.set(job.name, ctx.clock.now())

@@ -16,13 +16,13 @@ import { addBusinessMetrics } from './business-metrics.ts'
 import { addDatabaseMetrics } from './database-metrics.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
 
-/** Headers must be there within this time, whole requests within the other: slow senders cannot hold sockets permanently. */
+/** Time limits for headers and for whole requests, so that slow senders cannot hold sockets permanently. */
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
 /** How often both are checked. Node's default of 30 s would give slow senders four times the time. */
 const CHECK_TIMEOUTS_MS = 1000
 
-/** With the 2 s for which a call may wait for a connection, a call is answered within 12 s while the database does not answer. */
+/** Together with the 2 s for which a call may wait for a connection, a call is answered within 12 s while the database does not answer. */
 const STATEMENT_SECONDS = 7
 /** Connections that wait to be accepted. Beyond that a client's system tries again only after seconds. */
 const BACKLOG = 4096
@@ -64,7 +64,9 @@ export async function serve(settings: Config): Promise<void> {
   stopOnSignal(ctx, { server, health, scheduler: stopping(watchdog, scheduler), close: () => alive.stop().then(close) })
 }
 
-/** For an upgrade, while the version before serves: throws where this one would not start. All that it loads is loaded by now. */
+/**
+ * For an upgrade, while the previous version serves: throws if this version would not start. By now, everything that it loads is loaded.
+ */
 export async function rehearseStart(config: Config): Promise<void> {
   const { close } = await openCurrent({ config })
   await close()

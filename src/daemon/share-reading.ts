@@ -1,6 +1,6 @@
 /**
- * One reading for all callers: the one under way, or the last one where it began less than `freshMs` milliseconds ago, or less than
- * `rest` times as long as it took. A failed reading is shared like any other, so that a database in trouble is not asked more often.
+ * Shares one reading among all callers: the one under way, or the last one if it began less than `freshMs` milliseconds ago, or less than
+ * `rest` times its own duration ago. A failed reading is shared, too, so that a database in trouble is not queried more often.
  */
 export function shareReading<T>(freshMs: number, read: () => Promise<T>, rest = 0): () => Promise<T> {
   let last: Promise<T> | null = null

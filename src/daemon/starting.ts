@@ -4,7 +4,7 @@ import { AppError } from '#shared/errors.ts'
 
 const STARTING = new AppError('service_unavailable', 'the service is starting: try again in 1 s')
 
-/** Answers 503 while the database is being opened; `/healthz` too, since whoever waits for it calls the API next. */
+/** Answers 503 while the database is being opened; `/healthz` too, because its caller calls the API next. */
 export const answerWhileStarting: RequestListener = ({ url = '' }, response) => {
   const requestId = newRequestId()
   const isProbe = ['/healthz', '/readyz'].includes(url.split('?')[0] ?? '')

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
 import { SECOND_MS } from '#shared/time.ts'
 
-/** What must be stopped, and the flag that says so. */
+/** What must be stopped, and the flag that shows it. */
 export interface Running {
   readonly server: Server
   readonly health: { isStopping: boolean }
@@ -21,8 +21,8 @@ const REQUESTS_DEADLINE_MS = 25_000
 const IDLE_GRACE_MS = 500
 
 /**
- * On SIGTERM or SIGINT: is not ready for `BILLING_DRAIN_SECONDS`, so that a load balancer sends no more calls, then takes no new connections,
- * finishes what is in flight, has jobs release their leases, exits 0. A second signal exits at once.
+ * On SIGTERM or SIGINT, reports that it is not ready for `BILLING_DRAIN_SECONDS`, so that a load balancer sends no more calls. Then accepts
+ * no new connections, finishes what is in flight, lets jobs release their leases, and exits with 0. A second signal exits at once.
  */
 export function stopOnSignal(ctx: Context, running: Running): void {
   const onSignal = (signal: NodeJS.Signals) => {

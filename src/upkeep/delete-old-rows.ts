@@ -20,7 +20,7 @@ interface Kept {
 }
 
 /**
- * What is kept for a limited time (docs/operating.md, What is kept how long). Everything else stays: the ledger, the API and
+ * Rows that are kept for a limited time (docs/operating.md, What is kept how long). Everything else stays: the ledger, the API and
  * `transaction show` read events, payments and reminders of any age, and the references in `payments` and ids in `provider_events` keep
  * money from being booked twice.
  */
