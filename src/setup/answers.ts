@@ -38,7 +38,7 @@ export interface Answers {
 
 type Faults = Map<string, string>
 
-/** Reads lines `key=value`; lines that are empty or begin with `#` are skipped. Throws `invalid_request` that names the line. */
+/** Reads lines `key=value`; lines that are empty or begin with `#` are skipped. Throws `invalid_request`, which names the line. */
 export function parseAnswerLines(text: string): Given {
   const given: Record<string, string> = {}
   for (const [index, line] of text.split('\n').entries()) {
@@ -68,7 +68,7 @@ export function checkAnswers(given: Given, now: Date): Answers {
   }
 }
 
-/** What is wrong with an answer in view of those before it; null where nothing is. */
+/** What is wrong with an answer, given the earlier ones; null if nothing is. */
 export function faultOf(given: Given, key: string, now: Date): string | null {
   return findFaults(given, now).get(key) ?? null
 }
@@ -76,7 +76,7 @@ export function faultOf(given: Given, key: string, now: Date): string | null {
 /** `must …` by key, in the order in which they are asked for. */
 function findFaults(given: Given, now: Date): Faults {
   const faults: Faults = new Map()
-  for (const key of Object.keys(given)) if (!isKnown(key)) faults.set(key, 'is no answer that setup knows')
+  for (const key of Object.keys(given)) if (!isKnown(key)) faults.set(key, 'is not an answer that setup knows')
   for (const key of REQUIRED) if (!given[key]) faults.set(key, 'must be given')
   for (const [key, rule] of [...settingFaults(given), ...ownFaults(given, now)])
     if (!faults.has(key)) faults.set(key, rule)
@@ -88,7 +88,7 @@ function isKnown(key: string): key is AnswerKey {
   return (ANSWER_KEYS as readonly string[]).includes(key)
 }
 
-/** What the settings' own check says, by the keys of the answers. */
+/** The errors that the check of the settings reports, by the keys of the answers. */
 function settingFaults(given: Given): [string, string][] {
   const { base_url, database, smtp_url, mail_from } = given
   const settings = {
@@ -116,7 +116,7 @@ function relaySettings(given: Given): Record<string, string> {
   return Object.fromEntries(entries.map(([key, value]) => [`BILLING_${key.toUpperCase()}`, value]))
 }
 
-/** What no setting knows. */
+/** The errors that the check of the settings cannot find. */
 function ownFaults(given: Given, now: Date): [string, string][] {
   const { database = '', mail_from = '', proxy = '', first_app = '', test_mail_to = '' } = given
   const faults: [string, string | null][] = [
@@ -186,9 +186,9 @@ function fileFaults(
   ]
 }
 
-/** What the file holds, or what is wrong with it. */
+/** The content of the file, or what is wrong with it. */
 function parseFile<T>(path: string, parse: (bytes: Buffer) => T): T | string {
-  // It is written into the settings of a proxy as it is.
+  // The path is written unchanged into the settings of a proxy.
   if (!/^\/[\w./@+-]+$/.test(path)) return 'must be the whole path of a file, without blanks'
   let bytes
   try {

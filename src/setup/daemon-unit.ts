@@ -17,12 +17,12 @@ export function daemonService(config: Config): Service {
   return {
     async programFolder() {
       const pid = Number(await systemctl('show', '--property=MainPID', '--value', DAEMON_UNIT))
-      // Its unit shows it a copy at the place of the installed program.
+      // In its unit, a copy is mounted over the installed program.
       return pid === 0 ? null : `/proc/${pid}/root${PACKAGE_ROOT}`
     },
     check: () => runProgram(`${PACKAGE_ROOT}/bin/billing-daemon`, ['--check']),
     async restart() {
-      // The starts that failed before are not counted any more.
+      // Resets the count of failed starts.
       await systemctl('reset-failed', DAEMON_UNIT).catch(() => undefined)
       await systemctl('restart', DAEMON_UNIT)
     },

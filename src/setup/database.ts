@@ -7,7 +7,7 @@ import type { Answers } from './answers.ts'
 import { hasProgram, runProgram } from './run-program.ts'
 import { pending, unchanged, type Finding } from './step.ts'
 
-/** The server lets Paygate in, and has its database. Paygate's own server is made by the first program that uses it. */
+/** Checks that the server lets Paygate in and has its database. Paygate's own server is made by the first program that uses it. */
 export async function findDatabase({ databaseUrl }: Answers, own: OwnServer): Promise<Finding> {
   if (databaseUrl === null) return findOwnServer(own)
   const state = await databaseState(databaseUrl)
@@ -25,7 +25,7 @@ export async function findDatabase({ databaseUrl }: Answers, own: OwnServer): Pr
 /** Paygate's private server. */
 export interface OwnServer {
   readonly home: string
-  /** Makes it, with its tables; null where the service does when it starts. */
+  /** Makes it, with its tables; null if the service does so when it starts. */
   readonly make: (() => Promise<unknown>) | null
 }
 
@@ -39,7 +39,7 @@ function findOwnServer({ home, make }: OwnServer): Finding {
   })
 }
 
-/** As root of the machine, whom a server on it lets in by its socket. */
+/** Connects as root of the machine, which a local server accepts on its socket. */
 async function provision(url: string): Promise<void> {
   const port = localPort(url)
   const program = ['mariadb', 'mysql'].find(hasProgram)

@@ -14,7 +14,7 @@ export interface DnsRecord {
 }
 
 const LOOKUP = { timeout: 1500, tries: 1 }
-/** The records to publish. Without a key, those beside it. */
+/** The records to publish; without a key, all but that of the key. */
 export function dnsRecords(answers: Answers, dkim: { key: KeyObject; selector: string } | null): DnsRecord[] {
   const { baseUrl, mailFrom, smtpUrl } = answers
   const host = baseUrl.hostname.replace(/^\[|\]$/g, '')
@@ -28,7 +28,7 @@ export function dnsRecords(answers: Answers, dkim: { key: KeyObject; selector: s
   ]
 }
 
-/** Of a machine behind a router, the addresses are private ones: `needsPublicAddress`. */
+/** The addresses of a machine behind a router are private ones: see `needsPublicAddress`. */
 function addressRecords(name: string): DnsRecord[] {
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
   const outer = all.filter(({ internal, address }) => !internal && !/^fe80/i.test(address))
@@ -49,7 +49,10 @@ function isPublic(address: string): boolean {
   return !PRIVATE.test(address)
 }
 
-/** The mail server sends, or this machine where it is the mail server. Softly: a provider may send from other machines of its own. */
+/**
+ * Allows the mail server, or this machine if it is the mail server. Others fail softly, because a provider may send from other machines of
+ * its own.
+ */
 function spf(host: string, smtpHost: string): string {
   const sender = isLoopbackHost(smtpHost) ? host : smtpHost
   const bare = sender.replace(/^\[|\]$/g, '')

@@ -9,7 +9,7 @@ export interface InstalledFile {
   readonly mode: number
 }
 
-/** Writes the file at once or not at all, in folders that only root enters where it is a secret. */
+/** Writes the file as a whole or not at all. Only root can enter the folder of a secret. */
 export function writeInstalled(prefix: string, { path, content, mode }: InstalledFile): void {
   const target = join(prefix, path)
   const isSecret = dirname(path) === CREDENTIALS_FOLDER
@@ -27,13 +27,13 @@ export function writeInstalled(prefix: string, { path, content, mode }: Installe
   }
 }
 
-/** The text of an installed file; null where there is none. */
+/** The text of an installed file; null if there is none. */
 export function readInstalled(prefix: string, path: string): string | null {
   const target = join(prefix, path)
   return existsSync(target) ? readFileSync(target, 'utf8') : null
 }
 
-/** Whether the file is there as it would be written. */
+/** Whether the file exists with this content and mode. */
 export function isInstalled(prefix: string, { path, content, mode }: InstalledFile): boolean {
   return readInstalled(prefix, path) === content && (statSync(join(prefix, path)).mode & 0o777) === mode
 }

@@ -31,7 +31,9 @@ export function versionOf(root: string): string {
   return (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }).version
 }
 
-/** Copies the installed program by hard links: dpkg replaces files by new ones, so that the copy stays as it is, and takes no room before. */
+/**
+ * Copies the installed program by hard links: dpkg replaces files with new ones, so the copy stays as it is, and takes no space until then.
+ */
 export async function copyInstalled({ installed, versions }: ProgramFolders): Promise<string> {
   mkdirSync(versions, { recursive: true, mode: 0o755 })
   const copy = mkdtempSync(join(versions, `${versionOf(installed)}-`))
@@ -40,7 +42,7 @@ export async function copyInstalled({ installed, versions }: ProgramFolders): Pr
   return copy
 }
 
-/** Has the service run this copy from its next start on. A power cut leaves one or the other. */
+/** Makes the service run this copy from its next start on. A power cut leaves either the old link or the new one. */
 export function serve({ versions }: ProgramFolders, copy: string): void {
   const link = join(versions, `${LINK}.new`)
   rmSync(link, { force: true })
@@ -54,7 +56,7 @@ export function servedCopy({ versions }: ProgramFolders): string | null {
   return existsSync(link) ? realpathSync(link) : null
 }
 
-/** The copy whose files these are; null if there is none. */
+/** The copy that shares its files with `root`; null if there is none. */
 export function copyOf({ versions }: ProgramFolders, root: string): string | null {
   const folders = readdirSync(versions, { withFileTypes: true }).filter((entry) => entry.isDirectory())
   return folders.map(({ name }) => join(versions, name)).find((copy) => hasSameFiles(copy, root)) ?? null

@@ -8,7 +8,7 @@ import { pending, unchanged, type Finding } from './step.ts'
 
 const TEMPLATES = join(import.meta.dirname, '../../templates/proxy')
 const MARK = '# Written by billing-cli setup.\n'
-/** How Debian's own sample begins, which nobody misses. */
+/** The beginning of Debian's own sample, which may be overwritten. */
 const SAMPLE = '# The Caddyfile is an easy way'
 const NGINX_FILE = '/etc/nginx/conf.d/paygate.conf'
 const CADDY_FILE = '/etc/caddy/Caddyfile'
@@ -50,7 +50,7 @@ function template(name: string): string {
   return readFileSync(join(TEMPLATES, name), 'utf8')
 }
 
-/** The file as it should be. Sites of others are never overwritten. */
+/** Checks the file of the proxy. Never overwrites other sites. */
 export function findProxyFile(prefix: string, answers: Answers, config: Config): Finding {
   const file = proxyFile(answers, config)
   if (file === null) return unchanged('no proxy: TLS ends elsewhere')
@@ -66,7 +66,7 @@ export function findProxyFile(prefix: string, answers: Answers, config: Config):
   })
 }
 
-/** nginx gets none by itself. */
+/** Checks the certificate, which nginx does not get by itself. */
 export function findCertificate(answers: Answers): Finding {
   const { hostname } = answers.baseUrl
   const file = join(certificateFolder(hostname), 'fullchain.pem')
@@ -84,7 +84,7 @@ export function certbotWords({ baseUrl, mailFrom }: Answers): string[] {
   return ['certonly', ...how, '-m', contact, '--cert-name', baseUrl.hostname, '-d', baseUrl.hostname]
 }
 
-/** The proxy takes the file and runs with it. `isNew`: the file was written by this run. */
+/** Checks that the proxy accepts the file and runs with it. `isNew`: this run wrote the file. */
 export async function findProxyService({ proxy }: Answers, isNew: boolean): Promise<Finding> {
   const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', proxy])).trim() === 'active'
   if (isActive && !isNew) return unchanged(`${proxy} runs`)

@@ -8,7 +8,7 @@ export interface Question {
   readonly isSecret?: boolean
   /** Whether it may be left empty. */
   readonly isOptional?: boolean
-  /** Whether earlier answers leave it open. */
+  /** Whether it is still open after the earlier answers. */
   readonly when?: (given: Given) => boolean
 }
 

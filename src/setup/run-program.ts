@@ -11,7 +11,7 @@ export function hasProgram(name: string): boolean {
   return [...onPath, ...SYSTEM_FOLDERS].some((folder) => existsSync(join(folder, name)))
 }
 
-/** Runs a program to its end and returns what it printed. Throws with the last line that it said where it fails. */
+/** Runs a program to its end and returns what it printed. If it fails, throws an error with its last line of output. */
 export async function runProgram(name: string, words: readonly string[], input = ''): Promise<string> {
   const environment = childEnvironment({ DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' })
   const PATH = [environment['PATH'] ?? '', ...SYSTEM_FOLDERS].join(delimiter)

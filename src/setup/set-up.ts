@@ -44,9 +44,9 @@ import { renderUnits } from './units.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const UNIT = 'billing-daemon'
-/** As systemd-sysusers reads it; one who is there stays. */
+/** A line for systemd-sysusers, which keeps an existing user. */
 const USER_LINE = `u ${SERVICE_USER} - "Paygate" /var/lib/paygate`
-/** What earlier runs did that leaves nothing else behind, by a hash of what it was done with. */
+/** What earlier runs did without leaving another trace, with a hash of its inputs. */
 const MEMORY_FILE = '/etc/paygate/setup.json'
 
 export interface SetUpOptions extends Pick<RunOptions, 'isCheck' | 'explain' | 'onProgress'> {
@@ -60,7 +60,7 @@ export interface SetUpReport {
   readonly dns: readonly DnsRecord[]
 }
 
-/** Makes an installation as the answers say, or with `isCheck` says what differs. Changes only what differs (R431). */
+/** Makes an installation according to the answers or, with `isCheck`, reports what differs. Changes only what differs (R431). */
 export async function setUp(answers: Answers, options: SetUpOptions): Promise<SetUpReport> {
   // A system that systemd started has this folder (sd_booted).
   const hasSystemd = options.prefix === '' && existsSync('/run/systemd/system')
@@ -122,7 +122,10 @@ class Installation {
     ]
   }
 
-  /** Paygate's own database server belongs to the service's user, whom systemd makes with the service: there the service starts first. */
+  /**
+   * Paygate's own database server belongs to the service's user, whom systemd makes with the service, so in that case the service starts
+   * first.
+   */
   #serviceParts(): Part[] {
     const isOwn = this.#answers.databaseUrl === null
     const own = { home: homeOf(this.#options.prefix), make: this.#hasSystemd ? null : () => this.#ctx() }
@@ -180,7 +183,7 @@ class Installation {
 
   #findPackages(): Finding {
     const missing = missingPackages(this.#answers)
-    if (missing.length === 0) return unchanged('every program that is needed is there')
+    if (missing.length === 0) return unchanged('every required program is installed')
     const words = ['install', '--yes', '--no-install-recommends', ...missing]
     if (!this.#hasSystemd || !hasProgram('apt-get'))
       return skipped(`would install ${missing.join(', ')}: apt-get install ${missing.join(' ')}`)
@@ -303,7 +306,7 @@ class Installation {
     return this.#once('doctor', 'passed', 'run doctor', () => detail, detail)
   }
 
-  /** Work that was done with the same things by an earlier run is not done again. */
+  /** Skips work that an earlier run did with the same inputs. */
   #once(name: string, made: unknown, would: string, act: () => Promise<string> | string, before: string): Finding {
     const { prefix } = this.#options
     const memory = JSON.parse(readInstalled(prefix, MEMORY_FILE) ?? '{}') as Record<string, string>

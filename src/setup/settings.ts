@@ -20,7 +20,7 @@ export function installedConfig(prefix: string): Config {
   return { ...loadConfig(settings), logLevel: 'silent' }
 }
 
-/** The settings that are no secrets, and the addresses that hold passwords. */
+/** The settings that are not secret, and the addresses that contain passwords. */
 export function findSettings(prefix: string, answers: Answers): Finding {
   const before = readInstalled(prefix, ENVIRONMENT_FILE)
   const wanted = wantedLines(prefix, answers, new Map(linesOf(before ?? '')))
@@ -42,7 +42,7 @@ export function findSettings(prefix: string, answers: Answers): Finding {
 
 const REMOVE = 'remove BILLING_DATABASE_URL'
 
-/** Settings by variable; null is a line that must not be there. */
+/** Settings by variable; null: the line must be absent. */
 function wantedLines(
   prefix: string,
   { baseUrl, mailFrom, databaseUrl, proxy, relay }: Answers,
@@ -61,7 +61,7 @@ function wantedLines(
   ])
 }
 
-/** The text with these lines in the places of older ones, or at its end. All others stay, comments too. */
+/** The text with these lines in place of older ones, or at its end. All other lines stay, including comments. */
 function withLines(text: string, wanted: ReadonlyMap<string, string | null>): string {
   const left = new Map(wanted)
   const kept = text

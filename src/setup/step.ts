@@ -7,7 +7,7 @@ export interface Step {
   readonly detail: string
 }
 
-/** What a part of the installation finds: it is as it should be, is left out here, or has something to do. */
+/** The state of a part of the installation: it is as it should be, it is skipped here, or it has something to do. */
 export type Finding =
   | { readonly is: 'unchanged' | 'skipped'; readonly detail: string }
   | {
@@ -18,12 +18,12 @@ export type Finding =
       readonly act: () => Promise<string> | string
     }
 
-/** A part of the installation, which is looked at and changed by itself. */
+/** A part of the installation, which is checked and changed separately. */
 export interface Part {
   readonly name: string
-  /** What it does where it is not done: `make the tables`. */
+  /** What it does if it is not done yet: `make the tables`. */
   readonly does: string
-  /** Parts that come before it; where one was left out or failed, this one is left out. */
+  /** Parts that come before it. If one of them was skipped or failed, this one is skipped. */
   readonly needs?: readonly string[]
   readonly needsSystemd?: boolean
   readonly find: () => Promise<Finding> | Finding
@@ -41,12 +41,12 @@ export interface RunOptions {
   /** Changes nothing. */
   readonly isCheck: boolean
   readonly hasSystemd: boolean
-  /** Words for operators of what a part threw. */
+  /** Explains to operators what a part threw. */
   readonly explain?: (error: unknown) => string
   readonly onProgress?: (part: string) => void
 }
 
-/** Goes through the parts in their order. A part that fails keeps only those that need it from running. */
+/** Runs the parts in order. If a part fails, only the parts that need it are skipped. */
 export async function runParts(parts: readonly Part[], options: RunOptions): Promise<Step[]> {
   const steps: Step[] = []
   for (const part of parts) {

@@ -15,13 +15,13 @@ export const UNIT_FOLDER = '/etc/systemd/system'
 /** Where the package puts the project; the unit and billing-cli come with it, too. */
 export const PACKAGE_ROOT = '/usr/lib/paygate'
 export const PACKAGE_CLI_FILE = '/usr/bin/billing-cli'
-/** Copies of the package's program, which share its files (hard links), so that dpkg may replace them under a daemon that runs (R480). */
+/** Copies of the package's program, which share its files (hard links), so that dpkg may replace them under a running daemon (R480). */
 export const VERSIONS_FOLDER = '/usr/lib/paygate-versions'
-/** A link to the copy that the service runs: the program that was installed last only after `billing-cli upgrade`. */
+/** A link to the copy that the service runs. It leads to the program that was installed last only after `billing-cli upgrade`. */
 export const SERVED_ROOT = `${VERSIONS_FOLDER}/current`
 /** Whether a program is of the package, rather than of a clone. */
 export const isOfPackage = (root: string): boolean => root === PACKAGE_ROOT || root.startsWith(`${VERSIONS_FOLDER}/`)
-/** Beside the package's unit, which knows no credentials. */
+/** Beside the package's unit, which names no credentials. */
 export const CREDENTIALS_UNIT_FILE = '/etc/systemd/system/billing-daemon.service.d/credentials.conf'
 export const CLI_FILE = '/usr/local/bin/billing-cli'
 
@@ -36,7 +36,10 @@ export const CREDENTIALS = [
 ] as const
 const NEEDED: ReadonlySet<string> = new Set(CREDENTIALS.slice(0, 3))
 
-/** For each secret setting the line that passes it to the daemon. An optional one without a file is left out, since systemd would refuse to start. */
+/**
+ * For each secret setting, the line that passes it to the daemon. Omits an optional one without a file, because systemd would refuse to
+ * start.
+ */
 function credentialLines(prefix: string): string[] {
   return CREDENTIALS.map((name) => {
     const path = join(CREDENTIALS_FOLDER, name)
@@ -52,30 +55,33 @@ function hasOwnServer(prefix: string): boolean {
   return existsSync(file) && /^BILLING_ALLOW_EMBEDDED_DB=1$/m.test(readFileSync(file, 'utf8'))
 }
 
-/** The user whom Paygate's own database server belongs to, so that root can start it while the daemon is down. */
+/** The user that owns Paygate's own database server, so that root can start it while the daemon is down. */
 export const SERVICE_USER = 'paygate'
 
 /**
- * What the database asks of the unit. Paygate's own server has a lasting user; it ends by itself after its last user, where systemd
- * would kill it, and is started by setpriv, which sets its capabilities even where it has none.
+ * What the database requires of the unit. Paygate's own server has a permanent user. It ends by itself after its last client, so systemd
+ * must not kill it. It is started by setpriv, which sets its capabilities even if it has none.
  */
 function serverLines(prefix: string): string[] {
   if (!hasOwnServer(prefix)) return ['DynamicUser=yes', 'KillMode=mixed']
   return ['DynamicUser=no', `User=${SERVICE_USER}`, 'KillMode=process', 'SystemCallFilter=capset']
 }
 
-/** What takes the places of `@CREDENTIALS@` and `@SERVER@` in the unit. */
+/** The values of `@CREDENTIALS@` and `@SERVER@` in the unit. */
 export function serviceValues(prefix: string): { readonly CREDENTIALS: string; readonly SERVER: string } {
   return { CREDENTIALS: credentialLines(prefix).join('\n'), SERVER: serverLines(prefix).join('\n') }
 }
 
-/** What the package's own unit lacks. */
+/** The settings that the package's own unit lacks. */
 export function renderCredentials(prefix: string): string {
   const { CREDENTIALS: secrets, SERVER } = serviceValues(prefix)
   return `# Written by billing-cli setup.\n[Service]\n${secrets}\n${SERVER}\n`
 }
 
-/** Everything is of the version that serves, but for what brings the installed one: the first word that is no option says which. */
+/**
+ * Commands run the version that serves, except `migrate` and `upgrade`, which run the installed one. The first word that is not an option
+ * decides.
+ */
 const CHOOSE_VERSION = `root=$(cd -P ${SERVED_ROOT} && pwd)
 for word; do
   case $word in
@@ -110,7 +116,7 @@ ${isPackage ? `${CHOOSE_VERSION}NODE_COMPILE_CACHE=/var/cache/paygate-cli ` : ''
 }
 
 /** The settings that are not secret, to be filled in. */
-export const SAMPLE_ENVIRONMENT = `# Settings of Paygate that are no secrets: README, Configuration. Secrets are files in ${CREDENTIALS_FOLDER}.
+export const SAMPLE_ENVIRONMENT = `# Settings of Paygate that are not secret: README, Configuration. Secrets are files in ${CREDENTIALS_FOLDER}.
 BILLING_BASE_URL=https://pay.example.com
 BILLING_HOST=127.0.0.1
 BILLING_PORT=8080

@@ -25,10 +25,10 @@ export function renderUnits({ root, prefix }: InstallPaths): Unit[] {
   return render({ ROOT: root, CLI_FILE, ...serviceValues(prefix) })
 }
 
-/** dpkg replaces files under a daemon that runs, which loads some of them later: it sees a copy in their place. */
+/** dpkg replaces files under a running daemon, which loads some of them later: the daemon sees a copy in their place. */
 const PROGRAM = `# The version that billing-cli upgrade chose, whatever was installed since.\nBindReadOnlyPaths=${SERVED_ROOT}:${PACKAGE_ROOT}`
 
-/** Those of the package. They name no credentials, which `setup` adds in a file of its own. */
+/** The units of the package. They name no credentials; `setup` adds those in a separate file. */
 export function packageUnits(): Unit[] {
   const units = render({
     ROOT: PACKAGE_ROOT,

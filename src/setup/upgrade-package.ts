@@ -18,7 +18,7 @@ export interface Upgraded {
   /** The version that served before; null if none did. */
   readonly from: string | null
   readonly to: string
-  /** The migrations that were. */
+  /** The migrations that were applied. */
   readonly applied: readonly string[]
   /** From the restart until the version was ready. */
   readonly seconds: number
@@ -26,9 +26,9 @@ export interface Upgraded {
 
 /** What runs the daemon. */
 export interface Service {
-  /** The folder of the program that runs, as it is seen from here; null while none does. */
+  /** The folder of the running program, as this process sees it; null if none runs. */
   programFolder(): Promise<string | null>
-  /** Throws where the installed program would not start, whatever serves meanwhile. */
+  /** Throws if the installed program would not start; the version that serves continues. */
   check(): Promise<unknown>
   /** Ends once the daemon has started; throws if it does not. */
   restart(): Promise<void>
@@ -48,8 +48,9 @@ const READY_MS = 10_000
 const POLL_MS = 100
 
 /**
- * Migrates below the version that serves, then restarts the service with the installed one. Where that one does not become ready, the version before serves
- * again, which works with the expanded schema, and this throws `service_unavailable` (R481). Throws what `migrateSafely` does, before anything is restarted.
+ * Migrates while the current version serves, then restarts the service with the installed one. If that one does not become ready, the
+ * previous version serves again, because it works with the expanded schema, and this throws `service_unavailable` (R481). Throws what
+ * `migrateSafely` throws, before anything is restarted.
  */
 export async function upgradePackage(
   source: Pick<Context, 'db' | 'config' | 'clock'>,
@@ -75,14 +76,14 @@ export async function upgradePackage(
   try {
     await start(next, service, options)
   } catch (error) {
-    onStep('going back to the version before')
+    onStep('going back to the previous version')
     return await goBack(before, error, service, options)
   }
   removeOthers(folders)
   return { status: 'upgraded', ...versions, seconds: Math.round((performance.now() - startedMs) / 100) / 10 }
 }
 
-/** The copy that the daemon runs, also where an upgrade was interrupted; while none runs, the one that it would start with. */
+/** The copy that the daemon runs, even after an interrupted upgrade; if no daemon runs, the copy that it would start with. */
 async function copyThatServes(folders: ProgramFolders, service: Service): Promise<string | null> {
   const running = await service.programFolder()
   return running === null ? servedCopy(folders) : copyOf(folders, running)
@@ -107,7 +108,7 @@ async function goBack(
   const { folders } = options
   const failed = `version ${versionOf(folders.installed)} does not serve (${messageOf(error)}); journalctl -u billing-daemon says why`
   if (before === null || hasSameFiles(before, folders.installed))
-    throw new AppError('service_unavailable', `${failed}. There is no version before to go back to`)
+    throw new AppError('service_unavailable', `${failed}. There is no previous version to go back to`)
   const old = versionOf(before)
   await start(before, service, options).catch((second: unknown) => {
     throw new AppError('service_unavailable', `${failed}. Version ${old} does not serve either: ${messageOf(second)}`)

@@ -124,7 +124,7 @@ describe('an upgrade by the package', () => {
     service.unhealthy = null
     await upgrade()
     service.unhealthy = { version: '2.0.0', isStarting: true }
-    expect((await refusalOf(upgrade())).message).to.include('no version before to go back to')
+    expect((await refusalOf(upgrade())).message).to.include('no previous version to go back to')
   })
 
   it('that was interrupted is finished by the next one, which can still go back', async () => {
