@@ -58,6 +58,6 @@ export class Apps1795200000001 implements Migration {
   }
 
   down(): Promise<void> {
-    throw new Error('the first tables are not taken back: restore a backup')
+    throw new Error('the first tables cannot be removed: restore a backup')
   }
 }

@@ -57,6 +57,6 @@ export class PlansAndCustomers1795200000002 implements Migration {
   }
 
   down(): Promise<void> {
-    throw new Error('the first tables are not taken back: restore a backup')
+    throw new Error('the first tables cannot be removed: restore a backup')
   }
 }

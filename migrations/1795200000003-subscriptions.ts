@@ -7,7 +7,7 @@ export class Subscriptions1795200000003 implements Migration {
 
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
-    // The row that is locked: one for each end user of an app, there before any subscription.
+    // The row that serves as the lock: one per end user of an app, older than any subscription.
     await runner.query(`
       CREATE TABLE IF NOT EXISTS end_users (
         id BIGINT NOT NULL AUTO_INCREMENT,
@@ -114,6 +114,6 @@ export class Subscriptions1795200000003 implements Migration {
   }
 
   down(): Promise<void> {
-    throw new Error('the first tables are not taken back: restore a backup')
+    throw new Error('the first tables cannot be removed: restore a backup')
   }
 }

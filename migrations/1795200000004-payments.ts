@@ -75,7 +75,7 @@ export class Payments1795200000004 implements Migration {
         UNIQUE KEY checkout_sessions_transaction (transaction_id),
         KEY checkout_sessions_subscription (subscription_id, created_at)
       ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci`)
-    // What was opened at a provider for a transaction: written before the provider is called, completed after it.
+    // A session at a provider for a transaction: written before the provider is called, completed afterwards.
     await runner.query(`
       CREATE TABLE IF NOT EXISTS provider_sessions (
         id BIGINT NOT NULL AUTO_INCREMENT,
@@ -139,6 +139,6 @@ export class Payments1795200000004 implements Migration {
   }
 
   down(): Promise<void> {
-    throw new Error('the first tables are not taken back: restore a backup')
+    throw new Error('the first tables cannot be removed: restore a backup')
   }
 }

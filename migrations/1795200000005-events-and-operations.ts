@@ -92,6 +92,6 @@ export class EventsAndOperations1795200000005 implements Migration {
   }
 
   down(): Promise<void> {
-    throw new Error('the first tables are not taken back: restore a backup')
+    throw new Error('the first tables cannot be removed: restore a backup')
   }
 }

@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** The API's most frequent question, who has access until when, is answered by one look into one index. */
+/** Answers the API's most frequent question, who has access until when, by one lookup in one index. */
 export class SubscriptionsByRef1795200000007 implements Migration {
   readonly work = {
     subscriptions: ['index'],

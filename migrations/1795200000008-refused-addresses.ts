@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
-/** The address that a mail server refused for good, so that it is not asked again and again. */
+/** The address that a mail server refused permanently, so that no more mails are sent to it. */
 export class RefusedAddresses1795200000008 implements Migration {
   readonly work = {
     reminders: ['instant'],

@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** What Gmail asks before it forwards a mailbox to a bank account's secret address. */
+/** Gmail's request to confirm that a mailbox may be forwarded to a bank account's secret address. */
 export class ForwardingRequests1795200000009 implements Migration {
   readonly work = {
     bank_mails: ['instant'],

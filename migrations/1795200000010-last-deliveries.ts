@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** When an app last took an event is one look into an index, however many it took. */
+/** Finds when an app last accepted an event by one lookup in an index, however many it accepted. */
 export class LastDeliveries1795200000010 implements Migration {
   readonly work = {
     events: ['index'],

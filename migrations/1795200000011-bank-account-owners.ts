@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
-/** Whom a bank account belongs to: the mailbox that its bank writes to, and the apps that have it or had it. */
+/** The owners of a bank account: the mailbox that its bank writes to, and the apps that have it or had it. */
 export class BankAccountOwners1795200000011 implements Migration {
   readonly work = {
     bank_accounts: ['instant'],
@@ -37,7 +37,7 @@ export class BankAccountOwners1795200000011 implements Migration {
   }
 }
 
-/** What was assigned before there was a table for it: the audit log knows. */
+/** Takes assignments from before this table existed from the audit log. */
 async function earlierAssignments(runner: QueryRunner): Promise<{ appId: string; bankAccountId: number; at: Date }[]> {
   const entries = (await runner.query(
     `SELECT app_id AS appId, at, after_state AS afterState FROM audit_log

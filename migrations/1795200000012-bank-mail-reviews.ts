@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
-/** Bank mails that wait for an operator: which and why, when one was closed, and the message id to find it in a mailbox by. */
+/** Bank mails that wait for an operator: why, when one was closed, and the message id by which to find it in a mailbox. */
 export class BankMailReviews1795200000012 implements Migration {
   readonly work = {
     bank_mails: ['rebuild', 'update'],

@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
-/** The end user whose client made a customer, and which of that end user's few customers it is. */
+/** The end user whose client created a customer, and the number of the customer among the few of that end user. */
 export class CustomersOfEndUsers1795200000013 implements Migration {
   readonly work = {
     customers: ['rebuild'],

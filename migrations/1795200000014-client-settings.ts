@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** What an operator allows the clients of an identity-token app. The defaults let a daemon of before insert its apps. */
+/** What an operator allows the clients of an identity-token app. With the defaults, an older daemon can still insert apps. */
 export class ClientSettings1795200000014 implements Migration {
   readonly work = {
     apps: ['instant'],

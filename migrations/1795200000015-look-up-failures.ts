@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
-/** A session that cannot be looked up waits by itself; an account whose provider does not answer waits as a whole. */
+/** A session that cannot be looked up waits separately; an account whose provider does not answer waits as a whole. */
 export class LookUpFailures1795200000015 implements Migration {
   readonly work = {
     provider_sessions: ['instant'],

@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** How many checkouts an end user has open is read from one index, past all that expired and past the addresses in the rows. */
+/** Counts the open checkouts of an end user in one index, without reading expired checkouts or the addresses in the rows. */
 export class OpenCheckouts1795200000017 implements Migration {
   readonly work = {
     checkout_sessions: ['index'],

@@ -3,8 +3,8 @@ import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
 /**
- * A transaction keeps what it was opened for and what was promised; a line of the ledger keeps when its payment was opened. The defaults
- * let a daemon of before insert its rows: `start` extends where the plan is the same.
+ * A transaction keeps what it was opened for and what was promised; a line of the ledger keeps when its payment was opened. With the
+ * defaults, an older daemon can still insert rows: `start` extends if the plan is the same.
  */
 export class Quotes1795200000018 implements Migration {
   readonly work = {
@@ -38,7 +38,7 @@ export class Quotes1795200000018 implements Migration {
   }
 }
 
-/** From what was applied, where it was, and else from the period that the payment was opened to renew. */
+/** Reconstructs quotes from the applications of payments; for payments that were not applied, from the period that they were opened to renew. */
 async function reconstructQuotes(runner: QueryRunner): Promise<void> {
   await runner.query(`
     UPDATE transactions t JOIN checkout_sessions c ON c.transaction_id = t.id
@@ -62,7 +62,10 @@ async function reconstructQuotes(runner: QueryRunner): Promise<void> {
     WHERE t.quoted_revision IS NULL`)
 }
 
-/** A plan switch wrote no line before. Of each subscription the last one is known: its plan or price is not that of its last line. */
+/**
+ * Earlier versions wrote no line for a plan switch. The last switch of a subscription shows as a plan or price other than that of its last
+ * line.
+ */
 async function reconstructSwitches(runner: QueryRunner): Promise<void> {
   await runner.query(`
     INSERT INTO payment_applications (app_id, subscription_id, revision, transaction_id, kind, plan_id, price_id, interval_unit,

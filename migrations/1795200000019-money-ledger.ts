@@ -3,9 +3,9 @@ import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
 /**
- * Money becomes its own ledger: payments that may be nobody's yet, what of them was booked for which transaction, refunds with an
- * amount and a status, and the history of each transaction. Rows that are there are brought over once: the columns that they come from
- * go last, so that a run that was cut short begins again where they still are.
+ * Money gets its own ledger: payments whose owner may not be known yet, their allocations to transactions, refunds with an amount and a
+ * status, and the history of each transaction. Existing rows are converted once. Their old columns are dropped last, so that an interrupted
+ * run can begin again while they still exist.
  */
 export class MoneyLedger1795200000019 implements Migration {
   readonly work = {
@@ -27,7 +27,7 @@ export class MoneyLedger1795200000019 implements Migration {
   }
 
   down(): Promise<void> {
-    throw new Error('the ledger of money is not taken back: restore a backup')
+    throw new Error('the ledger of money cannot be removed: restore a backup')
   }
 }
 
@@ -112,7 +112,7 @@ async function addColumns(runner: QueryRunner): Promise<void> {
     )
 }
 
-/** One allocation each; what was given back becomes a refund that succeeded. */
+/** One allocation each; refunded money becomes a refund that succeeded. */
 async function bringPaymentsOver(runner: QueryRunner): Promise<void> {
   await runner.query(`
     INSERT INTO allocations (app_id, payment_id, transaction_id, refund_id, amount, cause, actor, note, at)
@@ -135,13 +135,13 @@ async function bringPaymentsOver(runner: QueryRunner): Promise<void> {
     SET p.amount_left = 0, p.end_user_id = t.end_user_id WHERE p.amount_left IS NULL`)
 }
 
-/** What each transaction's money does: given back, paid for what was given, or left. */
+/** The state of each transaction's money: refunded, used, or left. */
 async function bringTransactionsOver(runner: QueryRunner): Promise<void> {
   await runner.query(`
     UPDATE transactions t SET t.amount_refunded =
       COALESCE((SELECT SUM(p.amount) FROM payments p WHERE p.transaction_id = t.id AND p.refunded_at IS NOT NULL), 0)
     WHERE t.amount_received > 0`)
-  // Money that waits: all of what is kept, or for a duplicate what came beyond the amount.
+  // Money that waits: all that is kept or, for a duplicate, the part beyond the amount.
   await runner.query(`
     UPDATE transactions t SET t.amount_left = t.amount_received - t.amount_refunded
     WHERE t.amount_received > 0 AND t.flag_reason IS NOT NULL AND (t.flag_reason <> 'duplicate_payment' OR t.status = 'refunded')`)
@@ -151,7 +151,7 @@ async function bringTransactionsOver(runner: QueryRunner): Promise<void> {
         WHEN t.amount_received - t.amount_refunded > t.amount THEN t.amount_received - t.amount_refunded - t.amount
         ELSE COALESCE((SELECT p.amount FROM payments p WHERE p.transaction_id = t.id AND p.refunded_at IS NULL ORDER BY p.id DESC LIMIT 1), 0) END
     WHERE t.status = 'completed' AND t.flag_reason = 'duplicate_payment'`)
-  // Money beyond the amount that nobody decided about is a surplus.
+  // Money beyond the amount that was never decided about is a surplus.
   await runner.query(`
     UPDATE transactions t SET t.amount_left = GREATEST(t.amount_received - t.amount_refunded - t.amount, 0)
     WHERE t.status = 'completed' AND t.flag_reason IS NULL AND (t.resolution IS NULL OR t.resolution <> 'dismissed')`)
@@ -181,13 +181,13 @@ async function bringTransactionsOver(runner: QueryRunner): Promise<void> {
     ORDER BY t.id`)
 }
 
-/** Money that waits for an operator becomes a payment that is nobody's; mails that were booked name their payment. */
+/** Money that waits for an operator becomes a payment without an owner; mails that were booked name their payment. */
 async function bringBankMailsOver(runner: QueryRunner): Promise<void> {
   await runner.query(`
     UPDATE bank_mails m JOIN payments p ON p.provider = 'bank_transfer' AND p.reference = CONCAT(m.bank, ' ', m.bank_reference)
     SET m.payment_id = p.id, p.bank_account_id = COALESCE(p.bank_account_id, m.bank_account_id) WHERE m.payment_id IS NULL`)
   await runner.query(`ALTER TABLE payments MODIFY COLUMN transaction_id BIGINT NULL`)
-  // Of mails about one movement the first makes the payment.
+  // Of several mails about one movement, the first creates the payment.
   await runner.query(`
     INSERT INTO payments (app_id, transaction_id, provider, reference, amount, currency, paid_at, received_at, bank_account_id, amount_left)
     SELECT NULL, NULL, 'bank_transfer', w.reference, w.amount, 'VND', w.received_at, w.received_at, w.bank_account_id, w.amount
@@ -203,5 +203,5 @@ async function bringBankMailsOver(runner: QueryRunner): Promise<void> {
     SET m.payment_id = p.id WHERE m.review IS NOT NULL AND m.payment_id IS NULL`)
 }
 
-/** What a waiting mail's money is known by: the bank's movement, or the mail itself. */
+/** The identity of a waiting mail's money: the bank's movement, or the mail itself. */
 const REFERENCE = `CONCAT(COALESCE(m.bank, b.bank, '?'), ' ', COALESCE(m.bank_reference, CONCAT('content ', m.content_hash)))`

@@ -9,8 +9,8 @@ const PROVIDERS = [
 ]
 
 /**
- * An app's credentials at a provider get versions, and what was opened and paid names its own. What there is becomes version 1. The
- * credentials' old column goes last, so that a run that was cut short begins again where they still are.
+ * An app's credentials at a provider get versions, and sessions and payments name theirs. Existing credentials become version 1. Their old
+ * column is dropped last, so that an interrupted run can begin again while it still exists.
  */
 export class ProviderAccounts1795200000020 implements Migration {
   readonly work = {
@@ -56,7 +56,7 @@ export class ProviderAccounts1795200000020 implements Migration {
   }
 
   down(): Promise<void> {
-    throw new Error('versions of credentials are not taken back: restore a backup')
+    throw new Error('versions of credentials cannot be removed: restore a backup')
   }
 }
 
@@ -74,7 +74,7 @@ async function bringOver(runner: QueryRunner, method: string, code: string): Pro
        AND NOT EXISTS (SELECT 1 FROM provider_accounts a WHERE a.app_id = m.app_id AND a.method = m.method)`,
     [method],
   )
-  // Sessions of an app whose credentials are gone: nobody can look them up.
+  // Sessions of an app whose credentials are gone cannot be looked up.
   await runner.query(
     `INSERT INTO provider_accounts (app_id, method, version, credentials, created_at, retired_at)
      SELECT s.app_id, ?, 1, NULL, MIN(s.created_at), MIN(s.created_at) FROM provider_sessions s

@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
-/** What tells, when the answer to a commit was lost, that the commit took place. */
+/** The proof that a commit took place, for when the answer to it was lost. */
 export class CommitTokens1795200000021 implements Migration {
   readonly work = {}
 

@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** A reminder that the mail server refused waits longer each time; what is due is found by the period's end alone. */
+/** A reminder that the mail server refused waits longer each time; due reminders are found by the end of the period alone. */
 export class ReminderRetries1795200000022 implements Migration {
   readonly work = {
     reminders: ['instant'],

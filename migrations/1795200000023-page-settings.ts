@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** What an app says about its pages and mails, as JSON: null until it says anything. */
+/** The settings of an app's pages and mails, as JSON; null until there are any. */
 export class PageSettings1795200000023 implements Migration {
   readonly work = {
     apps: ['instant'],

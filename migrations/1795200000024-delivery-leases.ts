@@ -2,8 +2,8 @@ import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
 /**
- * The lease of an event is a number that is always there, so that to claim one changes no row's length. Two indexes go that every
- * delivery had to write: what is due is found by app.
+ * The lease of an event becomes a number that is never null, so that a claim does not change the length of the row. Drops two indexes that
+ * every delivery had to write: due events are found by app.
  */
 export class DeliveryLeases1795200000024 implements Migration {
   readonly work = {
@@ -15,7 +15,7 @@ export class DeliveryLeases1795200000024 implements Migration {
       await runner.query('ALTER TABLE events ADD COLUMN lease BIGINT NOT NULL DEFAULT 0')
     }
     if (!(await runner.hasColumn('events', 'lease_token'))) return
-    // A sender died at them: what takes them over knows it by the lease.
+    // Their sender died: the sender that takes them over recognizes that by the lease.
     await runner.query('UPDATE events SET lease = 1 WHERE lease_token IS NOT NULL')
     await runner.query('ALTER TABLE events DROP KEY events_due, DROP KEY events_lease, DROP COLUMN lease_token')
   }

@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
-/** The logo of an app's pages, and what a one-time purchase is called there. */
+/** The logo of an app's pages, and the name of a one-time purchase there. */
 export class AppLooks1795200000025 implements Migration {
   readonly work = {
     transactions: ['instant'],

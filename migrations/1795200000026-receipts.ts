@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
-/** Mails about money that came or went back: each is a row of the change that it is about. */
+/** Mails about money that arrived or was refunded: each is a row that is written with the change that it reports. */
 export class Receipts1795200000026 implements Migration {
   readonly work = {}
 

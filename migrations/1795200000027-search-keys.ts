@@ -1,11 +1,11 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** What `find` looks for without knowing the app: references of refunds and bank mails, and whose subscription a customer is attached to. */
+/** The keys that `find` searches without knowing the app: references of refunds and bank mails, and the subscription of a customer. */
 const KEYS = [
   ['refunds', 'refunds_reference', 'reference'],
   ['bank_mails', 'bank_mails_reference', 'bank_reference'],
-  // Longer than a key may be: what two message ids have in common at most is their beginning.
+  // Longer than a key may be; two different message ids have only their beginning in common.
   ['bank_mails', 'bank_mails_message', 'message_id(100)'],
   ['subscriptions', 'subscriptions_customer', 'customer_id'],
 ] as const

@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** An index goes that every delivery had to write: what an app took last is found among its newest events. */
+/** Drops an index that every delivery had to write: the last event that an app accepted is found among its newest events. */
 export class CheaperDeliveries1795200000028 implements Migration {
   readonly work = {
     events: ['index'],

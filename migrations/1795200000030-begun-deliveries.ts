@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** An event says whether the request of its lease has begun, and whether its envelope carries its id. */
+/** An event records whether the request of its lease has begun, and whether its envelope contains its id. */
 export class BegunDeliveries1795200000030 implements Migration {
   readonly work = {
     events: ['instant'],

@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** When an app was given another bank account, so that money moves between apps only where both used the account. */
+/** When an app was given another bank account, so that money moves between apps only if both used the account. */
 export class EndedAssignments1795200000031 implements Migration {
   readonly work = {
     bank_account_assignments: ['instant', 'update'],
@@ -10,7 +10,7 @@ export class EndedAssignments1795200000031 implements Migration {
   async up(runner: QueryRunner): Promise<void> {
     if (!(await runner.hasColumn('bank_account_assignments', 'ended_at')))
       await runner.query('ALTER TABLE bank_account_assignments ADD COLUMN ended_at DATETIME(3) NULL')
-    // The audit log knows when an app was given another account.
+    // The audit log records when an app was given another account.
     await runner.query(`
       UPDATE bank_account_assignments a JOIN apps ON apps.id = a.app_id
       SET a.ended_at = COALESCE(

@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** Whether the token with which an end user's client made a customer had its address verified. */
+/** Whether the address of a customer was verified in the token with which an end user's client created the customer. */
 export class VerifiedEmails1795200000032 implements Migration {
   readonly work = {
     customers: ['instant'],

@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** What a seller keeps with a transaction, as JSON; null where there is none. */
+/** The seller's data of a transaction, as JSON; null if there is none. */
 export class Metadata1795200000034 implements Migration {
   readonly work = {
     transactions: ['instant'],

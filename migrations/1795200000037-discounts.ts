@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
-/** What a promotion took off a payment, 0 where none did, and the promotion's code. */
+/** The discount of a promotion on a payment, 0 if there is none, and the promotion's code. */
 export class Discounts1795200000037 implements Migration {
   readonly phase = 'expand'
   readonly work = {

@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
-/** Promotions, who uses them, and the promotion that goes on with the renewals of a subscription. */
+/** Promotions, who uses them, and the promotion that continues with the renewals of a subscription. */
 export class Promotions1795200000038 implements Migration {
   readonly phase = 'expand'
   readonly work = {

@@ -2,7 +2,7 @@ import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
-/** Alerts, the messages about them, and what the watch over them remembers. */
+/** Alerts, the messages about them, the muted kinds, and the periodic work of the job that evaluates them. */
 export class Alerts1795200000041 implements Migration {
   readonly phase = 'expand'
   readonly work = {}

@@ -8,7 +8,10 @@ const KEYS = [
   ['realtime_writes', 'realtime_writes_due', 'app_id, state, wanted_at'],
 ] as const
 
-/** The keys by which the transactions of a status and the subscriptions of a plan are listed, and a page finds out whether there are codes to type. */
+/**
+ * The keys by which the transactions of a status and the subscriptions of a plan are listed, and by which a page finds out whether the
+ * payer can type a code.
+ */
 export class NarrowLists1795200000045 implements Migration {
   readonly phase = 'expand'
   readonly work = {
