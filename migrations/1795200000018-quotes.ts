@@ -38,7 +38,10 @@ export class Quotes1795200000018 implements Migration {
   }
 }
 
-/** Reconstructs quotes from the applications of payments; for payments that were not applied, from the period that they were opened to renew. */
+/**
+ * Reconstructs quotes from the applications of payments or, for payments that were not applied, from the period that they were opened to
+ * renew.
+ */
 async function reconstructQuotes(runner: QueryRunner): Promise<void> {
   await runner.query(`
     UPDATE transactions t JOIN checkout_sessions c ON c.transaction_id = t.id
