@@ -7,13 +7,13 @@ import { formatTimestamp, formatUtc, unixSeconds, type RealTime } from '#shared/
 import type { AlertMessage } from './store.ts'
 
 /** The content of a message. */
-export type Said = Pick<AlertMessage, 'type' | 'kind' | 'subject' | 'text' | 'since'> & {
+export type OutgoingAlert = Pick<AlertMessage, 'type' | 'kind' | 'subject' | 'text' | 'since'> & {
   /** The same for the same message, so that a receiver recognizes a copy. */
   readonly id: string
 }
 
 /** Sends messages as one mail. Throws `MailError`, or an error if no mail server is configured. */
-export async function mailThem(ctx: Context, messages: readonly Said[]): Promise<void> {
+export async function mailAlerts(ctx: Context, messages: readonly OutgoingAlert[]): Promise<void> {
   const mailer = openMailer(ctx.config, ctx.log)
   if (!mailer) throw new Error('no mail server is configured: set BILLING_SMTP_URL and BILLING_MAIL_FROM')
   try {
@@ -23,7 +23,7 @@ export async function mailThem(ctx: Context, messages: readonly Said[]): Promise
   }
 }
 
-function mailOf(config: Config, messages: readonly Said[]): Mail {
+function mailOf(config: Config, messages: readonly OutgoingAlert[]): Mail {
   const from = senderOf({ name: 'Paygate', mailFrom: null }, config)
   const [first = '', ...others] = config.alerts.mail
   const text = `${messages.map(paragraphOf).join('\n\n')}\n\n-- \nPaygate at ${config.baseUrl}\n`
@@ -40,18 +40,18 @@ function mailOf(config: Config, messages: readonly Said[]): Mail {
   }
 }
 
-function titleOf(messages: readonly Said[]): string {
+function titleOf(messages: readonly OutgoingAlert[]): string {
   const [only] = messages
   if (only && messages.length === 1) return headOf(only)
   return `${messages.length} alerts: ${[...new Set(messages.map(({ kind }) => kind))].join(', ')}`
 }
 
-function headOf({ type, kind, subject }: Said): string {
+function headOf({ type, kind, subject }: OutgoingAlert): string {
   if (type === 'alert.digest' || type === 'alert.test') return `${kind}: ${subject}`
   return `${type === 'alert.closed' ? 'over: ' : ''}${kind}: ${subject}`
 }
 
-function paragraphOf(message: Said): string {
+function paragraphOf(message: OutgoingAlert): string {
   return `${headOf(message)}\n${message.text}\nSince ${formatUtc(message.since)}`
 }
 
@@ -60,7 +60,7 @@ function escapeHtml(text: string): string {
 }
 
 /** Posts a message according to Standard Webhooks. Throws unless the receiver answers 2xx. */
-export async function postIt({ config }: Context, message: Said, now: RealTime): Promise<void> {
+export async function postAlert({ config }: Context, message: OutgoingAlert, now: RealTime): Promise<void> {
   const { webhook } = config.alerts
   if (!webhook) throw new Error('no webhook is configured: set BILLING_ALERT_WEBHOOK_URL')
   const { id, type, kind, subject, text, since } = message

@@ -16,7 +16,7 @@ export const ALERT_KINDS = [
 export type AlertKind = (typeof ALERT_KINDS)[number]
 
 /** Something that is wrong now. An alert opens when a condition begins, and closes when it is over. */
-export interface Condition {
+export interface AlertCondition {
   readonly kind: AlertKind
   /** Which one of its kind: `transaction 17`, `app 1`. At most 191 characters. */
   readonly subject: string

@@ -4,7 +4,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { messageOf } from '#shared/errors.ts'
 import { DAY_MS, SECOND_MS, addMs } from '#shared/time.ts'
 import type { Memory } from './conditions/watch.ts'
-import { lookAround, newMemory, type Readers } from './look-around.ts'
+import { evaluateAlerts, newMemory, type Readers } from './evaluate-alerts.ts'
 import { sendDigest } from './send-digest.ts'
 import { sendMessages } from './send-messages.ts'
 import { deleteOldAlerts } from './store.ts'
@@ -42,9 +42,9 @@ export async function alertOnce(
   memory: Memory,
   readers?: Readers,
 ): Promise<{ readonly opened: number; readonly closed: number; readonly sent: number }> {
-  const looked = await lookAround(ctx, memory, readers)
+  const evaluated = await evaluateAlerts(ctx, memory, readers)
   await sendDigest(ctx)
-  return { ...looked, sent: await sendMessages(ctx) }
+  return { ...evaluated, sent: await sendMessages(ctx) }
 }
 
 /** Deletes a batch of old alerts and messages; the rest is deleted the next night. */

@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { messageOf } from '#shared/errors.ts'
 import { DAY_MS, MINUTE_MS, SECOND_MS, addMs, type RealTime } from '#shared/time.ts'
-import type { Said } from './deliver.ts'
+import type { OutgoingAlert } from './deliver.ts'
 import { channelsOf } from './messages.ts'
 import { claimMessage, listDueMessages, markNotified, updateMessage, type AlertMessage, type Channel } from './store.ts'
 
@@ -35,7 +35,7 @@ async function sendBy(ctx: Context, channel: Channel): Promise<number> {
 }
 
 async function sendTogether(ctx: Context, messages: readonly AlertMessage[], now: RealTime): Promise<number> {
-  const error = await errorOf(async () => (await loadDelivery()).mailThem(ctx, messages.map(saidBy)))
+  const error = await errorOf(async () => (await loadDelivery()).mailAlerts(ctx, messages.map(outgoingOf)))
   for (const message of messages) await end(ctx, message, error, now)
   return error === null ? messages.length : 0
 }
@@ -45,7 +45,7 @@ async function sendInOrder(ctx: Context, messages: readonly AlertMessage[], now:
   let failure: string | null = null
   let sent = 0
   for (const message of messages) {
-    failure ??= await errorOf(async () => (await loadDelivery()).postIt(ctx, saidBy(message), ctx.clock.now()))
+    failure ??= await errorOf(async () => (await loadDelivery()).postAlert(ctx, outgoingOf(message), ctx.clock.now()))
     await end(ctx, message, failure, now)
     if (failure === null) sent += 1
   }
@@ -55,7 +55,7 @@ async function sendInOrder(ctx: Context, messages: readonly AlertMessage[], now:
 /** Loaded for the first message, so that an installation without problems does not keep the mail and HTTP clients in memory. */
 const loadDelivery = () => import('./deliver.ts')
 
-function saidBy({ id, type, kind, subject, text, since }: AlertMessage): Said {
+function outgoingOf({ id, type, kind, subject, text, since }: AlertMessage): OutgoingAlert {
   return { id: `alert_${id}`, type, kind, subject, text, since }
 }
 

@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
-import { mailThem, postIt, type Said } from './deliver.ts'
+import { mailAlerts, postAlert, type OutgoingAlert } from './deliver.ts'
 import { channelsOf } from './messages.ts'
 import type { Channel } from './store.ts'
 
@@ -18,7 +18,7 @@ export async function sendTestAlert(ctx: Context): Promise<TriedChannel[]> {
   if (channels.length === 0)
     throw new AppError('invalid_request', 'nobody gets alerts: set BILLING_ALERT_MAIL or BILLING_ALERT_WEBHOOK_URL')
   const now = ctx.clock.now()
-  const message: Said = {
+  const message: OutgoingAlert = {
     id: `alert_test_${randomHex(8)}`,
     type: 'alert.test',
     kind: 'test',
@@ -26,7 +26,7 @@ export async function sendTestAlert(ctx: Context): Promise<TriedChannel[]> {
     text: 'This is a test: alerts of Paygate arrive here.',
     since: now,
   }
-  const send = { mail: () => mailThem(ctx, [message]), webhook: () => postIt(ctx, message, now) }
+  const send = { mail: () => mailAlerts(ctx, [message]), webhook: () => postAlert(ctx, message, now) }
   return Promise.all(
     channels.map((channel) =>
       send[channel]().then(

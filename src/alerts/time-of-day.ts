@@ -3,9 +3,9 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, addMs, asRealTime, type RealTime
 
 /** The last instant up to `now` at which clocks in the zone showed this time of day. */
 export function lastTimeOfDay(now: RealTime, { hours, minutes, zone }: DailyTime): RealTime {
-  const wanted = hours * HOUR_MS + minutes * MINUTE_MS
+  const target = hours * HOUR_MS + minutes * MINUTE_MS
   const shown = shownTime(now, zone)
-  const since = (shown - wanted + DAY_MS) % DAY_MS
+  const since = (shown - target + DAY_MS) % DAY_MS
   return asRealTime(new Date(Math.floor(addMs(now, -since).getTime() / MINUTE_MS) * MINUTE_MS))
 }
 

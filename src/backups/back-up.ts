@@ -3,7 +3,7 @@ import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import { AppError } from '#shared/errors.ts'
 import { addMs } from '#shared/time.ts'
-import { nameOf, removeDrafts, removeOld } from './backup-folder.ts'
+import { backupName, removeDrafts, removeOld } from './backup-folder.ts'
 import { createBackup, type CreatedBackup, type CreateOptions } from './create-backup.ts'
 import { refuseWrongRecipient } from './encryption.ts'
 import { commandSink, fileSink } from './sinks.ts'
@@ -38,7 +38,7 @@ export async function backUp(source: Source, options: BackUpOptions): Promise<Ba
   const created = await createBackup(source, {
     recipient,
     onProgress,
-    openSink: (label) => (pipe === undefined ? fileSink(join(folder, nameOf(label))) : commandSink(pipe)),
+    openSink: (label) => (pipe === undefined ? fileSink(join(folder, backupName(label))) : commandSink(pipe)),
   })
   return { ...created, removed: pipe === undefined ? await tidy(source, folder) : [] }
 }

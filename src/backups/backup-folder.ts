@@ -20,7 +20,7 @@ interface Verification {
 }
 
 /** `paygate-20261123-084500-123.sql.gz.age` */
-export function nameOf({ takenAt }: Label): string {
+export function backupName({ takenAt }: Label): string {
   const digits = takenAt.toISOString().replace(/\D/g, '')
   return `paygate-${digits.slice(0, 8)}-${digits.slice(8, 14)}-${digits.slice(14)}.sql.gz.age`
 }

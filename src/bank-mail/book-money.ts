@@ -1,7 +1,7 @@
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { insertPayment, lockPaymentOf, updatePayment } from '#payments/store.ts'
-import type { Decision } from '#transactions/change-transaction.ts'
+import type { OperatorDecision } from '#transactions/change-transaction.ts'
 import { bookPayment, type ConfirmedPayment } from '#transactions/confirm-payment.ts'
 import { hasProviderEvent, type Transaction } from '#transactions/store.ts'
 import { findBankAccount } from '#bank-accounts/store.ts'
@@ -44,7 +44,7 @@ export async function bookMoney(
   tx: Tx,
   money: MailMoney,
   transaction: Pick<Transaction, 'id' | 'appId' | 'externalRef'>,
-  decision?: Decision,
+  decision?: OperatorDecision,
 ): Promise<BookedMoney> {
   const { id: transactionId } = transaction
   const booked = await bookPayment(tx, {

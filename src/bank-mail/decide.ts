@@ -9,7 +9,7 @@ export type IgnoredReason =
 export type RejectedReason = 'untrusted_sender' | 'invalid_recipient'
 
 /** The answer to the relay. */
-export type Answer =
+export type RelayAnswer =
   | { readonly status: 'processed' | 'already_completed' | 'duplicate' | 'underpaid' }
   | { readonly status: 'ignored'; readonly reason: IgnoredReason }
   | { readonly status: 'rejected'; readonly reason: RejectedReason }
@@ -52,7 +52,7 @@ export function transferCodeOf(mail: MailFacts): string | null {
 }
 
 /** Why the mail is no payment; null if its money must be booked. Booking then decides the rest. */
-export function refusalOf(mail: MailFacts, payable: PayableFacts | null): Answer | null {
+export function mailRefusalOf(mail: MailFacts, payable: PayableFacts | null): RelayAnswer | null {
   if (mail.bank === null) return ignored('not_bank_email')
   if (!mail.isTrusted) return { status: 'rejected', reason: 'untrusted_sender' }
   if (transferCodeOf(mail) === null) return ignored('no_transfer_code')
@@ -65,15 +65,15 @@ export function refusalOf(mail: MailFacts, payable: PayableFacts | null): Answer
 }
 
 /** The answer for an outcome of booking. `transactionStatus` is the status after it. */
-export function answerOf(
+export function relayAnswerOf(
   outcome: 'processed' | 'underpaid' | 'already_completed' | 'duplicate',
   transactionStatus: string,
-): Answer {
+): RelayAnswer {
   const isClosedOtherwise = outcome === 'already_completed' && transactionStatus !== 'completed'
   return isClosedOtherwise ? ignored('transaction_not_pending') : { status: outcome }
 }
 
-const INVALID_RECIPIENT: Answer = { status: 'rejected', reason: 'invalid_recipient' }
+const INVALID_RECIPIENT: RelayAnswer = { status: 'rejected', reason: 'invalid_recipient' }
 
 /**
  * The bank may have sent a mail that names no account to anybody, about their own account. Such a mail counts only if our account has a
@@ -85,6 +85,6 @@ function isAvailable(mail: MailFacts, account: AccountFacts | null): account is 
   return named === null ? account.hasMailbox : named === account.number
 }
 
-function ignored(reason: IgnoredReason): Answer {
+function ignored(reason: IgnoredReason): RelayAnswer {
   return { status: 'ignored', reason }
 }

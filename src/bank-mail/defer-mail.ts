@@ -5,7 +5,7 @@ import { perform } from '#commands/perform.ts'
 import { findBankAccountByForwardCode, findSoleOwner } from '#bank-accounts/store.ts'
 import { movementOf, recordWaitingMoney } from './book-money.ts'
 import { contentHashOf } from './content-hash.ts'
-import type { Answer } from './decide.ts'
+import type { RelayAnswer } from './decide.ts'
 import { forwardCodeIn, type RelayedMail } from './envelope.ts'
 import type { MailNotRead } from './mail-reader.ts'
 import { countDeferredMails, insertBankMail } from './store.ts'
@@ -21,7 +21,7 @@ export async function deferMail(
   ctx: Context,
   mail: RelayedMail,
   { message, mayBeCausedByMail }: MailNotRead,
-): Promise<Answer | { readonly status: 'deferred' }> {
+): Promise<RelayAnswer | { readonly status: 'deferred' }> {
   ctx.log.warn({ bytes: mail.raw.length, cause: message }, 'a bank mail could not be read')
   if (!mayBeCausedByMail) return { status: 'deferred' }
   const answer = await perform(ctx, provider('bank mail'), deferOne, undefined, mail)

@@ -10,9 +10,9 @@ import { keptOf } from '#payments/balance.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
-import type { Decision } from '#transactions/change-transaction.ts'
+import type { OperatorDecision } from '#transactions/change-transaction.ts'
 import { decisionOf } from '#transactions/decision-of.ts'
-import { effectOfCompletion, validUntil } from '#transactions/effect-of-completion.ts'
+import { effectOfCompletion, periodEndText } from '#transactions/effect-of-completion.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { bookMoney, movementOf, type MailMoney } from './book-money.ts'
 import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
@@ -70,7 +70,7 @@ const match = command({
     // Waiting money belongs to no app yet: any app that has or had the account may have received it.
     const money = { ...mail, appId: null, paidAt: mail.receivedAt }
     await refuseForeignMoney(tx, money, payable)
-    const endBefore = await validUntil(tx, payable)
+    const endBefore = await periodEndText(tx, payable)
     const matched = await matchIn(tx, mail, { payable, amount: target.amount }, decisionOf(tx, note))
     const { amount, transaction, status } = matched
     await tx.audit({
@@ -96,7 +96,7 @@ async function matchIn(
   tx: Tx,
   mail: BankMail,
   target: { readonly payable: Transaction; readonly amount: number | undefined },
-  decision: Decision,
+  decision: OperatorDecision,
 ): Promise<Match> {
   const amount = amountOf(mail, target.amount)
   const booked = await bookMoney(tx, await moneyOf(tx, mail, amount), target.payable, decision)

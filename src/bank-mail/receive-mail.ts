@@ -15,12 +15,19 @@ import {
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import type { Transaction } from '#transactions/store.ts'
-import { readerOf } from './banks/readers.ts'
+import { bankReaderOf } from './banks/readers.ts'
 import { bookMoney, isBooked, movementOf, recordWaitingMoney, type MailMoney, type WaitingMoney } from './book-money.ts'
-import { answerOf, refusalOf, transferCodeOf, type Answer, type MailFacts, type PayableFacts } from './decide.ts'
+import {
+  relayAnswerOf,
+  mailRefusalOf,
+  transferCodeOf,
+  type RelayAnswer,
+  type MailFacts,
+  type PayableFacts,
+} from './decide.ts'
 import { forwardCodeIn, type RelayedMail } from './envelope.ts'
 import type { MailReading } from './read-mail.ts'
-import { endReviewsOfPayment, findPayable, insertBankMail, type BankMail, type Payable } from './store.ts'
+import { endReviewsOfPayment, findPayableByCode, insertBankMail, type BankMail, type Payable } from './store.ts'
 
 /** A relayed mail with its reading. */
 export interface ReceivedMail extends RelayedMail {
@@ -31,12 +38,12 @@ export interface ReceivedMail extends RelayedMail {
  * Decides on a mail that the relay posted, books its money if it is a payment, and keeps the redacted summary. Money and
  * summary are committed together, so that a mail that is posted again after a crash is booked exactly once (R199).
  */
-export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Answer> {
+export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<RelayAnswer> {
   const facts = factsOf(mail.reading)
   const transferCode = transferCodeOf(facts)
-  const payable = transferCode === null ? null : await findPayable(ctx.db, transferCode)
+  const payable = transferCode === null ? null : await findPayableByCode(ctx.db, transferCode)
   const subject = await findSubject(ctx, mail, payable?.account ?? null)
-  const refusal = refusalOf(facts, payable && (await payableFacts(ctx, mail, payable, subject.account)))
+  const refusal = mailRefusalOf(facts, payable && (await payableFacts(ctx, mail, payable, subject.account)))
   const transaction = payable?.transaction ?? null
   const summary = summaryOf(mail, { transferCode, transaction, subject })
   const money = moneyOf(ctx, mail.reading)
@@ -59,13 +66,13 @@ export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Ans
 /** A mail that is no payment, and the decision. */
 interface Decided {
   readonly summary: MailSummary
-  readonly answer: Answer
+  readonly answer: RelayAnswer
 }
 
 const keepMail = command({
   name: 'bank-mail.keep',
   input: nothing,
-  async run(tx, _input, { summary, answer }: Decided): Promise<Answer> {
+  async run(tx, _input, { summary, answer }: Decided): Promise<RelayAnswer> {
     const isReviewed = summary.review !== null && !(await isBooked(tx, summary))
     const waiting = isReviewed ? await recordWaitingMoney(tx, await waitingMoneyOf(tx, summary)) : null
     await insertBankMail(tx, {
@@ -88,10 +95,10 @@ interface Taken {
 const takeMail = command({
   name: 'bank-mail.take',
   input: nothing,
-  async run(tx, _input, { summary, money, transaction }: Taken): Promise<Answer> {
+  async run(tx, _input, { summary, money, transaction }: Taken): Promise<RelayAnswer> {
     const outcome = await bookMoney(tx, money, transaction)
     const paymentId = outcome.kind === 'duplicate' ? null : outcome.paymentId
-    const answer = outcome.kind === 'duplicate' ? DUPLICATE : answerOf(outcome.kind, outcome.transaction.status)
+    const answer = outcome.kind === 'duplicate' ? DUPLICATE : relayAnswerOf(outcome.kind, outcome.transaction.status)
     await insertBankMail(tx, { ...summary, ...columnsOf(answer), paymentId, receivedAt: tx.now })
     if (outcome.kind !== 'duplicate' && outcome.hadWaited) await endReviewsOfPayment(tx, outcome.paymentId)
     // The relay does not wait for the providers.
@@ -101,7 +108,7 @@ const takeMail = command({
   },
 })
 
-const DUPLICATE: Answer = { status: 'duplicate' }
+const DUPLICATE: RelayAnswer = { status: 'duplicate' }
 
 function factsOf({ bank, trust, credit }: MailReading): MailFacts {
   return { bank, isTrusted: trust !== null, credit }
@@ -138,7 +145,7 @@ async function payableFacts(
 }
 
 function isOfMailsBank(account: BankAccount, reading: MailReading): boolean {
-  return readerOf(reading.bank)?.bins.includes(account.bin) ?? false
+  return bankReaderOf(reading.bank)?.bins.includes(account.bin) ?? false
 }
 
 function isAddressOf(account: BankAccount, mail: RelayedMail): boolean {
@@ -178,7 +185,7 @@ async function findSubject(ctx: Context, mail: ReceivedMail, expected: BankAccou
   }
   if (!addressed && !isFree) return { account: null, isOurs: false }
   // A mail that names one of our accounts is about that account, whichever of our addresses it came to.
-  const bins = readerOf(reading.bank)?.bins ?? []
+  const bins = bankReaderOf(reading.bank)?.bins ?? []
   const accounts = await listBankAccountsNumbered(ctx.db, bins, named)
   const fitting = accounts.filter((account) => isToMailbox(account, reading))
   const account = fitting.find(({ id }) => id === addressed?.id) ?? fitting.at(-1) ?? null
@@ -253,11 +260,11 @@ async function ownerOf(tx: Tx, bankAccountId: number, codesAppId: number | null)
   return (await findAssignment(tx, codesAppId, bankAccountId)) ? codesAppId : null
 }
 
-function columnsOf(answer: Answer): Pick<BankMail, 'status' | 'reason'> {
+function columnsOf(answer: RelayAnswer): Pick<BankMail, 'status' | 'reason'> {
   return { status: answer.status, reason: 'reason' in answer ? answer.reason : null }
 }
 
-function report(ctx: Context, summary: MailSummary, answer: Answer): void {
+function report(ctx: Context, summary: MailSummary, answer: RelayAnswer): void {
   const { status, reason } = columnsOf(answer)
   const { bank, transactionId } = summary
   ctx.count('bank_mails_total', { status, reason: reason ?? '' })

@@ -1,7 +1,7 @@
 import { HOUR_MS, type RealTime } from '#shared/time.ts'
 
 /** A payment that unmatched money may be for. */
-export interface Candidate {
+export interface MatchCandidate {
   readonly transactionId: number
   /** The amount still due. */
   readonly amountDue: number
@@ -16,11 +16,11 @@ const MAX_SUGGESTIONS = 5
  * with less; within each group, those whose bank page was opened, then the nearest in time. Excludes those that were opened more than an
  * hour after the money came, and those whose due amount is less than half of the money.
  */
-export function suggest<T extends Candidate>(
+export function suggest<T extends MatchCandidate>(
   money: { amount: number; receivedAt: RealTime },
   candidates: readonly T[],
 ): T[] {
-  const ageOf = ({ createdAt }: Candidate): number => money.receivedAt.getTime() - createdAt.getTime()
+  const ageOf = ({ createdAt }: MatchCandidate): number => money.receivedAt.getTime() - createdAt.getTime()
   return candidates
     .filter((candidate) => ageOf(candidate) >= -HOUR_MS && candidate.amountDue * 2 >= money.amount)
     .map((candidate) => ({ candidate, rank: rankOf(money.amount, candidate), age: Math.abs(ageOf(candidate)) }))
@@ -29,7 +29,7 @@ export function suggest<T extends Candidate>(
     .map(({ candidate }) => candidate)
 }
 
-function rankOf(amount: number, { amountDue, isBankPageOpened }: Candidate): number {
+function rankOf(amount: number, { amountDue, isBankPageOpened }: MatchCandidate): number {
   const byAmount = amountDue === amount ? 0 : amountDue > amount ? 2 : 4
   return byAmount + (isBankPageOpened ? 0 : 1)
 }

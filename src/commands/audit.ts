@@ -3,7 +3,7 @@ import { insertAuditEntry } from './store.ts'
 import type { Tx } from './transaction.ts'
 
 /** A change for the audit log. States hold no secrets: record that one was set, never its value. */
-export interface Change {
+export interface AuditChange {
   readonly action: string
   readonly appId?: number | null
   readonly subject: string
@@ -13,7 +13,7 @@ export interface Change {
 }
 
 /** Writes the change and its caller to the audit log, in the transaction that makes the change. */
-export async function recordAudit(tx: Tx, caller: Caller, change: Change): Promise<void> {
+export async function recordAudit(tx: Tx, caller: Caller, change: AuditChange): Promise<void> {
   const { action, subject, appId = null, before = null, after = null, reason = null } = change
   tx.drafts.changes.push({ action, subject, before, after })
   await insertAuditEntry(tx, {

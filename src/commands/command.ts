@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Config } from '#config.ts'
-import type { Change } from './audit.ts'
+import type { AuditChange } from './audit.ts'
 import type { Caller } from './caller.ts'
 import type { Tx } from './transaction.ts'
 
@@ -10,7 +10,7 @@ export interface CommandTx extends Tx {
   /** 64 hex characters, random and the same in every attempt; empty if the command `isRepeatable`. */
   readonly token: string
   /** Writes a change to the audit log. Its `action` is the command's name unless given. */
-  readonly audit: (change: Omit<Change, 'action'> & Partial<Pick<Change, 'action'>>) => Promise<void>
+  readonly audit: (change: Omit<AuditChange, 'action'> & Partial<Pick<AuditChange, 'action'>>) => Promise<void>
 }
 
 /**

@@ -40,7 +40,7 @@ export const API_ROUTES: readonly AppRoute[] = [
 ]
 
 /** The HTTP application: health, hosted pages, provider notifications and the API. `mailReader` reads the banks' mails. */
-export function createApp(
+export function createHttpApp(
   ctx: Context,
   metrics: Metrics,
   health: Health,

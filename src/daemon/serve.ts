@@ -5,12 +5,12 @@ import { pendingMigrations } from '#db/migrate.ts'
 import { openContext, type OpenContext, type OpenContextOptions } from '#open-context.ts'
 import { skewWarning } from '#doctor/check-database.ts'
 import { counted } from '#shared/counted.ts'
-import { createApp } from './app.ts'
+import { createHttpApp } from './app.ts'
 import { answerClientErrors } from './client-errors.ts'
 import { answerWhileStarting } from './starting.ts'
 import { stopOnSignal } from './stop.ts'
 import { openMetrics } from './metrics.ts'
-import { sayAlive } from './say-alive.ts'
+import { recordPresence } from './record-presence.ts'
 import { schedule, startScheduler, type Scheduler } from './scheduler.ts'
 import { addBusinessMetrics } from './business-metrics.ts'
 import { addDatabaseMetrics } from './database-metrics.ts'
@@ -47,7 +47,7 @@ export async function serve(settings: Config): Promise<void> {
   if (config.trustProxy > 0 && config.metricsToken === null) {
     ctx.log.warn('nobody can read /metrics: behind a proxy (BILLING_TRUST_PROXY) it needs BILLING_METRICS_TOKEN')
   }
-  const alive = await sayAlive(ctx)
+  const alive = await recordPresence(ctx)
   const scheduler = startScheduler(
     ctx,
     childEnvironment({ BILLING_BASE_URL: config.baseUrl, BILLING_PORT: String(port) }),
@@ -56,7 +56,7 @@ export async function serve(settings: Config): Promise<void> {
   addDatabaseMetrics(ctx, metrics, scheduler)
   addBusinessMetrics(ctx, metrics)
   const health = { isStopping: false }
-  const handle = createApp(ctx, metrics, health).callback()
+  const handle = createHttpApp(ctx, metrics, health).callback()
   server.off('request', answerWhileStarting).on('request', (request, response) => void handle(request, response))
   ctx.log.info({ url, baseUrl: config.baseUrl, env: config.env, pid: process.pid }, 'listening')
   const jobs = schedule(config).map(({ name }) => name)

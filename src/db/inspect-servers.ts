@@ -5,7 +5,7 @@ import { readClusterNode, type Ask, type ClusterNode } from './cluster.ts'
 import { readGroupMember, type GroupMember } from './group-member.ts'
 import { parseDatabaseUrl, type Database, type Target } from './connect.ts'
 import { CONNECT_TIMEOUT_MS } from './retry.ts'
-import { nameOf } from './servers.ts'
+import { serverName } from './servers.ts'
 import { isGroupCutOff } from './session.ts'
 
 /** The state of a server of `BILLING_DATABASE_URL`. `node` and `member` are null outside such a cluster, `failure` is null if it answered. */
@@ -22,7 +22,7 @@ export interface ServerReport {
 export async function inspectServers(databaseUrl: string): Promise<ServerReport[]> {
   return Promise.all(
     parseDatabaseUrl(databaseUrl).map(async (target) => {
-      const place = nameOf(target)
+      const place = serverName(target)
       try {
         return { place, ...(await askServer(target)), failure: null }
       } catch (error) {

@@ -6,7 +6,7 @@ import { Connection, type Silence } from './connection.ts'
 export type ServerAddress = Readonly<Pick<PoolOptions, 'host' | 'port' | 'socketPath'>>
 
 /** A server's name in messages. */
-export function nameOf({ host, port, socketPath }: ServerAddress): string {
+export function serverName({ host, port, socketPath }: ServerAddress): string {
   return socketPath ?? `${host}:${port}`
 }
 
@@ -29,7 +29,7 @@ export class Server {
   #isLeft = false
 
   constructor(address: ServerAddress, options: ServerOptions) {
-    this.name = nameOf(address)
+    this.name = serverName(address)
     this.#options = options
     this.#pool = createPool({ ...options.driver, ...address })
   }

@@ -13,7 +13,7 @@ import { allocate, listKeptOfPayment, lockPayment, updatePayment, type Payment }
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { integer, text } from '#shared/validate.ts'
-import { changeTransaction, type Decision } from '#transactions/change-transaction.ts'
+import { changeTransaction, type OperatorDecision } from '#transactions/change-transaction.ts'
 import { decisionOf } from '#transactions/decision-of.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { receiveMoney, type Received } from '#transactions/complete-transaction.ts'
@@ -133,7 +133,11 @@ function amountOf(free: number, sources: readonly Source[], input: MovePaymentIn
 async function deallocate(
   tx: CommandTx,
   source: Transaction,
-  { paymentId, amount, decision }: { readonly paymentId: number; readonly amount: number; readonly decision: Decision },
+  {
+    paymentId,
+    amount,
+    decision,
+  }: { readonly paymentId: number; readonly amount: number; readonly decision: OperatorDecision },
 ): Promise<void> {
   await allocate(tx, source, { paymentId, amount: -amount, cause: 'moved', decision })
   const app = await getApp(tx, source.appId)

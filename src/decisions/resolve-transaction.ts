@@ -17,10 +17,10 @@ import { AppError, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { findApplicationOfTransaction } from '#subscriptions/store.ts'
-import { changeTransaction, type Decision } from '#transactions/change-transaction.ts'
+import { changeTransaction, type OperatorDecision } from '#transactions/change-transaction.ts'
 import { applySuperseded, completeTransaction } from '#transactions/complete-transaction.ts'
 import { decisionOf } from '#transactions/decision-of.ts'
-import { effectOfCompletion, validUntil } from '#transactions/effect-of-completion.ts'
+import { effectOfCompletion, periodEndText } from '#transactions/effect-of-completion.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { presentStanding } from '#transactions/present.ts'
 import { orderRefunds, type OrderedRefund } from '#transactions/refund-money.ts'
@@ -175,7 +175,7 @@ interface Done extends Omit<Resolved, 'waits'> {
   readonly after: Transaction
 }
 
-async function act(tx: Tx, app: App, before: Transaction, terms: Terms, decision: Decision): Promise<Done> {
+async function act(tx: Tx, app: App, before: Transaction, terms: Terms, decision: OperatorDecision): Promise<Done> {
   switch (terms.action) {
     case 'complete':
       return complete(tx, before, decision)
@@ -191,9 +191,9 @@ async function act(tx: Tx, app: App, before: Transaction, terms: Terms, decision
   }
 }
 
-async function complete(tx: Tx, before: Transaction, decision: Decision): Promise<Done> {
+async function complete(tx: Tx, before: Transaction, decision: OperatorDecision): Promise<Done> {
   const sale = await getSale(tx, before.id)
-  const endBefore = await validUntil(tx, before)
+  const endBefore = await periodEndText(tx, before)
   const providerCode = before.providerCode ?? bankPageProvider().code
   const after = isSuperseded(before)
     ? await applySuperseded(tx, sale, providerCode, decision)
@@ -214,7 +214,7 @@ async function refund(
   app: App,
   before: Transaction,
   { amount, reference }: Terms,
-  decision: Decision,
+  decision: OperatorDecision,
 ): Promise<Done> {
   const order = { amount: amountToRefund(before, amount), isSent: isRefundedByProvider, reference, decision }
   const { transaction: after, ordered } = await orderRefunds(tx, app, before, order)

@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { counted } from '#shared/counted.ts'
 import { messageOf } from '#shared/errors.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
-import { allSealedSecrets, nameOf, placeOf } from '#upkeep/sealed-secrets.ts'
+import { allSealedSecrets, secretName, encryptionContextOf } from '#upkeep/sealed-secrets.ts'
 import type { SealedSecret } from '#upkeep/store.ts'
 
 const MAX_NAMED = 5
@@ -16,7 +16,7 @@ export async function checkSecrets(ctx: Context): Promise<CheckResult[]> {
     for (const secret of page) {
       const reason = reasonClosed(ctx, secret)
       if (reason === null) opened += 1
-      else closed.push(`${nameOf(secret)}: ${reason}`)
+      else closed.push(`${secretName(secret)}: ${reason}`)
       if (ctx.keyring.isStale(secret.sealed)) stale += 1
     }
   }
@@ -32,7 +32,7 @@ export async function checkSecrets(ctx: Context): Promise<CheckResult[]> {
 
 function reasonClosed(ctx: Context, secret: SealedSecret): string | null {
   try {
-    ctx.keyring.open(secret.sealed, placeOf(secret))
+    ctx.keyring.open(secret.sealed, encryptionContextOf(secret))
     return null
   } catch (error) {
     return messageOf(error)

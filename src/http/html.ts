@@ -97,7 +97,7 @@ export interface PageState extends RequestState {
 /** Request and answer of a page. */
 export type PageHttp = ParameterizedContext<PageState>
 
-export interface Page {
+export interface HostedPage {
   /** Name of a file `<template>.liquid` under `templates/pages`. */
   readonly template: string
   readonly title: string
@@ -193,7 +193,7 @@ interface Visit {
 }
 
 /** Renders a page and sends it with the headers of every page. */
-export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promise<void> {
+export async function sendPage(ctx: Context, http: PageHttp, page: HostedPage): Promise<void> {
   const locale = pageLocale(http)
   const { owner } = http.state
   // The answer to a form cannot be requested again in another language.
@@ -208,7 +208,7 @@ export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promis
 }
 
 /** A page in English that is the same for everybody, for `sendShared`. */
-export async function renderShared(ctx: Context, page: Page): Promise<SharedBody> {
+export async function renderShared(ctx: Context, page: HostedPage): Promise<SharedBody> {
   const html = await renderPage(ctx, page, { locale: 'en', keep: '', owner: undefined, hasLanguages: false })
   return sharedBody(html, 'text/html; charset=utf-8')
 }
@@ -239,7 +239,7 @@ export function sendShared(http: PageHttp, { content, type, etag }: SharedBody):
   http.body = content
 }
 
-async function renderPage(ctx: Context, page: Page, visit: Visit): Promise<string> {
+async function renderPage(ctx: Context, page: HostedPage, visit: Visit): Promise<string> {
   const { locale, keep, owner, hasLanguages } = visit
   const { css, js } = pageFiles()
   const base = pathBase(ctx)

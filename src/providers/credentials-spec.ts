@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Config } from '#config.ts'
 
 /** A prompt for one secret. */
-export interface Question<Field extends string = string> {
+export interface CredentialsQuestion<Field extends string = string> {
   readonly field: Field
   /** The environment variable that may hold it. */
   readonly variable: string
@@ -19,7 +19,7 @@ export interface CredentialsCheck {
 /** The credentials of a provider: secrets, stored encrypted as JSON. */
 export interface CredentialsSpec {
   readonly schema: z.ZodType<Readonly<Record<string, string>>>
-  readonly questions: readonly Question[]
+  readonly questions: readonly CredentialsQuestion[]
   /** Tries credentials at the provider. */
   check(config: Config, credentials: unknown): Promise<CredentialsCheck>
 }
@@ -29,7 +29,7 @@ export const secretText = z.string().trim().min(1, 'must not be empty').max(500,
 
 export function defineCredentials<Fields extends Record<string, string>>(spec: {
   readonly schema: z.ZodType<Fields>
-  readonly questions: readonly Question<keyof Fields & string>[]
+  readonly questions: readonly CredentialsQuestion<keyof Fields & string>[]
   readonly check: (config: Config, credentials: Fields) => Promise<CredentialsCheck>
 }): CredentialsSpec {
   return { ...spec, check: (config, credentials) => spec.check(config, spec.schema.parse(credentials)) }

@@ -75,11 +75,11 @@ export interface Notifications {
    * Takes one notification and returns the decision. Throws `unverified` (400) for what is not genuine. Any other error is on our side, and
    * the provider sends the notification again.
    */
-  receive(ctx: Context, notification: { headers: IncomingHttpHeaders; body: Buffer }): Promise<Decision>
+  receive(ctx: Context, notification: { headers: IncomingHttpHeaders; body: Buffer }): Promise<NotificationDecision>
 }
 
 /** The decision about a notification. */
-export interface Decision<Status extends string = string> {
+export interface NotificationDecision<Status extends string = string> {
   /** Part of the answer to the provider. */
   readonly status: Status
   /** A transaction whose open sessions may ask for more than is due and must then be closed; null for none. */

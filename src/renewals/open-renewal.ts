@@ -18,7 +18,7 @@ import { openTransaction } from '#transactions/open-transaction.ts'
 import { getRenewable } from './get-renewable.ts'
 import { renewalLink } from '#mails/renewal-link.ts'
 import { discounted } from '#promotions/discount.ts'
-import { findPayable, priceOf, promotionOf, viewRenewal, type RenewalView } from './view-renewal.ts'
+import { findOpenPayment, priceOf, promotionOf, viewRenewal, type RenewalView } from './view-renewal.ts'
 
 /**
  * The body of `POST /renew/{token}`. `payment_method` may be omitted if a discount leaves nothing to pay. `period_end` is the end that the
@@ -110,7 +110,7 @@ const openPayment = command({
     await lockExistingEndUser(tx, app.id, view.subscription.externalRef)
     const subscription = await getRenewable(tx, renewalToken)
     const now = appNow(app, tx.now)
-    const payable = await findPayable(tx, subscription, now)
+    const payable = await findOpenPayment(tx, subscription, now)
     if (payable) return payable.token
     const found = await priceOf(tx, subscription)
     const { plan, price } = found

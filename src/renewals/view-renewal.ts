@@ -86,7 +86,7 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
     customer: customerId === null ? null : await findCustomer(ctx.db, appId, customerId),
     methods: due.amount === 0 ? [] : await availableMethods(ctx.db, app, due.amount, price.currency),
     effect: (await decideOn(ctx.db, subject, quote, paidAt)).effect,
-    open: await findPayable(ctx.db, subscription, now),
+    open: await findOpenPayment(ctx.db, subscription, now),
     isRenewedAlready: isRenewed,
     paid: isRenewed ? await findPaid(ctx.db, subscription) : null,
     now,
@@ -125,7 +125,11 @@ export async function promotionOf(
 }
 
 /** The last checkout that the link opened, if it can still be paid and is for the current price and discount. */
-export async function findPayable(db: Queries, subscription: Subscription, now: AppTime): Promise<OpenPayment | null> {
+export async function findOpenPayment(
+  db: Queries,
+  subscription: Subscription,
+  now: AppTime,
+): Promise<OpenPayment | null> {
   const latest = await findLatestRenewal(db, subscription.id)
   const transaction = latest?.transactionId ? await findTransaction(db, latest.transactionId) : null
   if (!latest || !transaction || stateOf(latest, transaction, now) !== 'open') return null

@@ -5,10 +5,10 @@ import { pendingMigrations, runMigrations, MIGRATIONS } from '#db/migrate.ts'
 import type { Context } from '#context.ts'
 import type { Answers } from './answers.ts'
 import { hasProgram, runProgram } from './run-program.ts'
-import { pending, unchanged, type Finding } from './step.ts'
+import { pending, unchanged, type PartState } from './step.ts'
 
 /** Checks that the server lets Paygate in and has its database. Paygate's own server is made by the first program that uses it. */
-export async function findDatabase({ databaseUrl }: Answers, own: OwnServer): Promise<Finding> {
+export async function findDatabase({ databaseUrl }: Answers, own: OwnServer): Promise<PartState> {
   if (databaseUrl === null) return findOwnServer(own)
   const state = await databaseState(databaseUrl)
   if (state === 'usable') return unchanged('the server lets Paygate in')
@@ -29,7 +29,7 @@ export interface OwnServer {
   readonly make: (() => Promise<unknown>) | null
 }
 
-function findOwnServer({ home, make }: OwnServer): Finding {
+function findOwnServer({ home, make }: OwnServer): PartState {
   const folder = join(home, 'database')
   if (existsSync(join(folder, 'data'))) return unchanged(`Paygate's own server in ${folder}`)
   const what = `Paygate's own server in ${folder}`
@@ -57,7 +57,7 @@ async function provision(url: string): Promise<void> {
 }
 
 /** A new database gets its tables. One with tables of an older version is left to `migrate`, which shows what it does first. */
-export async function findSchema({ db }: Pick<Context, 'db'>): Promise<Finding> {
+export async function findSchema({ db }: Pick<Context, 'db'>): Promise<PartState> {
   const missing = await pendingMigrations(db)
   if (missing.length === 0) return unchanged('the tables are those of this version')
   if (missing.length < MIGRATIONS.length)

@@ -43,7 +43,7 @@ export async function copyInstalled({ installed, versions }: ProgramFolders): Pr
 }
 
 /** Makes the service run this copy from its next start on. A power cut leaves either the old link or the new one. */
-export function serve({ versions }: ProgramFolders, copy: string): void {
+export function serveCopy({ versions }: ProgramFolders, copy: string): void {
   const link = join(versions, `${LINK}.new`)
   rmSync(link, { force: true })
   symlinkSync(basename(realpathSync(copy)), link)

@@ -4,7 +4,7 @@ import type { Config } from '#config.ts'
 import type { Answers } from './answers.ts'
 import { isInstalled, readInstalled, writeInstalled, type InstalledFile } from './files.ts'
 import { hasProgram, runProgram } from './run-program.ts'
-import { pending, unchanged, type Finding } from './step.ts'
+import { pending, unchanged, type PartState } from './step.ts'
 
 const TEMPLATES = join(import.meta.dirname, '../../templates/proxy')
 const MARK = '# Written by billing-cli setup.\n'
@@ -51,7 +51,7 @@ function template(name: string): string {
 }
 
 /** Checks the file of the proxy. Never overwrites other sites. */
-export function findProxyFile(prefix: string, answers: Answers, config: Config): Finding {
+export function findProxyFile(prefix: string, answers: Answers, config: Config): PartState {
   const file = proxyFile(answers, config)
   if (file === null) return unchanged('no proxy: TLS ends elsewhere')
   if (isInstalled(prefix, file)) return unchanged(file.path)
@@ -67,7 +67,7 @@ export function findProxyFile(prefix: string, answers: Answers, config: Config):
 }
 
 /** Checks the certificate, which nginx does not get by itself. */
-export function findCertificate(answers: Answers): Finding {
+export function findCertificate(answers: Answers): PartState {
   const { hostname } = answers.baseUrl
   const file = join(certificateFolder(hostname), 'fullchain.pem')
   if (readInstalled('', file) !== null) return unchanged(file)
@@ -85,7 +85,7 @@ export function certbotWords({ baseUrl, mailFrom }: Answers): string[] {
 }
 
 /** Checks that the proxy accepts the file and runs with it. `isNew`: this run wrote the file. */
-export async function findProxyService({ proxy }: Answers, isNew: boolean): Promise<Finding> {
+export async function findProxyService({ proxy }: Answers, isNew: boolean): Promise<PartState> {
   const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', proxy])).trim() === 'active'
   if (isActive && !isNew) return unchanged(`${proxy} runs`)
   return pending(`${isActive ? 'reload' : 'start'} ${proxy}`, async () => {

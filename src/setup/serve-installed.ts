@@ -1,5 +1,5 @@
-import { copyInstalled, PACKAGE_FOLDERS, removeOthers, serve } from './program-copies.ts'
+import { copyInstalled, PACKAGE_FOLDERS, removeOthers, serveCopy } from './program-copies.ts'
 
 // The package's postinst runs this if no daemon serves yet: the service starts with the program that was installed.
-serve(PACKAGE_FOLDERS, await copyInstalled(PACKAGE_FOLDERS))
+serveCopy(PACKAGE_FOLDERS, await copyInstalled(PACKAGE_FOLDERS))
 removeOthers(PACKAGE_FOLDERS)

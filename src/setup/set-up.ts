@@ -27,7 +27,16 @@ import {
   installedDkim,
   installedSelector,
 } from './settings.ts'
-import { pending, runParts, skipped, unchanged, type Finding, type Part, type RunOptions, type Step } from './step.ts'
+import {
+  pending,
+  runParts,
+  skipped,
+  unchanged,
+  type PartState,
+  type Part,
+  type RunOptions,
+  type SetupStep,
+} from './step.ts'
 import {
   CLI_FILE,
   CREDENTIALS_UNIT_FILE,
@@ -56,7 +65,7 @@ export interface SetUpOptions extends Pick<RunOptions, 'isCheck' | 'explain' | '
 }
 
 export interface SetUpReport {
-  readonly steps: readonly Step[]
+  readonly steps: readonly SetupStep[]
   readonly dns: readonly DnsRecord[]
 }
 
@@ -107,7 +116,7 @@ class Installation {
 
   #fileParts(): Part[] {
     const { prefix } = this.#options
-    const find = (name: string, look: () => Finding) => () => this.#marking(name, look())
+    const find = (name: string, look: () => PartState) => () => this.#marking(name, look())
     return [
       { name: 'settings', does: 'write settings', find: find('settings', () => findSettings(prefix, this.#answers)) },
       { name: 'keys', does: 'make keys', find: find('keys', () => findKeys(prefix, this.#answers)) },
@@ -172,7 +181,7 @@ class Installation {
   }
 
   /** Remembers that this run changed the part, so that the service starts again. */
-  #marking(name: string, finding: Finding): Finding {
+  #marking(name: string, finding: PartState): PartState {
     if (finding.is !== 'pending') return finding
     return pending(finding.would, async () => {
       const detail = await finding.act()
@@ -181,7 +190,7 @@ class Installation {
     })
   }
 
-  #findPackages(): Finding {
+  #findPackages(): PartState {
     const missing = missingPackages(this.#answers)
     if (missing.length === 0) return unchanged('every required program is installed')
     const words = ['install', '--yes', '--no-install-recommends', ...missing]
@@ -194,12 +203,12 @@ class Installation {
     })
   }
 
-  #findProgram(): Finding {
+  #findProgram(): PartState {
     if (isOfPackage(ROOT)) return unchanged(`${PACKAGE_CLI_FILE}, of the package`)
     return this.#findFiles([{ path: CLI_FILE, content: renderCli(this.#paths()), mode: 0o755 }])
   }
 
-  #findUnit(): Finding {
+  #findUnit(): PartState {
     const { prefix } = this.#options
     if (isOfPackage(ROOT))
       return this.#findFiles([{ path: CREDENTIALS_UNIT_FILE, content: renderCredentials(prefix), mode: 0o644 }])
@@ -212,7 +221,7 @@ class Installation {
     return { root: ROOT, prefix: this.#options.prefix }
   }
 
-  #findFiles(files: readonly InstalledFile[]): Finding {
+  #findFiles(files: readonly InstalledFile[]): PartState {
     const { prefix } = this.#options
     const listed = (some: readonly InstalledFile[]) => some.map(({ path }) => path).join(', ')
     const others = files.filter((file) => !isInstalled(prefix, file))
@@ -223,7 +232,7 @@ class Installation {
     })
   }
 
-  async #findService(): Promise<Finding> {
+  async #findService(): Promise<PartState> {
     const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', UNIT])).trim() === 'active'
     if (isActive && this.#changed.size === 0) return unchanged(`${UNIT} runs`)
     const timers = renderUnits(this.#paths()).flatMap(({ name }) => (name.endsWith('.timer') ? [name] : []))
@@ -264,7 +273,7 @@ class Installation {
     return { name: 'first_app', does: `create the app ${name}`, needs: ['schema'], find: () => this.#findApp(name) }
   }
 
-  async #findApp(name: string): Promise<Finding> {
+  async #findApp(name: string): Promise<PartState> {
     const ctx = await this.#ctx()
     const present = (await allApps(ctx)).find((app) => app.name === name && app.auth === 'hmac')
     if (present) return unchanged(`app ${present.id}, api_key ${present.apiKey}`)
@@ -274,7 +283,7 @@ class Installation {
     })
   }
 
-  async #findDns(): Promise<Finding> {
+  async #findDns(): Promise<PartState> {
     const records = this.dns()
     const published = await countPublished(records)
     const hint = needsPublicAddress(records) ? '; the address here is a private one: publish the public one' : ''
@@ -282,7 +291,7 @@ class Installation {
     return this.#once('dns', records, 'print the records to publish', () => detail, detail)
   }
 
-  #findTestMail(): Finding {
+  #findTestMail(): PartState {
     const { smtpUrl, testMailTo: to } = this.#answers
     const config = this.#config()
     const made = [smtpUrl, config.mailFrom, config.dkim?.selector, config.dkim?.privateKey, to]
@@ -293,7 +302,7 @@ class Installation {
     return this.#once('test_mail', made, `send a mail to ${to}`, send, `a mail to ${to} was accepted earlier`)
   }
 
-  async #findDoctor(): Promise<Finding> {
+  async #findDoctor(): Promise<PartState> {
     const { explain, onProgress } = this.#options
     const results = await examine(await this.#ctx(), {
       ...(explain && { explain }),
@@ -307,7 +316,7 @@ class Installation {
   }
 
   /** Skips work that an earlier run did with the same inputs. */
-  #once(name: string, made: unknown, would: string, act: () => Promise<string> | string, before: string): Finding {
+  #once(name: string, made: unknown, would: string, act: () => Promise<string> | string, before: string): PartState {
     const { prefix } = this.#options
     const memory = JSON.parse(readInstalled(prefix, MEMORY_FILE) ?? '{}') as Record<string, string>
     const now = sha256Hex(JSON.stringify(made))

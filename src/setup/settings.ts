@@ -5,7 +5,7 @@ import { DEFAULT_DKIM_SELECTOR, loadConfig, type Config } from '#config.ts'
 import { newDkimKey, parseDkimKey } from '#shared/dkim-key.ts'
 import type { Answers } from './answers.ts'
 import { isInstalled, readInstalled, writeInstalled, type InstalledFile } from './files.ts'
-import { pending, unchanged, type Finding } from './step.ts'
+import { pending, unchanged, type PartState } from './step.ts'
 import { CREDENTIALS_FOLDER, ENVIRONMENT_FILE, SAMPLE_ENVIRONMENT } from './systemd-unit.ts'
 
 /** The folder of the service's data, which its unit names, too. */
@@ -21,7 +21,7 @@ export function installedConfig(prefix: string): Config {
 }
 
 /** The settings that are not secret, and the addresses that contain passwords. */
-export function findSettings(prefix: string, answers: Answers): Finding {
+export function findSettings(prefix: string, answers: Answers): PartState {
   const before = readInstalled(prefix, ENVIRONMENT_FILE)
   const wanted = wantedLines(prefix, answers, new Map(linesOf(before ?? '')))
   const content = withLines(before ?? SAMPLE_ENVIRONMENT, wanted)
@@ -84,7 +84,7 @@ function linesOf(text: string): [string, string][] {
 }
 
 /** Secrets that are made once and kept. */
-export function findKeys(prefix: string, answers: Answers): Finding {
+export function findKeys(prefix: string, answers: Answers): PartState {
   const makers: Readonly<Record<string, () => string>> = {
     BILLING_ENCRYPTION_KEYS: () => `k1:${randomBytes(32).toString('base64')}`,
     BILLING_METRICS_TOKEN: () => randomBytes(32).toString('hex'),
@@ -94,11 +94,11 @@ export function findKeys(prefix: string, answers: Answers): Finding {
 }
 
 /** The key that mails are signed with. */
-export function findDkim(prefix: string): Finding {
+export function findDkim(prefix: string): PartState {
   return findSecrets(prefix, { BILLING_DKIM_KEY: () => newDkimKey().trim() })
 }
 
-function findSecrets(prefix: string, makers: Readonly<Record<string, () => string>>): Finding {
+function findSecrets(prefix: string, makers: Readonly<Record<string, () => string>>): PartState {
   const names = Object.keys(makers).join(', ')
   const missing = Object.entries(makers).filter(([name]) => readCredential(prefix, name) === null)
   if (missing.length === 0) return unchanged(`${names} in ${CREDENTIALS_FOLDER}`)

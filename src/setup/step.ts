@@ -1,14 +1,14 @@
 import { messageOf } from '#shared/errors.ts'
 
 /** A result of `setup`. */
-export interface Step {
+export interface SetupStep {
   readonly name: string
   readonly status: 'done' | 'unchanged' | 'skipped' | 'failed'
   readonly detail: string
 }
 
 /** The state of a part of the installation: it is as it should be, it is skipped here, or it has something to do. */
-export type Finding =
+export type PartState =
   | { readonly is: 'unchanged' | 'skipped'; readonly detail: string }
   | {
       readonly is: 'pending'
@@ -26,12 +26,12 @@ export interface Part {
   /** Parts that come before it. If one of them was skipped or failed, this one is skipped. */
   readonly needs?: readonly string[]
   readonly needsSystemd?: boolean
-  readonly find: () => Promise<Finding> | Finding
+  readonly find: () => Promise<PartState> | PartState
 }
 
-export const unchanged = (detail: string): Finding => ({ is: 'unchanged', detail })
-export const skipped = (detail: string): Finding => ({ is: 'skipped', detail })
-export const pending = (would: string, act: () => Promise<string> | string): Finding => ({
+export const unchanged = (detail: string): PartState => ({ is: 'unchanged', detail })
+export const skipped = (detail: string): PartState => ({ is: 'skipped', detail })
+export const pending = (would: string, act: () => Promise<string> | string): PartState => ({
   is: 'pending',
   would,
   act,
@@ -47,8 +47,8 @@ export interface RunOptions {
 }
 
 /** Runs the parts in order. If a part fails, only the parts that need it are skipped. */
-export async function runParts(parts: readonly Part[], options: RunOptions): Promise<Step[]> {
-  const steps: Step[] = []
+export async function runParts(parts: readonly Part[], options: RunOptions): Promise<SetupStep[]> {
+  const steps: SetupStep[] = []
   for (const part of parts) {
     options.onProgress?.(part.name)
     steps.push({ name: part.name, ...(await runPart(part, steps, options)) })
@@ -56,9 +56,9 @@ export async function runParts(parts: readonly Part[], options: RunOptions): Pro
   return steps
 }
 
-type Outcome = Omit<Step, 'name'>
+type Outcome = Omit<SetupStep, 'name'>
 
-async function runPart(part: Part, steps: readonly Step[], options: RunOptions): Promise<Outcome> {
+async function runPart(part: Part, steps: readonly SetupStep[], options: RunOptions): Promise<Outcome> {
   const { isCheck, hasSystemd, explain = messageOf } = options
   const leaveOut = (why: string): Outcome => ({ status: 'skipped', detail: `would ${part.does}: ${why}` })
   if (part.needsSystemd && !hasSystemd) return leaveOut('systemd does not run here')
@@ -75,7 +75,7 @@ async function runPart(part: Part, steps: readonly Step[], options: RunOptions):
 }
 
 /** A step that is not part of this installation is no obstacle. */
-function isReady(steps: readonly Step[], name: string): boolean {
+function isReady(steps: readonly SetupStep[], name: string): boolean {
   const step = steps.find((one) => one.name === name)
   return step === undefined || step.status === 'done' || step.status === 'unchanged'
 }

@@ -15,13 +15,13 @@ const TEMPLATES = join(import.meta.dirname, '../../templates/systemd')
 /** The unit of the service. */
 export const DAEMON_UNIT = 'billing-daemon.service'
 
-export interface Unit {
+export interface SystemdUnit {
   readonly name: string
   readonly content: string
 }
 
 /** The units of an installation from a folder: the daemon, and the daily backup, which does nothing without a recipient. */
-export function renderUnits({ root, prefix }: InstallPaths): Unit[] {
+export function renderUnits({ root, prefix }: InstallPaths): SystemdUnit[] {
   return render({ ROOT: root, CLI_FILE, ...serviceValues(prefix) })
 }
 
@@ -29,7 +29,7 @@ export function renderUnits({ root, prefix }: InstallPaths): Unit[] {
 const PROGRAM = `# The version that billing-cli upgrade chose, whatever was installed since.\nBindReadOnlyPaths=${SERVED_ROOT}:${PACKAGE_ROOT}`
 
 /** The units of the package. They name no credentials; `setup` adds those in a separate file. */
-export function packageUnits(): Unit[] {
+export function packageUnits(): SystemdUnit[] {
   const units = render({
     ROOT: PACKAGE_ROOT,
     CLI_FILE: PACKAGE_CLI_FILE,
@@ -40,7 +40,7 @@ export function packageUnits(): Unit[] {
   return units.map(({ name, content }) => ({ name, content: docs(content) }))
 }
 
-function render(values: Readonly<Record<string, string>>): Unit[] {
+function render(values: Readonly<Record<string, string>>): SystemdUnit[] {
   const all: Readonly<Record<string, string>> = { ...values, ENVIRONMENT_FILE }
   return readdirSync(TEMPLATES).map((name) => ({
     name,

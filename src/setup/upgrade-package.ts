@@ -7,7 +7,7 @@ import {
   copyOf,
   hasSameFiles,
   removeOthers,
-  serve,
+  serveCopy,
   servedCopy,
   versionOf,
   type ProgramFolders,
@@ -90,7 +90,7 @@ async function copyThatServes(folders: ProgramFolders, service: Service): Promis
 }
 
 async function start(copy: string, service: Service, { folders, readyMs = READY_MS }: UpgradeOptions): Promise<void> {
-  serve(folders, copy)
+  serveCopy(folders, copy)
   await service.restart()
   const deadline = performance.now() + readyMs
   while (!(await service.isReady())) {

@@ -42,7 +42,7 @@ export interface Reason extends Pick<
   readonly isAccepted?: boolean
 }
 
-export interface Change {
+export interface SubscriptionChange {
   readonly set: Columns
   /** Null only if plan, price and period stay the same. */
   readonly reason: Reason | null
@@ -62,7 +62,7 @@ export async function recordChange(
   tx: Tx,
   app: NotifiedApp,
   current: Subscription | NewSubscription,
-  { set, reason, names, transactionId, announce }: Change,
+  { set, reason, names, transactionId, announce }: SubscriptionChange,
 ): Promise<SubscriptionView> {
   const saved = 'id' in current ? await saveChange(tx, app, current, set) : await saveNew(tx, app, current, set)
   if (reason) await explain(tx, saved, 'id' in current ? current : null, reason)

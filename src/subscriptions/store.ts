@@ -20,7 +20,7 @@ export const endUsers = table('end_users', {
   version: bigint('version'),
   createdAt: realTime('created_at'),
 })
-export type EndUser = Row<typeof endUsers>
+export type EndUserRow = Row<typeof endUsers>
 
 /** Times are the app's own, in whole seconds. `currentPeriodEnd` null means lifetime. */
 export const subscriptions = table('subscriptions', {

@@ -6,7 +6,7 @@ import { queueReceipts } from './queue-receipts.ts'
 import { insertChange, updateLockedTransaction, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
 
 /** The operator who decided a change of a transaction, and why; absent if a provider's report caused it. */
-export interface Decision {
+export interface OperatorDecision {
   readonly actor: string
   readonly note: string
 }
@@ -22,7 +22,7 @@ export async function changeTransaction(
   app: NotifiedApp,
   before: Transaction,
   changes: TransactionChanges,
-  decision: Decision | null = null,
+  decision: OperatorDecision | null = null,
 ): Promise<Transaction> {
   const now = appNow(app, tx.now)
   const after: Transaction = { ...before, ...changes, updatedAt: now }
@@ -65,7 +65,7 @@ interface HistoryEntry {
   readonly flagReason: FlagReason | null
 }
 
-function historyOf(before: Transaction, after: Transaction, decision: Decision | null): HistoryEntry[] {
+function historyOf(before: Transaction, after: Transaction, decision: OperatorDecision | null): HistoryEntry[] {
   const entries: HistoryEntry[] = []
   const isReflagged = before.flagReason !== after.flagReason
   if (isReflagged && before.flagReason) entries.push({ kind: 'unflagged', flagReason: before.flagReason })

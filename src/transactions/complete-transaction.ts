@@ -10,7 +10,7 @@ import { applyPayment } from '#subscriptions/apply-payment.ts'
 import type { QuotedPayment } from '#subscriptions/decide-payment.ts'
 import type { Refusal } from '#subscriptions/lifecycle.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
-import { changeTransaction, type Decision, type TransactionChanges } from './change-transaction.ts'
+import { changeTransaction, type OperatorDecision, type TransactionChanges } from './change-transaction.ts'
 import type { ProviderCode, Sale, Transaction } from './store.ts'
 
 /** Money that counts for a transaction from now on, whether it has just arrived or was moved here. */
@@ -69,7 +69,7 @@ export async function completeTransaction(
   tx: Tx,
   sale: Sale,
   completion: Completion,
-  decision: Decision | null = null,
+  decision: OperatorDecision | null = null,
 ): Promise<Transaction> {
   const { app, transaction } = sale
   const refusal = await give(tx, sale, completion)
@@ -108,7 +108,7 @@ export async function applySuperseded(
   tx: Tx,
   { app, transaction, subject }: Sale,
   providerCode: ProviderCode,
-  decision: Decision,
+  decision: OperatorDecision,
 ): Promise<Transaction> {
   const quote = quotedPayment(transaction)
   const now = appNow(app, tx.now)

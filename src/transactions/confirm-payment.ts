@@ -7,7 +7,7 @@ import { allocate, insertPayment, lockPaymentOf, updatePayment, type Payment } f
 import { rewriteNode } from '#subscriptions/queue-node.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import type { RealTime } from '#shared/time.ts'
-import type { Decision } from './change-transaction.ts'
+import type { OperatorDecision } from './change-transaction.ts'
 import { receiveMoney } from './complete-transaction.ts'
 import {
   findOwner,
@@ -44,7 +44,7 @@ export interface ConfirmedPayment {
   /** When it was paid, in real time, if the provider is reliable there; else when it was received. */
   readonly paidAt: RealTime
   /** The operator who assigned the money to the transaction; absent if the provider or the payer did. */
-  readonly decision?: Decision
+  readonly decision?: OperatorDecision
 }
 
 export type ConfirmOutcome =

@@ -4,7 +4,7 @@ import { findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import type { Transaction } from './store.ts'
 
 /** The end of the end user's period, for operators. */
-export async function validUntil(tx: Tx, { endUserId }: Pick<Transaction, 'endUserId'>): Promise<string> {
+export async function periodEndText(tx: Tx, { endUserId }: Pick<Transaction, 'endUserId'>): Promise<string> {
   const subscription = await findSubscriptionOfEndUser(tx, endUserId)
   if (!subscription) return 'no subscription'
   return subscription.currentPeriodEnd ? formatUtc(subscription.currentPeriodEnd) : 'lifetime'
@@ -14,5 +14,5 @@ export async function validUntil(tx: Tx, { endUserId }: Pick<Transaction, 'endUs
 export async function effectOfCompletion(tx: Tx, after: Transaction, endBefore: string): Promise<string> {
   if (after.flagReason !== null) return `cannot be applied: flagged ${after.flagReason}`
   if (after.mode === 'payment') return 'the app is sent transaction.completed'
-  return `valid until: ${endBefore} → ${await validUntil(tx, after)}`
+  return `valid until: ${endBefore} → ${await periodEndText(tx, after)}`
 }

@@ -21,7 +21,7 @@ import {
 import { AppError, invalidField } from '#shared/errors.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { announceRefunds } from './announce-refund.ts'
-import { changeTransaction, type Decision } from './change-transaction.ts'
+import { changeTransaction, type OperatorDecision } from './change-transaction.ts'
 import { completeTransaction } from './complete-transaction.ts'
 import { lockTransactions } from './lock-transactions.ts'
 import { getSale, type FlagReason, type Transaction } from './store.ts'
@@ -36,7 +36,7 @@ export interface RefundOrder {
   readonly isSent: (provider: string) => boolean
   /** The reference of that transfer. */
   readonly reference: string | null
-  readonly decision: Decision
+  readonly decision: OperatorDecision
 }
 
 /** A refund and its payment. */
@@ -123,7 +123,12 @@ async function insertRefundOnce(tx: Tx, row: Omit<Refund, 'id'>): Promise<Refund
 }
 
 /** Ends a transaction as refunded once nothing of it is kept and every refund has succeeded. */
-async function endIfRefunded(tx: Tx, app: App, transaction: Transaction, decision: Decision): Promise<Transaction> {
+async function endIfRefunded(
+  tx: Tx,
+  app: App,
+  transaction: Transaction,
+  decision: OperatorDecision,
+): Promise<Transaction> {
   if (keptOf(transaction) !== 0 || transaction.status === 'refunded') return transaction
   const made = await listRefundsOfTransaction(tx, transaction.id)
   if (made.length === 0 || made.some(({ status }) => status === 'pending')) return transaction

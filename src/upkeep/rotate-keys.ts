@@ -5,7 +5,7 @@ import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { counted } from '#shared/counted.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
-import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
+import { allSealedSecrets, secretName, encryptionContextOf } from './sealed-secrets.ts'
 import { replaceSealed, type SealedSecret } from './store.ts'
 
 export interface RotationReport {
@@ -55,11 +55,11 @@ interface Resealed {
 }
 
 function reseal(ctx: Context, secret: SealedSecret, closed: string[]): Resealed[] {
-  const place = placeOf(secret)
+  const place = encryptionContextOf(secret)
   try {
     return [{ secret, sealed: ctx.keyring.seal(ctx.keyring.open(secret.sealed, place), place) }]
   } catch (error) {
-    closed.push(`${nameOf(secret)}: ${messageOf(error)}`)
+    closed.push(`${secretName(secret)}: ${messageOf(error)}`)
     return []
   }
 }

@@ -17,14 +17,14 @@ export async function* allSealedSecrets(ctx: Context): AsyncGenerator<readonly S
 }
 
 /** The place that the secret is sealed to. */
-export function placeOf(secret: SealedSecret): string {
+export function encryptionContextOf(secret: SealedSecret): string {
   return secret.table === 'apps'
     ? secretPlace(secret.column, secret.apiKey)
     : credentialsPlace(secret.appId, secret.method)
 }
 
 /** `the webhook_secret of app 3`, for operators. */
-export function nameOf(secret: SealedSecret): string {
+export function secretName(secret: SealedSecret): string {
   return secret.table === 'apps'
     ? `the ${secret.column} of app ${secret.id}`
     : `the ${secret.method} credentials of app ${secret.appId}, version ${secret.version}`

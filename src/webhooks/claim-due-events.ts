@@ -3,7 +3,7 @@ import { byStatement, inTransaction } from '#commands/transaction.ts'
 import { databasePresent } from '#db/database-now.ts'
 import { randomNumber } from '#shared/crypto.ts'
 import { SECOND_MS } from '#shared/time.ts'
-import { claimDue, failLost, release, type ClaimedEvent, type DueEvent, type Lease } from './store.ts'
+import { claimDue, failLost, releaseLeases, type ClaimedEvent, type DueEvent, type Lease } from './store.ts'
 
 /** A claimed event, and when its lease ends by `performance.now`, which no clock change moves. */
 export interface LeasedEvent extends ClaimedEvent {
@@ -47,6 +47,6 @@ async function failLostOf(
 export async function releaseEvents(ctx: Context, claimed: readonly ClaimedEvent[]): Promise<void> {
   for (const [lease, events] of Map.groupBy(claimed, (event) => event.lease)) {
     const eventIds = events.map(({ id }) => id)
-    await inTransaction(ctx, (tx) => release(tx, lease, eventIds))
+    await inTransaction(ctx, (tx) => releaseLeases(tx, lease, eventIds))
   }
 }

@@ -11,7 +11,7 @@ export interface WebhookAddress {
 }
 
 /** `not_configured`: the app no longer has a webhook. `secret_unreadable`: its secret cannot be decrypted (lost key). */
-export type Target = WebhookAddress | 'not_configured' | 'secret_unreadable'
+export type DeliveryTarget = WebhookAddress | 'not_configured' | 'secret_unreadable'
 
 /** Maximum age of a target: long enough for many attempts to share one query, and shorter than a request. */
 const MAX_AGE_MS = 10
@@ -20,11 +20,11 @@ const MAX_OPENED = 1000
 
 export interface Targets {
   /** The app's current target, so that a secret is not used after its rotation. Returns no promise if it was just read. */
-  of(appId: number): Target | Promise<Target>
+  of(appId: number): DeliveryTarget | Promise<DeliveryTarget>
 }
 
 interface Known {
-  readonly target: Target
+  readonly target: DeliveryTarget
   readonly readAtMs: number
 }
 
@@ -34,7 +34,7 @@ export function openTargets(ctx: Context): Targets {
   const opened = new Map<string, SigningKeys>()
   let next: { readonly appIds: Set<number>; readonly read: Promise<void> } | null = null
 
-  const open = (row: WebhookTarget): Target => {
+  const open = (row: WebhookTarget): DeliveryTarget => {
     if (row.webhookUrl === null || row.webhookSecret === null) return 'not_configured'
     try {
       const keys =
@@ -59,7 +59,7 @@ export function openTargets(ctx: Context): Targets {
     for (const row of rows) known.set(row.appId, { target: open(row), readAtMs })
   }
 
-  const readNow = async (appId: number): Promise<Target> => {
+  const readNow = async (appId: number): Promise<DeliveryTarget> => {
     if (!next) {
       const appIds = new Set<number>()
       next = { appIds, read: read(appIds) }

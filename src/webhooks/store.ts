@@ -463,7 +463,7 @@ export async function leaseNew(tx: Tx, eventId: number, lease: Lease): Promise<v
 }
 
 /** Ends leases of events whose requests did not begin. Their due time stays. */
-export async function release(tx: Tx, lease: number, eventIds: readonly number[]): Promise<void> {
+export async function releaseLeases(tx: Tx, lease: number, eventIds: readonly number[]): Promise<void> {
   await setHeld(tx, lease, eventIds, NO_LEASE)
 }
 

@@ -6,7 +6,7 @@ import { isSilent } from '#alerts/conditions/decide-silence.ts'
 import { lowRooms, oldBackup, skewed } from '#alerts/conditions/machine.ts'
 import { ALERT_KINDS, type AlertKind } from '#alerts/kinds.ts'
 import { listAlerts } from '#alerts/list-alerts.ts'
-import { lookAround, newMemory, READERS, type Readers } from '#alerts/look-around.ts'
+import { evaluateAlerts, newMemory, READERS, type Readers } from '#alerts/evaluate-alerts.ts'
 import { muteAlert } from '#alerts/mute-alert.ts'
 import { alertOnce } from '#alerts/run-alerts.ts'
 import { alertMessages, alerts, finishChore } from '#alerts/store.ts'
@@ -235,7 +235,7 @@ describe('alerts', () => {
     await aBankMail(ctx, { bank: 'ACB', bankReference: 's-1', bankAccountId, review: 'not_understood' })
     await aBankMail(ctx, { bank: 'ACB', bankReference: 's-2', bankAccountId, amount: 50_000, review: 'credit' })
     await ctx.db.update(bankMails, { bankAccountId }, { receivedAt: addMs(ctx.clock.now(), -2 * DAY_MS) })
-    await lookAround(ctx, newMemory(ctx.clock.now()), { ...quiet(), ...ofReview })
+    await evaluateAlerts(ctx, newMemory(ctx.clock.now()), { ...quiet(), ...ofReview })
     expect((await listAlerts(ctx)).map(({ subject }) => subject)).to.deep.equal([
       `[TEST] app ${shop.app.id} payos`,
       `[TEST] app ${shop.app.id}`,
@@ -243,7 +243,7 @@ describe('alerts', () => {
     // A live app begins to use the account.
     const live = await anApp(ctx, { name: 'Live', sandbox: false })
     await assignBankAccount(ctx, 'linh', live.app, bankAccountId)
-    await lookAround(ctx, newMemory(ctx.clock.now()), { ...quiet(), ...ofReview })
+    await evaluateAlerts(ctx, newMemory(ctx.clock.now()), { ...quiet(), ...ofReview })
     expect((await listAlerts(ctx)).map(({ kind }) => kind)).to.include.members(['money_waiting', 'mail_unreadable'])
   })
 
@@ -258,7 +258,7 @@ describe('alerts', () => {
     const until = addMs(ctx.clock.now(), 30 * DAY_MS)
     while (ctx.clock.now() < until) {
       ctx.clock.advance('3h')
-      memory.lastLookAt = addMs(ctx.clock.now(), -MINUTE_MS)
+      memory.lastEvaluatedAt = addMs(ctx.clock.now(), -MINUTE_MS)
       if (random() < 0.6) await ctx.db.insert(bankMails, { ...mailRow(accountId), receivedAt: ctx.clock.now() })
       machine.backupAt = addMs(ctx.clock.now(), -Math.floor(random() * 25) * HOUR_MS)
       machine.skewSeconds = random() * 1.5
@@ -372,10 +372,10 @@ describe('alerts', () => {
   it('open once however many daemons look, and a kind that cannot be read changes nothing', async () => {
     machine.room = { free: 0, size: 1 }
     const only = { ...quiet(), disk_low: readers.disk_low }
-    const looks = await Promise.all([1, 2, 3].map(() => lookAround(ctx, newMemory(ctx.clock.now()), only)))
+    const looks = await Promise.all([1, 2, 3].map(() => evaluateAlerts(ctx, newMemory(ctx.clock.now()), only)))
     expect(looks.reduce((sum, { opened }) => sum + opened, 0)).to.equal(1)
     const broken = () => Promise.reject(new Error('no disk'))
-    await lookAround(ctx, newMemory(ctx.clock.now()), { ...quiet(), disk_low: broken })
+    await evaluateAlerts(ctx, newMemory(ctx.clock.now()), { ...quiet(), disk_low: broken })
     expect(await ctx.db.count(alerts, 'WHERE closed_at IS NULL')).to.equal(1)
     expect(await ctx.db.count(alertMessages, '')).to.equal(1)
   })
@@ -386,11 +386,11 @@ describe('alerts', () => {
     await live()
     // The daemon was off for a day.
     ctx.clock.advance('1d')
-    expect(await lookAround(ctx, memory, only)).to.deep.equal({ opened: 0, closed: 0 })
+    expect(await evaluateAlerts(ctx, memory, only)).to.deep.equal({ opened: 0, closed: 0 })
     for (let minute = 0; minute < 8; minute += 1) {
       ctx.clock.advance('1m')
       await live('expire')
-      await lookAround(ctx, memory, only)
+      await evaluateAlerts(ctx, memory, only)
     }
     expect((await listAlerts(ctx)).map(({ subject }) => subject)).to.deep.equal(['expire'])
   })
@@ -425,13 +425,13 @@ describe('alerts', () => {
     await ctx.db.insert(payments, { appId: app.id, ...broken, ...absent, paidAt: at, receivedAt: at, closedAt: null })
     expect(await verify()).to.equal(true)
     const only = { ...quiet(), ledger_fault: READERS.ledger_fault }
-    await lookAround(ctx, newMemory(ctx.clock.now()), only)
+    await evaluateAlerts(ctx, newMemory(ctx.clock.now()), only)
     const [fault] = await listAlerts(ctx)
     expect(fault!.subject).to.match(/^payment \d+$/)
     await ctx.db.update(payments, { reference: 'broken' }, { amountLeft: 100 })
     ctx.clock.advance('61m')
     expect(await verify()).to.equal(true)
-    await lookAround(ctx, newMemory(ctx.clock.now()), only)
+    await evaluateAlerts(ctx, newMemory(ctx.clock.now()), only)
     expect((await listAlerts(ctx))[0]!.closed_at).to.not.equal(null)
   })
 

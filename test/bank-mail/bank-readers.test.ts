@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { isNoticeSubject, normalizeText, readDong, readText } from '#bank-mail/banks/reader.ts'
-import { BANK_READERS, readerOf } from '#bank-mail/banks/readers.ts'
+import { BANK_READERS, bankReaderOf } from '#bank-mail/banks/readers.ts'
 import { htmlToText } from '#bank-mail/html-text.ts'
 import { findBank } from '#bank-accounts/banks.ts'
 import { BANK_MAILS, TRANSFER, type MailBank } from '../support/bank-mails.ts'
@@ -9,7 +9,7 @@ import { BANK_MAILS, TRANSFER, type MailBank } from '../support/bank-mails.ts'
 const textOf = (bank: MailBank, body: string): string =>
   normalizeText(BANK_MAILS[bank].type === 'text/html' ? htmlToText(body) : body)
 
-const readingOf = (bank: MailBank, text: string) => readText(readerOf(bank)!, normalizeText(text))
+const readingOf = (bank: MailBank, text: string) => readText(bankReaderOf(bank)!, normalizeText(text))
 
 const creditOf = (bank: MailBank, text: string) => {
   const { notice } = readingOf(bank, text)
@@ -68,7 +68,7 @@ describe('banks whose mails are read', () => {
   })
 
   it('include accounts that Timo’s customers have under BVBank’s BIN', () => {
-    expect(readerOf('TIMO')!.bins).to.include(findBank('BVBank')!.bin)
+    expect(bankReaderOf('TIMO')!.bins).to.include(findBank('BVBank')!.bin)
   })
 
   for (const bank of Object.keys(BANK_MAILS) as MailBank[]) {
@@ -163,7 +163,7 @@ describe('banks whose mails are read', () => {
   ]
   for (const bank of Object.keys(GREETINGS) as MailBank[]) {
     const text = textOf(bank, BANK_MAILS[bank].body(TRANSFER))
-    const bare = text.slice(text.search(readerOf(bank)!.opening))
+    const bare = text.slice(text.search(bankReaderOf(bank)!.opening))
 
     it(`know how mails of ${bank} begin`, () => {
       for (const greeting of GREETINGS[bank]) {
@@ -177,7 +177,7 @@ describe('banks whose mails are read', () => {
 
     it(`know the subjects of ${bank}, whatever mark, accents or case`, () => {
       const { subject } = BANK_MAILS[bank]
-      const isKnown = (words: string) => isNoticeSubject(readerOf(bank)!, words)
+      const isKnown = (words: string) => isNoticeSubject(bankReaderOf(bank)!, words)
       const plain = subject.normalize('NFD').replace(/\p{M}/gu, '')
       for (const words of [
         subject,

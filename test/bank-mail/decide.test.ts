@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import {
-  answerOf,
-  refusalOf,
+  relayAnswerOf,
+  mailRefusalOf,
   transferCodeOf,
   type AccountFacts,
   type MailFacts,
@@ -24,8 +24,8 @@ const withCredit = (changes: Partial<NonNullable<MailFacts['credit']>>): MailFac
 
 describe('what becomes of a bank mail', () => {
   it('is that its money is taken, when nothing speaks against it', () => {
-    expect(refusalOf(MAIL, PAYABLE)).to.equal(null)
-    expect(refusalOf(withCredit({ account: null }), PAYABLE)).to.equal(null)
+    expect(mailRefusalOf(MAIL, PAYABLE)).to.equal(null)
+    expect(mailRefusalOf(withCredit({ account: null }), PAYABLE)).to.equal(null)
   })
 
   const REFUSED: [string, string, string, MailFacts, PayableFacts | null][] = [
@@ -75,14 +75,14 @@ describe('what becomes of a bank mail', () => {
   ]
   for (const [what, status, reason, mail, payable] of REFUSED) {
     it(`is ${status}, ${reason}, when ${what}`, () => {
-      expect(refusalOf(mail, payable)).to.deep.equal({ status, reason })
+      expect(mailRefusalOf(mail, payable)).to.deep.equal({ status, reason })
     })
   }
 
   it('is rejected, invalid_recipient, when it is about an account that the app had before', () => {
     for (const account of [null, ACCOUNT, { ...ACCOUNT, isOfMailsBank: false }]) {
       const payable = { ...PAYABLE, account, isAboutFormerAccount: true }
-      expect(refusalOf(withCredit({ account: 'former' }), payable)).to.deep.equal({
+      expect(mailRefusalOf(withCredit({ account: 'former' }), payable)).to.deep.equal({
         status: 'rejected',
         reason: 'invalid_recipient',
       })
@@ -95,7 +95,7 @@ describe('what becomes of a bank mail', () => {
       for (const [, , , laterMail, laterPayable] of steps.slice(index + 1)) {
         const bothMail = { ...laterMail, ...changesOf(mail, MAIL) }
         const bothPayable = { ...laterPayable!, ...changesOf(payable!, PAYABLE) }
-        expect(refusalOf(bothMail, bothPayable)).to.have.property('reason', reason)
+        expect(mailRefusalOf(bothMail, bothPayable)).to.have.property('reason', reason)
       }
     }
   })
@@ -106,16 +106,16 @@ describe('what becomes of a bank mail', () => {
   })
 
   it('is what became of the money, once it is booked', () => {
-    expect(answerOf('processed', 'completed')).to.deep.equal({ status: 'processed' })
-    expect(answerOf('underpaid', 'pending')).to.deep.equal({ status: 'underpaid' })
-    expect(answerOf('duplicate', 'pending')).to.deep.equal({ status: 'duplicate' })
-    expect(answerOf('duplicate', 'refunded')).to.deep.equal({ status: 'duplicate' })
-    expect(answerOf('already_completed', 'completed')).to.deep.equal({ status: 'already_completed' })
+    expect(relayAnswerOf('processed', 'completed')).to.deep.equal({ status: 'processed' })
+    expect(relayAnswerOf('underpaid', 'pending')).to.deep.equal({ status: 'underpaid' })
+    expect(relayAnswerOf('duplicate', 'pending')).to.deep.equal({ status: 'duplicate' })
+    expect(relayAnswerOf('duplicate', 'refunded')).to.deep.equal({ status: 'duplicate' })
+    expect(relayAnswerOf('already_completed', 'completed')).to.deep.equal({ status: 'already_completed' })
   })
 
   for (const status of ['refunded', 'void']) {
     it(`is ignored, transaction_not_pending, when the payment is ${status}`, () => {
-      expect(answerOf('already_completed', status)).to.deep.equal({
+      expect(relayAnswerOf('already_completed', status)).to.deep.equal({
         status: 'ignored',
         reason: 'transaction_not_pending',
       })

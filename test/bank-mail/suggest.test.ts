@@ -1,12 +1,12 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { suggest, type Candidate } from '#bank-mail/suggest.ts'
+import { suggest, type MatchCandidate } from '#bank-mail/suggest.ts'
 import { asRealTime } from '#shared/time.ts'
 
 const RECEIVED = asRealTime(new Date('2026-11-13T10:00:00Z'))
 const MONEY = { amount: 99_000, receivedAt: RECEIVED }
 
-const candidate = (transactionId: number, changes: Partial<Candidate> = {}): Candidate => ({
+const candidate = (transactionId: number, changes: Partial<MatchCandidate> = {}): MatchCandidate => ({
   transactionId,
   amountDue: 99_000,
   createdAt: asRealTime(new Date('2026-11-13T09:00:00Z')),
@@ -14,7 +14,8 @@ const candidate = (transactionId: number, changes: Partial<Candidate> = {}): Can
   ...changes,
 })
 
-const ids = (candidates: readonly Candidate[]) => suggest(MONEY, candidates).map(({ transactionId }) => transactionId)
+const ids = (candidates: readonly MatchCandidate[]) =>
+  suggest(MONEY, candidates).map(({ transactionId }) => transactionId)
 
 describe('suggestions for unmatched money', () => {
   it('begin with payments that miss exactly the amount, those with an opened bank page first', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { lookAround, newMemory, READERS } from '#alerts/look-around.ts'
+import { evaluateAlerts, newMemory, READERS } from '#alerts/evaluate-alerts.ts'
 import { systemClock } from '#shared/time.ts'
 import { realTimeContext } from '../support/context.ts'
 import { Receiver, type AlertBody } from '../support/receiver.ts'
@@ -28,7 +28,7 @@ describe('alert', () => {
     const quiet = Object.fromEntries(
       Object.keys(READERS).map((kind) => [kind, () => Promise.resolve([])]),
     ) as unknown as typeof READERS
-    await lookAround(ctx, newMemory(systemClock.now()), { ...quiet, disk_low: full })
+    await evaluateAlerts(ctx, newMemory(systemClock.now()), { ...quiet, disk_low: full })
     const muted = await cli.json(['alert', 'mute', 'disk_low', '--for', '12h'])
     expect(muted.kind).to.equal('disk_low')
     expect(Date.parse(`${muted.muted_until!.replace(' ', 'T')}Z`) - Date.now()).to.be.closeTo(12 * 3_600_000, 60_000)

@@ -2,7 +2,14 @@ import { createHmac } from 'node:crypto'
 import { PayOS } from '@payos/node'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf, transferTime } from '#providers/payos/order.ts'
+import {
+  transferTextOf,
+  isOurLink,
+  linkEnd,
+  newOrderCode,
+  paymentPageOf,
+  transferTime,
+} from '#providers/payos/order.ts'
 import { isSignedByOne, type SignedFields } from '#providers/payos/signature.ts'
 import { asRealTime } from '#shared/time.ts'
 
@@ -77,9 +84,9 @@ describe("PayOS's orders and signatures", () => {
   })
 
   it('a description has at most nine plain characters, for accounts that are not linked through PayOS', () => {
-    expect(descriptionOf(1)).to.equal('PG1')
-    expect(descriptionOf(1_234_567)).to.equal('PG1234567')
-    expect(descriptionOf(91_234_567)).to.equal('PG1234567')
+    expect(transferTextOf(1)).to.equal('PG1')
+    expect(transferTextOf(1_234_567)).to.equal('PG1234567')
+    expect(transferTextOf(91_234_567)).to.equal('PG1234567')
   })
 
   it('a link ends with the checkout, and at least five minutes from now', () => {
@@ -93,8 +100,8 @@ describe("PayOS's orders and signatures", () => {
   })
 
   it('the address of a page is the one that PayOS says, or is built as PayOS does', () => {
-    expect(pageOf({ id: 'abc', checkoutUrl: 'https://pay.example/abc' })).to.equal('https://pay.example/abc')
-    expect(pageOf({ id: 'abc' })).to.equal('https://pay.payos.vn/web/abc')
+    expect(paymentPageOf({ id: 'abc', checkoutUrl: 'https://pay.example/abc' })).to.equal('https://pay.example/abc')
+    expect(paymentPageOf({ id: 'abc' })).to.equal('https://pay.payos.vn/web/abc')
   })
 
   it('times are read with their offset, and as Vietnam time if they have none', () => {

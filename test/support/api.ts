@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import { request } from 'undici'
 import { signRequest } from '#apps/authenticate.ts'
 import { MailReader } from '#bank-mail/mail-reader.ts'
-import { API_ROUTES, createApp } from '#daemon/app.ts'
+import { API_ROUTES, createHttpApp } from '#daemon/app.ts'
 import { answerClientErrors } from '#daemon/client-errors.ts'
 import { openMetrics, type Metrics } from '#daemon/metrics.ts'
 import { errorCodesOf } from '#reference/openapi.ts'
@@ -72,7 +72,7 @@ export async function startService(
   const url = `http://127.0.0.1:${await listen(server)}`
   const ctx = { ...testContext(settings, { baseUrl: url }, clock), ...(db ? { db } : {}) }
   const metrics = openMetrics()
-  const handle = createApp(ctx, metrics, { isStopping: false }, mailReaderOf(ctx)).callback()
+  const handle = createHttpApp(ctx, metrics, { isStopping: false }, mailReaderOf(ctx)).callback()
   server.on('request', (incoming, outgoing) => void handle(incoming, outgoing))
   const call = async (method: string, path: string, options: CallOptions = {}) => {
     const address = new URL(path, url)

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
-import { copyInstalled, serve, servedCopy, versionOf, type ProgramFolders } from '#setup/program-copies.ts'
+import { copyInstalled, serveCopy, servedCopy, versionOf, type ProgramFolders } from '#setup/program-copies.ts'
 import { upgradePackage, type Service } from '#setup/upgrade-package.ts'
 import { realTimeContext } from '../support/context.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
@@ -42,7 +42,7 @@ describe('an upgrade by the package', () => {
     const root = scratchFolder('program')
     folders = { installed: join(root, 'paygate'), versions: join(root, 'versions') }
     install('1.0.0')
-    serve(folders, await copyInstalled(folders))
+    serveCopy(folders, await copyInstalled(folders))
     service = new FakeService(folders)
     await service.restart()
   })
@@ -129,10 +129,10 @@ describe('an upgrade by the package', () => {
 
   it('that was interrupted is finished by the next one, which can still go back', async () => {
     install('2.0.0')
-    serve(folders, await copyInstalled(folders))
+    serveCopy(folders, await copyInstalled(folders))
     service.unhealthy = { version: '2.0.0', isStarting: false }
     expect((await refusalOf(upgrade())).message).to.include('Version 1.0.0 serves again')
-    serve(folders, await copyInstalled(folders))
+    serveCopy(folders, await copyInstalled(folders))
     service.unhealthy = null
     expect(await upgrade()).to.include({ status: 'upgraded', from: '1.0.0', to: '2.0.0' })
   })

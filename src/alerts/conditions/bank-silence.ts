@@ -1,14 +1,14 @@
-import type { Condition } from '#alerts/kinds.ts'
+import type { AlertCondition } from '#alerts/kinds.ts'
 import { countMailsByDay, listQuietAccounts } from '#alerts/store.ts'
 import type { Context } from '#context.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { DAYS_READ, isSilent } from './decide-silence.ts'
-import type { Look } from './watch.ts'
+import type { Evaluation } from './watch.ts'
 
 /** Accounts of live apps that got no mail on a day on which they usually do. */
-export async function bankSilent({ db }: Context, { now }: Look): Promise<Condition[]> {
+export async function bankSilent({ db }: Context, { now }: Evaluation): Promise<AlertCondition[]> {
   const quiet = await listQuietAccounts(db, addMs(now, -DAY_MS))
-  const found: Condition[] = []
+  const found: AlertCondition[] = []
   for (const { accountId, bank } of quiet) {
     const days = await countMailsByDay(db, accountId, now, addMs(now, -DAYS_READ * DAY_MS))
     const [newest] = days

@@ -1,10 +1,10 @@
-import type { Condition } from '#alerts/kinds.ts'
+import type { AlertCondition } from '#alerts/kinds.ts'
 import { findChore } from '#alerts/store.ts'
 import { LEDGER_CHORE, type LedgerResult } from '#alerts/verify-nightly.ts'
 import type { Context } from '#context.ts'
 
 /** What the last verification of the ledger found, by subject. */
-export async function ledgerFault({ db }: Context): Promise<Condition[]> {
+export async function ledgerFault({ db }: Context): Promise<AlertCondition[]> {
   const chore = await findChore(db, LEDGER_CHORE)
   const result = chore?.result as LedgerResult | null | undefined
   if (!chore || !result) return []

@@ -1,4 +1,4 @@
-import type { Condition } from '#alerts/kinds.ts'
+import type { AlertCondition } from '#alerts/kinds.ts'
 import { listBackups } from '#backups/backup-folder.ts'
 import type { Context } from '#context.ts'
 import { listLastJobRuns } from '#db/store.ts'
@@ -6,7 +6,7 @@ import { MAX_SKEW_MS, clockSkewSeconds } from '#doctor/check-database.ts'
 import { MIN_FREE, MIN_SHARE, listRooms, type FoundRoom } from '#doctor/check-disk.ts'
 import { JOBS, silentAfterMs } from '#doctor/check-work.ts'
 import { HOUR_MS, SECOND_MS, addMs, formatUtc, type RealTime } from '#shared/time.ts'
-import { isOpen, type Look } from './watch.ts'
+import { isOpen, type Evaluation } from './watch.ts'
 
 const BACKUP_MS = 26 * HOUR_MS
 /** An open alert closes only at this multiple of the limits, so that it does not open and close with each file. */
@@ -14,7 +14,7 @@ const ROOM_AGAIN = 1.1
 const SKEW_AGAIN = 0.5
 
 /** Jobs without a recorded run for so long that their threads must be dead or hung. */
-export async function jobSilent(ctx: Context, { now, memory }: Look): Promise<Condition[]> {
+export async function jobSilent(ctx: Context, { now, memory }: Evaluation): Promise<AlertCondition[]> {
   const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, run.finishedAt ?? run.startedAt]))
   const limit = addMs(now, -silentAfterMs(ctx))
   return JOBS.flatMap((job) => {
@@ -27,47 +27,47 @@ export async function jobSilent(ctx: Context, { now, memory }: Look): Promise<Co
 }
 
 /** File systems of database, logs or home that are nearly full. */
-export async function diskLow(ctx: Context, look: Look): Promise<Condition[]> {
-  return lowRooms(await listRooms(ctx), look)
+export async function diskLow(ctx: Context, evaluation: Evaluation): Promise<AlertCondition[]> {
+  return lowRooms(await listRooms(ctx), evaluation)
 }
 
 /** Those of the file systems that are nearly full. */
-export function lowRooms(rooms: readonly FoundRoom[], look: Look): Condition[] {
+export function lowRooms(rooms: readonly FoundRoom[], evaluation: Evaluation): AlertCondition[] {
   return rooms
     .filter(({ folder, room: { free, size } }) => {
-      const factor = isOpen(look, 'disk_low', folder) ? ROOM_AGAIN : 1
+      const factor = isOpen(evaluation, 'disk_low', folder) ? ROOM_AGAIN : 1
       return free < MIN_FREE * factor || free < size * MIN_SHARE * factor
     })
     .map(({ folder, room: { free } }) => ({
       kind: 'disk_low',
       subject: folder,
       text: `${(free / 1e9).toFixed(1)} GB free on the disk of ${folder}: free space or enlarge the disk; a database without space takes no payments`,
-      since: look.now,
+      since: evaluation.now,
     }))
 }
 
 /** A wrong clock of this machine or of the database. */
-export async function clockSkew(ctx: Context, look: Look): Promise<Condition[]> {
-  return skewed(await clockSkewSeconds(ctx), look)
+export async function clockSkew(ctx: Context, evaluation: Evaluation): Promise<AlertCondition[]> {
+  return skewed(await clockSkewSeconds(ctx), evaluation)
 }
 
 /** `seconds`: how far the database is ahead. */
-export function skewed(seconds: number, look: Look): Condition[] {
-  const factor = isOpen(look, 'clock_skew', 'database') ? SKEW_AGAIN : 1
+export function skewed(seconds: number, evaluation: Evaluation): AlertCondition[] {
+  const factor = isOpen(evaluation, 'clock_skew', 'database') ? SKEW_AGAIN : 1
   if (Math.abs(seconds) * SECOND_MS <= MAX_SKEW_MS * factor) return []
   const text = `the clocks of this machine and the database differ by ${Math.abs(seconds).toFixed(1)} s: set both by NTP (timedatectl set-ntp true)`
-  return [{ kind: 'clock_skew', subject: 'database', text, since: look.now }]
+  return [{ kind: 'clock_skew', subject: 'database', text, since: evaluation.now }]
 }
 
 /** In production, no verified backup that is younger than a day and two hours. */
-export async function backupOld({ config }: Context, { now }: Look): Promise<Condition[]> {
+export async function backupOld({ config }: Context, { now }: Evaluation): Promise<AlertCondition[]> {
   if (config.env !== 'production') return []
   const verified = (await listBackups(config.backup.folder)).find(({ verifiedAt }) => verifiedAt !== null)
   return oldBackup(verified?.takenAt ?? null, now)
 }
 
 /** `takenAt`: when the newest verified backup was taken; null if there is none. */
-export function oldBackup(takenAt: RealTime | null, now: RealTime): Condition[] {
+export function oldBackup(takenAt: RealTime | null, now: RealTime): AlertCondition[] {
   if (takenAt && takenAt > addMs(now, -BACKUP_MS)) return []
   const what = takenAt ? `the last verified backup is from ${formatUtc(takenAt)}` : 'there is no verified backup'
   const text = `${what}: billing-cli backup create, then backup verify`

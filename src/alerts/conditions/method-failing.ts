@@ -1,24 +1,24 @@
-import type { Condition } from '#alerts/kinds.ts'
+import type { AlertCondition } from '#alerts/kinds.ts'
 import { countAttempts, type MethodAttempts } from '#alerts/store.ts'
 import type { Context } from '#context.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, addMs } from '#shared/time.ts'
 import { isFarBelow, type Success } from './decide-failing.ts'
-import type { Look } from './watch.ts'
+import type { Evaluation } from './watch.ts'
 
 /** Payers have half an hour: payments that were begun later may still be completed. */
-const SETTLED_MS = 30 * MINUTE_MS
+const STILL_PAYABLE_MS = 30 * MINUTE_MS
 const RECENT_MS = 3 * HOUR_MS
 const USUAL_MS = 14 * DAY_MS
 /** The usual share changes slowly, and reading it takes two weeks of payments. */
 const USUAL_KEPT_MS = HOUR_MS
 
 /** Methods with far fewer completed payments than usual. */
-export async function methodFailing({ db }: Context, { now, memory }: Look): Promise<Condition[]> {
-  const from = addMs(now, -SETTLED_MS - RECENT_MS)
+export async function methodFailing({ db }: Context, { now, memory }: Evaluation): Promise<AlertCondition[]> {
+  const from = addMs(now, -STILL_PAYABLE_MS - RECENT_MS)
   if (!memory.usual || memory.usual.at < addMs(now, -USUAL_KEPT_MS))
     memory.usual = { at: now, attempts: await countAttempts(db, addMs(now, -USUAL_MS), from) }
   const usual = new Map(memory.usual.attempts.map((one) => [keyOf(one), one]))
-  const recent = await countAttempts(db, from, addMs(now, -SETTLED_MS))
+  const recent = await countAttempts(db, from, addMs(now, -STILL_PAYABLE_MS))
   return recent.flatMap((one) => {
     const before = usual.get(keyOf(one))
     if (!before || !isFarBelow(successOf(one), successOf(before))) return []

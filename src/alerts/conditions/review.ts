@@ -1,5 +1,5 @@
 import { listApps } from '#apps/store.ts'
-import type { Condition } from '#alerts/kinds.ts'
+import type { AlertCondition } from '#alerts/kinds.ts'
 import { listFailedWebhooks, listMailsOfSandboxes } from '#alerts/store.ts'
 import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
@@ -7,7 +7,7 @@ import { listWaiting, type ReviewKind, type WaitingRow } from '#review/store.ts'
 import { counted } from '#shared/counted.ts'
 import { englishMoney } from '#shared/money.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
-import type { Look } from './watch.ts'
+import type { Evaluation } from './watch.ts'
 
 const PATIENCE_MS = DAY_MS
 const MAX_ROWS = 5000
@@ -18,9 +18,9 @@ const NAMES: Partial<Record<ReviewKind, string>> = {
 }
 
 /** Money that has waited for an operator for over a day. Money of sandbox apps does not count. */
-export async function moneyWaiting(ctx: Context, look: Look): Promise<Condition[]> {
-  const rows = await listReal(ctx, look, ['flagged_payment', 'unapplied_payment', 'unmatched_bank_mail'])
-  const limit = addMs(look.now, -PATIENCE_MS)
+export async function moneyWaiting(ctx: Context, evaluation: Evaluation): Promise<AlertCondition[]> {
+  const rows = await listReal(ctx, evaluation, ['flagged_payment', 'unapplied_payment', 'unmatched_bank_mail'])
+  const limit = addMs(evaluation.now, -PATIENCE_MS)
   return rows
     .filter(({ since }) => since <= limit)
     .map((row) => ({
@@ -32,19 +32,19 @@ export async function moneyWaiting(ctx: Context, look: Look): Promise<Condition[
 }
 
 /** Notices of banks that no reader understands, by bank. */
-export async function mailUnreadable(ctx: Context, look: Look): Promise<Condition[]> {
-  const rows = await listReal(ctx, look, ['unreadable_bank_mail'])
+export async function mailUnreadable(ctx: Context, evaluation: Evaluation): Promise<AlertCondition[]> {
+  const rows = await listReal(ctx, evaluation, ['unreadable_bank_mail'])
   const banks = Map.groupBy(rows, ({ subject }) => subject ?? 'unknown bank')
   return [...banks].map(([bank, mails]) => ({
     kind: 'mail_unreadable',
     subject: bank,
     text: `${counted(mails.length, 'mail')} of ${bank} cannot be read, and may report money: billing-cli bank-mail list --unmatched`,
-    since: mails[0]?.since ?? look.now,
+    since: mails[0]?.since ?? evaluation.now,
   }))
 }
 
 /** Providers' accounts that do not answer, or refuse their credentials. */
-export async function accountPaused({ db }: Context, { now }: Look): Promise<Condition[]> {
+export async function accountPaused({ db }: Context, { now }: Evaluation): Promise<AlertCondition[]> {
   const rows = await listWaiting(db, now, { kinds: ['paused_account'], appId: null, limit: MAX_ROWS })
   const sandboxes = await listSandboxes(db)
   return rows.map(({ appId, subject, reason, since }) => ({
@@ -56,7 +56,7 @@ export async function accountPaused({ db }: Context, { now }: Look): Promise<Con
 }
 
 /** Apps that did not accept events, after all retries. */
-export async function webhooksFailed({ db }: Context): Promise<Condition[]> {
+export async function webhooksFailed({ db }: Context): Promise<AlertCondition[]> {
   const apps = await listFailedWebhooks(db)
   return apps.map(({ appId, isSandbox, failed, since }) => ({
     kind: 'webhooks_failed',
@@ -76,7 +76,7 @@ async function listSandboxes(db: Queries): Promise<ReadonlySet<number | null>> {
 }
 
 /** The waiting rows, without those of sandbox apps and without mails about bank accounts that only sandbox apps use. */
-async function listReal({ db }: Context, { now }: Look, kinds: readonly ReviewKind[]): Promise<WaitingRow[]> {
+async function listReal({ db }: Context, { now }: Evaluation, kinds: readonly ReviewKind[]): Promise<WaitingRow[]> {
   const sandboxes = await listSandboxes(db)
   const mails = new Set((await listMailsOfSandboxes(db)).map(({ id }) => id))
   const rows = await listWaiting(db, now, { kinds, appId: null, limit: MAX_ROWS })

@@ -16,7 +16,7 @@ import { timo } from './timo.ts'
 export const BANK_READERS: readonly BankReader[] = [acb, timo, cake, mb]
 
 /** The reader of a bank's short code; null if its mails are not read. */
-export function readerOf(code: string | null): BankReader | null {
+export function bankReaderOf(code: string | null): BankReader | null {
   return BANK_READERS.find((reader) => reader.code === code) ?? null
 }
 

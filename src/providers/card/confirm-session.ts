@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { confirmOnSession } from '#providers/confirm-on-session.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import type { ProviderSession, ReportedSession } from '#providers/store.ts'
-import type { Decision } from '#providers/provider.ts'
+import type { NotificationDecision } from '#providers/provider.ts'
 import type { RealTime } from '#shared/time.ts'
 import { differences, intentOf, type CardSession } from './session-facts.ts'
 
@@ -24,7 +24,7 @@ export async function confirmSession(
   session: CardSession,
   stored: ProviderSession | ReportedSession,
   report: PaidReport,
-): Promise<Decision<'processed' | 'already_completed' | 'duplicate' | 'refused'>> {
+): Promise<NotificationDecision<'processed' | 'already_completed' | 'duplicate' | 'refused'>> {
   const found = differences(session, stored)
   if (found.length > 0) return refuse(ctx, stored, report, found.join('; '))
   const { outcome, isMoreAsked } = await confirmOnSession(ctx, stored, {
@@ -54,7 +54,7 @@ async function refuse(
   stored: ProviderSession,
   report: PaidReport,
   reason: string,
-): Promise<Decision<'refused'>> {
+): Promise<NotificationDecision<'refused'>> {
   await noteEvent(ctx, {
     provider: 'stripe',
     eventId: report.eventId ?? `lookup:${stored.reference ?? stored.id}`,

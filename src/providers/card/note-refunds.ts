@@ -21,7 +21,7 @@ import { recordForeignRefund, recordRefundAnswer } from '#transactions/refund-mo
 import { fromStripeAmount } from './amount.ts'
 import { callStripe, cardProviderError, stripeClient, stripeFailureOf } from './client.ts'
 import { CardCredentials } from './credentials.ts'
-import { answerOf, intentOfPayment } from './refund-payment.ts'
+import { refundAnswerOf, intentOfPayment } from './refund-payment.ts'
 
 /** Refunds are listed this far back each time, so that a daemon that was down misses none. */
 const LISTED_BACK_MS = 7 * DAY_MS
@@ -101,7 +101,7 @@ async function fetchRefunds(ctx: Context, stripe: Stripe, { id, object }: Refund
 async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: Stripe.Refund): Promise<boolean> {
   const payment = await paymentOf(ctx, stripe, appId, refund)
   if (!payment) return false
-  const answer = answerOf(refund)
+  const answer = refundAnswerOf(refund)
   const known = (await findRefundOf(ctx.db, payment.id, refund.id)) ?? (await ourRefund(ctx, payment, refund))
   if (known) {
     const recorded = await inTransaction(ctx, (tx) => recordRefundAnswer(tx, known.id, answer))

@@ -5,7 +5,7 @@ import { accountsInUse, type ProviderAccount } from '#providers/accounts.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import { endSession, markProcessing } from '#providers/open-session.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
-import type { Decision } from '#providers/provider.ts'
+import type { NotificationDecision } from '#providers/provider.ts'
 import { findReportedSession } from '#providers/store.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { SECOND_MS, asRealTime, unixSeconds } from '#shared/time.ts'
@@ -38,7 +38,9 @@ export interface CardNotification {
   readonly body: Buffer
 }
 
-export type CardDecision = Decision<'processed' | 'already_completed' | 'duplicate' | 'ignored' | 'refused' | 'noted'>
+export type CardDecision = NotificationDecision<
+  'processed' | 'already_completed' | 'duplicate' | 'ignored' | 'refused' | 'noted'
+>
 
 const IGNORED: CardDecision = { status: 'ignored', toClose: null }
 

@@ -34,7 +34,7 @@ export const cardRefunds: ProviderRefunds = {
         const stripe = await clientOf(ctx, payment)
         if (!stripe || reference === null) return unknown(NO_CREDENTIALS, false)
         const call = () => stripe.refunds.retrieve(reference)
-        return answerOf(await callStripe(ctx, 'refunds.retrieve', call))
+        return refundAnswerOf(await callStripe(ctx, 'refunds.retrieve', call))
       },
       { isLookUp: true },
     ),
@@ -73,7 +73,7 @@ function unknown(message: string, isAnswered: boolean): RefundCall {
 }
 
 /** Translates the status of a refund. One that needs the payer's bank details is pending. */
-export function answerOf({
+export function refundAnswerOf({
   id,
   status,
   failure_reason: reason,
@@ -100,7 +100,7 @@ async function findMade(ctx: Context, stripe: Stripe, payment: Payment, { id }: 
   if (intent === null) return null
   return callStripe(ctx, 'refunds.list', async () => {
     for await (const refund of stripe.refunds.list({ payment_intent: intent, limit: 100 }))
-      if (refund.metadata?.['refund_id'] === String(id)) return answerOf(refund)
+      if (refund.metadata?.['refund_id'] === String(id)) return refundAnswerOf(refund)
     return null
   })
 }
@@ -125,5 +125,7 @@ async function create(
   const params = { payment_intent: intent, amount: stripeAmount, metadata }
   // Under the same key Stripe repeats its own failures for a day.
   const idempotencyKey = `paygate-refund-${id}${attempts === 0 ? '' : `-${attempts}`}`
-  return answerOf(await callStripe(ctx, 'refunds.create', () => stripe.refunds.create(params, { idempotencyKey })))
+  return refundAnswerOf(
+    await callStripe(ctx, 'refunds.create', () => stripe.refunds.create(params, { idempotencyKey })),
+  )
 }

@@ -21,7 +21,7 @@ export function newOrderCode(transactionId: number): string {
 }
 
 /** The text on the payer's bank statement: 9 characters, the maximum for a bank account that is not linked through PayOS. */
-export function descriptionOf(transactionId: number): string {
+export function transferTextOf(transactionId: number): string {
   return `PG${String(transactionId).slice(-7)}`
 }
 
@@ -32,7 +32,7 @@ export function linkEnd(checkoutEnd: RealTime, now: RealTime): RealTime {
 }
 
 /** The address of a link's page: as PayOS returned it, or built in the same way. */
-export function pageOf(link: { readonly id: string; readonly checkoutUrl?: unknown }): string {
+export function paymentPageOf(link: { readonly id: string; readonly checkoutUrl?: unknown }): string {
   return typeof link.checkoutUrl === 'string' ? link.checkoutUrl : `${PAYMENT_PAGE}${encodeURIComponent(link.id)}`
 }
 

@@ -12,7 +12,7 @@ import { payosCredentials } from './credentials.ts'
 import { PayosCredentials } from './keys.ts'
 import { clientOf, findLink } from './find-link.ts'
 import { NOTIFICATION_BYTES } from './notification.ts'
-import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf } from './order.ts'
+import { transferTextOf, isOurLink, linkEnd, newOrderCode, paymentPageOf } from './order.ts'
 import { receivePayosNotification } from './receive-notification.ts'
 
 /** PayOS's error code for an order code that already exists. */
@@ -107,7 +107,7 @@ async function createLink(
       client.paymentRequests.create({
         orderCode,
         amount: session.amount,
-        description: descriptionOf(session.transactionId),
+        description: transferTextOf(session.transactionId),
         returnUrl: request.returnUrl,
         cancelUrl: request.cancelUrl,
         expiredAt: unixSeconds(session.expiresAt),
@@ -127,5 +127,5 @@ async function createLink(
 async function reuseLink(ctx: Context, client: PayOS, session: ProviderSession): Promise<OpenedSession | null> {
   const link = await findLink(ctx, client, session)
   if (!link || !isOurLink(link, session) || link.status === EXPIRED || CANCELLED.has(link.status)) return null
-  return { reference: String(link.orderCode), url: pageOf(link) }
+  return { reference: String(link.orderCode), url: paymentPageOf(link) }
 }

@@ -6,7 +6,7 @@ import type { Queries } from '#db/queries.ts'
 import { admit } from '#http/admission.ts'
 import { accountsInUse, findAccount, type ProviderAccount } from '#providers/accounts.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
-import type { Decision } from '#providers/provider.ts'
+import type { NotificationDecision } from '#providers/provider.ts'
 import { findReportedSession, expediteLookup, type ProviderSession, type ReportedSession } from '#providers/store.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { payosClient } from './client.ts'
@@ -18,7 +18,7 @@ import { isSignedByOne } from './signature.ts'
 import type { Transfer } from './transfers.ts'
 
 type Status = 'processed' | 'underpaid' | 'already_completed' | 'duplicate' | 'ignored' | 'refused'
-export type PayosDecision = Decision<Status>
+export type PayosDecision = NotificationDecision<Status>
 
 /**
  * Takes one notification of PayOS. Throws `invalid_request` (400) for malformed or wrongly signed ones. Ignores an unknown order, such as

@@ -8,8 +8,8 @@ import { ledgerFault } from './conditions/ledger-fault.ts'
 import { backupOld, clockSkew, diskLow, jobSilent } from './conditions/machine.ts'
 import { methodFailing } from './conditions/method-failing.ts'
 import { accountPaused, mailUnreadable, moneyWaiting, webhooksFailed } from './conditions/review.ts'
-import type { Look, Memory, ReadConditions } from './conditions/watch.ts'
-import type { AlertKind, Condition } from './kinds.ts'
+import type { Evaluation, Memory, ReadConditions } from './conditions/watch.ts'
+import type { AlertKind, AlertCondition } from './kinds.ts'
 import { channelsOf, contentOf, writeMessages } from './messages.ts'
 import { insertAlert, listMutes, listOpenAlerts, markAnnounced, markClosed, type Alert } from './store.ts'
 
@@ -34,11 +34,11 @@ export const READERS: Readers = {
 const LONGEST_PAUSE_MS = 3 * MINUTE_MS
 
 export function newMemory(now: RealTime): Memory {
-  return { watchingSince: now, lastLookAt: now, usual: null }
+  return { watchingSince: now, lastEvaluatedAt: now, usual: null }
 }
 
 /** What an evaluation did. */
-export interface Looked {
+export interface EvaluationResult {
   readonly opened: number
   readonly closed: number
 }
@@ -47,17 +47,21 @@ export interface Looked {
  * Compares what is wrong now with the open alerts: opens one for each condition that began, closes those whose condition is over, each only
  * once even if several daemons evaluate. A kind that cannot be read leaves its alerts as they are.
  */
-export async function lookAround(ctx: Context, memory: Memory, readers: Readers = READERS): Promise<Looked> {
+export async function evaluateAlerts(
+  ctx: Context,
+  memory: Memory,
+  readers: Readers = READERS,
+): Promise<EvaluationResult> {
   const now = await databaseNow(ctx, ctx.db)
-  rememberLook(ctx, memory, now)
-  const look: Look = { now, open: await listOpenAlerts(ctx.db), memory }
+  rememberEvaluation(ctx, memory, now)
+  const evaluation: Evaluation = { now, open: await listOpenAlerts(ctx.db), memory }
   const mutes = await listMutes(ctx.db, now)
   let opened = 0
   let closed = 0
   for (const [kind, read] of Object.entries(readers) as [AlertKind, ReadConditions][]) {
-    const conditions = await readOrNull(ctx, kind, () => read(ctx, look))
+    const conditions = await readOrNull(ctx, kind, () => read(ctx, evaluation))
     if (!conditions) continue
-    const news = differences(look.open, kind, conditions)
+    const news = differences(evaluation.open, kind, conditions)
     const isMuted = mutes.has(kind)
     for (const condition of news.begun) if (await open(ctx, condition, isMuted, now)) opened += 1
     for (const alert of news.over) if (await close(ctx, alert, now)) closed += 1
@@ -66,17 +70,17 @@ export async function lookAround(ctx: Context, memory: Memory, readers: Readers 
   return { opened, closed }
 }
 
-function rememberLook({ config }: Context, memory: Memory, now: RealTime): void {
+function rememberEvaluation({ config }: Context, memory: Memory, now: RealTime): void {
   const pause = Math.max(LONGEST_PAUSE_MS, 3 * config.alerts.seconds * 1000)
-  if (now > addMs(memory.lastLookAt, pause)) memory.watchingSince = now
-  memory.lastLookAt = now
+  if (now > addMs(memory.lastEvaluatedAt, pause)) memory.watchingSince = now
+  memory.lastEvaluatedAt = now
 }
 
 async function readOrNull(
   ctx: Context,
   kind: AlertKind,
-  read: () => Promise<Condition[]>,
-): Promise<Condition[] | null> {
+  read: () => Promise<AlertCondition[]>,
+): Promise<AlertCondition[] | null> {
   try {
     return (await read()).map(fitted)
   } catch (error) {
@@ -86,18 +90,18 @@ async function readOrNull(
 }
 
 /** Cuts the texts to the length of their columns. */
-function fitted(condition: Condition): Condition {
+function fitted(condition: AlertCondition): AlertCondition {
   return { ...condition, subject: condition.subject.slice(0, 191), text: condition.text.slice(0, 1000) }
 }
 
 interface Differences {
-  readonly begun: readonly Condition[]
+  readonly begun: readonly AlertCondition[]
   readonly over: readonly Alert[]
   /** They began while their kind was muted. */
   readonly unannounced: readonly Alert[]
 }
 
-function differences(open: readonly Alert[], kind: AlertKind, conditions: readonly Condition[]): Differences {
+function differences(open: readonly Alert[], kind: AlertKind, conditions: readonly AlertCondition[]): Differences {
   const known = open.filter((alert) => alert.kind === kind)
   const subjects = new Set(conditions.map(({ subject }) => subject))
   return {
@@ -107,13 +111,13 @@ function differences(open: readonly Alert[], kind: AlertKind, conditions: readon
   }
 }
 
-async function open(ctx: Context, condition: Condition, isMuted: boolean, now: RealTime): Promise<boolean> {
+async function open(ctx: Context, condition: AlertCondition, isMuted: boolean, now: RealTime): Promise<boolean> {
   return inTransaction(ctx, async (tx) => {
     const { kind, subject } = condition
     const written = { openKey: `${kind} ${subject}`, openedAt: now, closedAt: null, notifiedAt: null }
     const alert = { ...condition, ...written, isAnnounced: !isMuted }
     const id = await insertAlert(tx, alert)
-    if (id !== null && !isMuted) await tell(ctx, tx, { ...alert, id }, 'alert.opened')
+    if (id !== null && !isMuted) await queueMessages(ctx, tx, { ...alert, id }, 'alert.opened')
     return id !== null
   })
 }
@@ -121,17 +125,22 @@ async function open(ctx: Context, condition: Condition, isMuted: boolean, now: R
 async function close(ctx: Context, alert: Alert, now: RealTime): Promise<boolean> {
   return inTransaction(ctx, async (tx) => {
     if (!(await markClosed(tx, alert.id, now))) return false
-    if (alert.isAnnounced) await tell(ctx, tx, alert, 'alert.closed')
+    if (alert.isAnnounced) await queueMessages(ctx, tx, alert, 'alert.closed')
     return true
   })
 }
 
 async function announce(ctx: Context, alert: Alert): Promise<void> {
   await inTransaction(ctx, async (tx) => {
-    if (await markAnnounced(tx, alert.id)) await tell(ctx, tx, alert, 'alert.opened')
+    if (await markAnnounced(tx, alert.id)) await queueMessages(ctx, tx, alert, 'alert.opened')
   })
 }
 
-async function tell({ config }: Context, tx: Tx, alert: Alert, type: 'alert.opened' | 'alert.closed'): Promise<void> {
+async function queueMessages(
+  { config }: Context,
+  tx: Tx,
+  alert: Alert,
+  type: 'alert.opened' | 'alert.closed',
+): Promise<void> {
   await writeMessages(tx, channelsOf(config), contentOf(alert, type))
 }

@@ -12,12 +12,12 @@ const EVERY_MS = 20 * SECOND_MS
 /** An unreachable database must not keep the daemon from stopping. */
 const STOP_MS = 2 * SECOND_MS
 
-export interface Alive {
+export interface Presence {
   readonly stop: () => Promise<void>
 }
 
 /** Records now and every 20 s that this daemon runs, and which migrations it knows, so that `migrate` does not break a running daemon. */
-export async function sayAlive(ctx: Context): Promise<Alive> {
+export async function recordPresence(ctx: Context): Promise<Presence> {
   const path = join(import.meta.dirname, '..', '..', 'package.json')
   const { version } = JSON.parse(readFileSync(path, 'utf8')) as { version: string }
   const name = `${hostname()}:${process.pid}`
