@@ -1,7 +1,7 @@
 import type { QueryRunner } from 'typeorm'
 import type { Migration } from './migration.ts'
 
-/** The events that an app has opted in to, and the key by which the events of one type are listed. */
+/** The events that an app has opted in to, and the key for lists of events by type. */
 export class MoreEvents1795200000035 implements Migration {
   readonly work = {
     apps: ['instant'],

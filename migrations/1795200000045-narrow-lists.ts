@@ -9,8 +9,7 @@ const KEYS = [
 ] as const
 
 /**
- * The keys by which the transactions of a status and the subscriptions of a plan are listed, and by which a page finds out whether the
- * payer can type a code.
+ * The keys for lists of transactions by status and of subscriptions by plan, and for finding out whether a payer can type a code on a page.
  */
 export class NarrowLists1795200000045 implements Migration {
   readonly phase = 'expand'

@@ -9,7 +9,7 @@ import { refuseWrongRecipient } from './encryption.ts'
 import { commandSink, fileSink } from './sinks.ts'
 
 export interface BackUpOptions extends Pick<CreateOptions, 'onProgress'> {
-  /** The folder, if it is not that of the settings. */
+  /** The folder, if it differs from the one in the settings. */
   readonly folder?: string | undefined
   readonly recipient?: string | undefined
   /** A command that the backup goes to instead of a folder. */

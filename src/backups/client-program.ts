@@ -102,7 +102,7 @@ function ending(child: ChildProcess, program: string): Promise<void> {
       else reject(new Error(`${program} failed: ${said.trim() || `it ended with ${signal ?? code}`}`))
     })
   })
-  // The caller reads the output first and awaits the end later: a rejection before that is not unhandled.
+  // The caller reads the output before it awaits the end: until then, a rejection must not count as unhandled.
   ended.catch(() => undefined)
   return ended
 }

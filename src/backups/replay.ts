@@ -21,7 +21,7 @@ export class UnreadableBackup extends AppError {
   }
 }
 
-/** A backup, and private keys of which one opens it. `onRead` is called with the number of bytes that were read so far. */
+/** A backup, and private keys, one of which opens it. `onRead` is called with the number of bytes that were read so far. */
 export interface ReadableBackup {
   readonly file: string
   readonly identities: readonly string[]

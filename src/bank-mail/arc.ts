@@ -19,9 +19,9 @@ export interface ArcChain {
 const LONGEST_CHAIN = 50
 
 /**
- * The ARC chain of a mail; null unless it is well formed: sets 1 to N with exactly one field of each kind, `cv=none` on the
- * first and `cv=pass` on the others, every part readable, and a newest signature that covers the whole body and the header
- * fields that we read. The receiving server verifies the cryptography and reports it as `arc=pass`.
+ * The ARC chain of a mail; null unless it is well formed. It must have sets 1 to N with exactly one field of each kind, `cv=none` on the
+ * first and `cv=pass` on the others. Every part must be readable, and the newest signature must cover the whole body and the header fields
+ * that we read. The receiving server verifies the cryptography and reports it as `arc=pass`.
  */
 export function readArcChain(fields: readonly HeaderField[]): ArcChain | null {
   const seals = byInstance(valuesOf(fields, 'arc-seal'), signatureInstance)

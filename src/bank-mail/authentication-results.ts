@@ -22,9 +22,9 @@ export interface MethodResult {
 }
 
 /**
- * Parses the value of the field strictly; null if it violates the grammar, since forgers exploit lenient parsers. Two
- * exceptions, which common servers need: an unquoted property value may contain `/`, `=`, `:`, `+` and brackets (base64,
- * IPv6), and a quoted local part may stand before `@domain`. A quoted authserv-id, which nobody writes, is refused.
+ * Parses the value of the field strictly; null if it violates the grammar, since forgers exploit lenient parsers. Two exceptions, which
+ * common servers need: an unquoted property value may contain `/`, `=`, `:`, `+` and brackets (base64, IPv6), and a quoted local part may
+ * stand before `@domain`. A quoted authserv-id, which no server writes, is refused.
  */
 export function parseAuthenticationResults(value: string): AuthenticationResults | null {
   try {

@@ -1,4 +1,4 @@
-/** Why a mail is no payment, in the order of the checks (R193). */
+/** Why a mail is not a payment, in the order of the checks (R193). */
 export type IgnoredReason =
   | 'not_bank_email'
   | 'no_transfer_code'
@@ -51,7 +51,7 @@ export function transferCodeOf(mail: MailFacts): string | null {
   return code !== undefined && others.length === 0 ? code : null
 }
 
-/** Why the mail is no payment; null if its money must be booked. Booking then decides the rest. */
+/** Why the mail is not a payment; null if its money must be booked. Booking then decides the rest. */
 export function mailRefusalOf(mail: MailFacts, payable: PayableFacts | null): RelayAnswer | null {
   if (mail.bank === null) return ignored('not_bank_email')
   if (!mail.isTrusted) return { status: 'rejected', reason: 'untrusted_sender' }
@@ -75,10 +75,7 @@ export function relayAnswerOf(
 
 const INVALID_RECIPIENT: RelayAnswer = { status: 'rejected', reason: 'invalid_recipient' }
 
-/**
- * The bank may have sent a mail that names no account to anybody, about their own account. Such a mail counts only if our account has a
- * mailbox.
- */
+/** A mail that names no account may have been sent to anybody, about their own account. It counts only if our account has a mailbox. */
 function isAvailable(mail: MailFacts, account: AccountFacts | null): account is AccountFacts {
   if (!account?.isOfMailsBank) return false
   const named = mail.credit?.account ?? null

@@ -116,7 +116,7 @@ function isAnswer(fields: readonly HeaderField[]): boolean {
 type Content = Pick<MailReading, 'credit' | 'review'>
 const NOTHING: Content = { credit: null, review: null }
 
-/** Reads the mail's text. Returns a credit only if the sender, the subject and the beginning are those of a notice. */
+/** Reads the mail's text. Returns a credit only if the mail has the sender, the subject and the beginning of a notice. */
 async function readContent(raw: Buffer, fields: readonly HeaderField[], sender: Sender): Promise<Content> {
   const { reader, isNotifier } = sender
   const { subject, texts } = await readParts(raw)

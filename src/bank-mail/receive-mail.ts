@@ -63,7 +63,7 @@ export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Rel
   return answer
 }
 
-/** A mail that is no payment, and the decision. */
+/** A mail that is not a payment, and the decision. */
 interface Decided {
   readonly summary: MailSummary
   readonly answer: RelayAnswer

@@ -175,7 +175,7 @@ const MONEYLESS = [
   { status: 'ignored', reason: 'no_transfer_code' },
 ] as const
 
-/** Deletes up to `limit` summaries from before `before` that report no money and wait for nobody; returns how many. */
+/** Deletes up to `limit` summaries from before `before` that report no money and do not wait for an operator; returns how many. */
 export async function deleteMoneylessMails(tx: Tx, before: RealTime, limit: number): Promise<number> {
   let removed = 0
   for (const { status, reason } of MONEYLESS) {

@@ -13,8 +13,8 @@ const MAX_SUGGESTIONS = 5
 
 /**
  * The most likely candidates, best first: those with exactly the amount due, then those with more (a payer may have sent less), then those
- * with less; within each group, those whose bank page was opened, then the nearest in time. Excludes those that were opened more than an
- * hour after the money came, and those whose due amount is less than half of the money.
+ * with less. Within each group, those whose bank page was opened come first, then the nearest in time. Excludes those that were opened more
+ * than an hour after the money came, and those whose due amount is less than half of the money.
  */
 export function suggest<T extends MatchCandidate>(
   money: { amount: number; receivedAt: RealTime },

@@ -72,7 +72,7 @@ export function findTrust(header: Header, domains: readonly string[], settings: 
   return seal && { path: 'arc', covered: seal }
 }
 
-/** Whether our own server verified a signature of these domains, whatever it covers: this proves no content. */
+/** Whether our own server verified a signature of these domains. The signature may cover anything, so this proves no content. */
 export function isSignedBy(header: Header, domains: readonly string[], settings: TrustSettings): boolean {
   const mail = readEvidence(header, domains, settings)
   return mail !== null && isDirect(mail)
@@ -102,7 +102,7 @@ function readEvidence(header: Header, domains: readonly string[], settings: Trus
 interface Block {
   /** Every result in the name of this server, without contradictions. */
   readonly all: readonly MethodResult[]
-  /** Results that may prove something: those above every `Received`; if there are none, those of plain fields. */
+  /** Results that may prove something: the ones above every `Received`; if there are none, the ones of plain fields. */
   readonly results: readonly MethodResult[]
   /** Whether the results are above every `Received`, where only the server itself can have put them. */
   readonly isProven: boolean
@@ -117,8 +117,8 @@ interface Block {
  * or if they are malformed or contradictory.
  *
  * A server usually prepends its results above its own `Received`, but sometimes below. Below, they adjoin the sender's own fields, and a
- * server removes forged ones only if it can parse them (OpenDKIM leaves an `Authentication-Results` with a version, an unknown property
- * type or more than 16 results). Hence `isProven` and `isPlain`.
+ * server removes forged ones only if it can parse them. OpenDKIM leaves an `Authentication-Results` with a version, an unknown property
+ * type or more than 16 results. Hence `isProven` and `isPlain`.
  */
 function readBlock(fields: readonly HeaderField[], start: number, isOwn: (name: string) => boolean): Block | null {
   const proven: AuthenticationResults[] = []

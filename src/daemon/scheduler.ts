@@ -146,7 +146,7 @@ interface Supervisor {
 }
 
 /**
- * Starts the threads of all jobs and supervises them: one that throws, hangs, runs out of memory or never ends its sweep is
+ * Starts the threads of all jobs and supervises them. A thread that throws, hangs, runs out of memory or never ends its sweep is
  * terminated, recorded, counted and restarted after a pause. `env` is their environment.
  */
 export function startScheduler(

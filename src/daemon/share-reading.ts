@@ -1,6 +1,7 @@
 /**
- * Shares one reading among all callers: the one under way, or the last one if it began less than `freshMs` milliseconds ago, or less than
- * `rest` times its own duration ago. A failed reading is shared, too, so that a database in trouble is not queried more often.
+ * Shares one reading among all callers: the one under way, or the last one while it is fresh. It is fresh if it began less than `freshMs`
+ * milliseconds ago, or less than `rest` times its own duration ago. A failed reading is shared, too, so that a database in trouble is not
+ * queried more often.
  */
 export function shareReading<T>(freshMs: number, read: () => Promise<T>, rest = 0): () => Promise<T> {
   let last: Promise<T> | null = null

@@ -7,7 +7,7 @@ const safeInteger = {
     if (!Number.isSafeInteger(value)) throw new Error('not a safe integer')
     return value
   },
-  // The driver returns text where a number is not exact, and for the type of sums.
+  // The driver returns text if a number is not exact, and for the type of sums.
   decode: (value: unknown) => {
     const number = typeof value === 'number' ? value : Number(value)
     if (!Number.isSafeInteger(number))

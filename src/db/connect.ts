@@ -104,10 +104,10 @@ function retryReads(send: Send): Send {
 }
 
 /**
- * Parses `mysql://user:password@host:port/database`. The nodes of a cluster are separated by commas:
- * `h1:3306,h2:3306,h3:3306`. `?ssl=` is `true` (the server's certificate is checked against the system's authorities and for the
- * host's name), the path of a file with an authority's certificate, or JSON with `ca`, `cert`, `key`; `?socketPath=` replaces
- * host and port. Throws for any other parameter, because it would be ignored.
+ * Parses `mysql://user:password@host:port/database`. The nodes of a cluster are separated by commas: `h1:3306,h2:3306,h3:3306`. `?ssl=` is
+ * `true`, the path of a file with an authority's certificate, or JSON with `ca`, `cert`, `key`. The server's certificate is checked for the
+ * host's name, and with `true` against the system's authorities. `?socketPath=` replaces host and port. Throws for any other parameter,
+ * because it would be ignored.
  */
 export function parseDatabaseUrl(text: string): Target[] {
   const targets = addressesOf(text).map(parseAddress)

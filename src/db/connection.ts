@@ -14,8 +14,8 @@ export interface Silence {
 }
 
 /**
- * A connection to a server, for one caller at a time. It sends one command at a time, by the driver's documented interface: proxies that
- * read the protocol, such as MySQL Router, break when a second command arrives before the answer to the first.
+ * A connection to a server, for one caller at a time. It sends one command at a time, through the driver's documented interface. Proxies
+ * that read the protocol, such as MySQL Router, break when a second command arrives before the answer to the first.
  */
 export class Connection {
   /** The kind of its server's cluster, known since its session began. */

@@ -17,7 +17,7 @@ const RETRY_AFTER_SECONDS = 1
 const PATIENCE_MS = 2 * SECOND_MS
 /**
  * Under lasting overload, every wait would grow beyond that. Measured with 2,000 checkouts a second offered to a daemon that opens 900
- * (`npm run trials overload`): a queue of half a second keeps the database busy and every accepted call within 2 s; a queue of 0.75 s did
+ * (`npm run trials overload`). A queue of half a second kept the database busy and every accepted call within 2 s; a queue of 0.75 s did
  * not.
  */
 const LONGEST_WRITE_WAIT_MS = 500
@@ -40,8 +40,8 @@ export function isOverload(expectedMs: number, isRead: boolean): boolean {
 
 /**
  * Makes the first read of a request; no work is done for the request before it. Callers who are not known to be genuine share a few
- * connections (`http/entry-queue.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` if the
- * caller would wait longer than 2 s for the database.
+ * connections (`http/entry-queue.ts`), so that a flood of them delays no other caller. Throws `rate_limited` (429) with `Retry-After` if
+ * the caller would wait longer than 2 s for the database.
  */
 export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) => Promise<T>): Promise<T> {
   const isNotifier = standing === 'notifier'

@@ -66,7 +66,7 @@ export async function onEntry<T>(
 const STRANGERS_SHARE = 5
 /** How often to check for callers that have waited too long. */
 const TICK_MS = 50
-/** Maximum wait by the clock, however busy this process is: the same as that of the pool. */
+/** Maximum wait by the clock, however busy this process is. The pool has the same limit. */
 const LONGEST_WAIT_MS = 10_000
 
 interface Waiter {

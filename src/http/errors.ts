@@ -4,7 +4,7 @@ import type { Context } from '#context.ts'
 import { isDatabaseBusy } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
 
-/** Sent where the database could not serve a caller. */
+/** Sent if the database could not serve a caller. */
 const RETRY_AFTER_SECONDS = 1
 
 /** What a request carries through the middlewares. */

@@ -36,7 +36,7 @@ export type OutboundFailure =
   | 'failed'
 
 export interface GuardedPost {
-  /** Whose receiver it is: connections are never shared between owners. */
+  /** The owner of the receiver. Owners never share connections. */
   readonly ownerId: number
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
@@ -75,8 +75,8 @@ export interface GuardOptions {
 }
 
 /**
- * A client for addresses that sellers choose: https only, public addresses only, checked after name resolution and again on the
- * connection; no redirects, no proxy, no decompression, one deadline for everything, a bounded answer.
+ * A client for addresses that sellers choose. It allows only https, and only public addresses, which it checks after name resolution and
+ * again on the connection. No redirects, no proxy, no decompression, one deadline for everything, a bounded answer.
  */
 export function openGuardedClient(options: GuardOptions): GuardedClient {
   const agents = new Map<number, Agent>()
@@ -87,7 +87,7 @@ export function openGuardedClient(options: GuardOptions): GuardedClient {
 
   const agentOf = (ownerId: number): Agent => {
     const agent = agents.get(ownerId) ?? openAgent(connect)
-    // Set again, so that the map's order is that of last use.
+    // Set again, so that the map is in the order of last use.
     agents.delete(ownerId)
     agents.set(ownerId, agent)
     if (agents.size > MAX_AGENTS) closeOldest(agents)

@@ -9,9 +9,9 @@ const MIN_PER_END_USER = 5
 
 export interface RateLimit {
   /**
-   * Counts a request of the app, and of the end user whose client makes it; `endUser` is empty for the app's server. Returns the headers of
-   * the limit with fewer requests left; none if the limits are off. Beyond either limit, throws `rate_limited` (429) with these headers and
-   * `Retry-After`.
+   * Counts a request for the app, and for the end user whose client makes it; `endUser` is empty for the app's server. Returns the headers
+   * of the limit with fewer requests left; none if the limits are off. Beyond either limit, throws `rate_limited` (429) with these headers
+   * and `Retry-After`.
    */
   take(appId: number, endUser: string): Promise<RateLimitHeaders>
 }

@@ -37,7 +37,7 @@ interface RouteWords {
   /** A few words: `Create a plan`. */
   readonly summary: string
   readonly description?: string
-  /** The error codes of this call, besides those of every call. */
+  /** The error codes of this call, in addition to the codes of every call. */
   readonly errors?: readonly ErrorCode[]
   /** The query parameters; any other is refused. */
   readonly filter?: z.ZodObject

@@ -11,8 +11,8 @@ import {
 } from './store.ts'
 
 /**
- * A page of payments, the newest first. `waiting` lists only those with money that waits for a decision; `appId` null lists those of all
- * apps.
+ * A page of payments, the newest first. `waiting` lists only those with money that waits for a decision; `appId` null lists the payments of
+ * all apps.
  */
 export async function listPayments(
   ctx: Context,

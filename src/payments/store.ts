@@ -16,7 +16,7 @@ export const payments = table('payments', {
   endUserId: bigint('end_user_id').nullable(),
   /** `stripe`, `payos`, `bank_transfer`, `test` */
   provider: exact('provider', 32),
-  /** The version of the app's credentials that it came under; null if a provider needs none. */
+  /** The version of the app's credentials under which it arrived; null if a provider needs none. */
   providerAccountId: bigint('provider_account_id').nullable(),
   /** The account that it was credited to; null if it came another way, or the mail does not name one. */
   bankAccountId: bigint('bank_account_id').nullable(),
@@ -60,7 +60,7 @@ export type Allocation = Row<typeof allocations>
 
 export type RefundStatus = 'pending' | 'succeeded' | 'failed'
 
-/** Money that goes back to the payer. The row is committed before the provider is called. */
+/** Money that is refunded to the payer. The row is committed before the provider is called. */
 export const refunds = table('refunds', {
   id: id(),
   appId: bigint('app_id').nullable(),
@@ -266,8 +266,8 @@ export async function claimRefundLookup(tx: Tx, refund: Refund, nextLookupAt: Re
 }
 
 /**
- * A payment as operators list it. `waiting` is the amount that waits for a decision: what is not allocated, and what a flagged
- * transaction does not use, the newest payment first; null if the amount is not known.
+ * A payment as operators list it. `waiting` is the amount that waits for a decision; null if the amount is not known. It is the part that
+ * is not allocated, and the part that a flagged transaction does not use, counted from the newest payment.
  */
 export type ListedPayment = Payment & {
   readonly waiting: number | null

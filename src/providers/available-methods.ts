@@ -5,8 +5,9 @@ import type { Provider } from './provider.ts'
 import { listProviders, type Method } from './providers.ts'
 
 /**
- * The methods that the app has enabled and that can take this amount (smallest unit) in this currency now, in the order in which payers see
- * them: those with a QR code first, which most payers in Vietnam use (R341). `known`: the enabled methods, if the caller has read them.
+ * The methods that the app has enabled and that can take this amount (smallest unit) in this currency now. They are in the order in which
+ * payers see them: those with a QR code first, which most payers in Vietnam use (R341). `known`: the enabled methods, if the caller has
+ * read them.
  */
 export async function availableMethods(
   db: Queries,

@@ -5,7 +5,7 @@ import { perform } from '#commands/perform.ts'
 import { bookPayment, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { endPaidSession, type ProviderSession, type ReportedSession } from './store.ts'
 
-/** Money that came by a session; the other fields are the session's. */
+/** Money that arrived through a session; the other fields are the session's. */
 export type SessionPayment = Omit<ConfirmedPayment, 'provider' | 'providerAccountId' | 'transactionId' | 'owner'>
 
 export interface SessionOutcome {
@@ -14,7 +14,7 @@ export interface SessionOutcome {
   readonly isMoreAsked: boolean
 }
 
-/** `confirmPayment` for money that came by a session. Ends the session in the same transaction once the money is enough. */
+/** `confirmPayment` for money that arrived through a session. Ends the session in the same transaction once the money is enough. */
 export async function confirmOnSession(
   ctx: Context,
   session: ProviderSession | ReportedSession,

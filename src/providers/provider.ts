@@ -10,7 +10,7 @@
  * - The **intent** is the session's row in status `opening`. It is committed before the provider is called, so that a call whose answer
  *   is lost can be repeated.
  * - A **plug** is the folder of one method. It says how to open, poll and close a session, and how to read a notification.
- * - The **kit** is the files beside this one, of which plugs are made.
+ * - The **kit** is the files beside this one, from which plugs are built.
  * - The **engine** (`engine`) runs all plugs: it receives notifications, polls sessions, closes those that ask for too much, and sends
  *   refunds. No plug imports it.
  */

@@ -153,8 +153,8 @@ const ABANDONED = `state = 'pending' AND wanted_at < ? AND (lease_until IS NULL 
 
 /**
  * Pending writes without a writer that were requested before `before`, by the database's clock: their writer died or ran out of time. Each
- * app gets the same share, so that many writes of one app do not delay those of others. Lists one write of each app in rotation, each app's
- * oldest first.
+ * app gets the same share, so that many writes of one app do not delay the writes of others. Lists one write of each app in rotation, each
+ * app's oldest first.
  */
 export async function listAbandoned(
   db: Queries,

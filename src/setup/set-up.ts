@@ -132,7 +132,7 @@ class Installation {
   }
 
   /**
-   * Paygate's own database server belongs to the service's user, whom systemd makes with the service, so in that case the service starts
+   * Paygate's own database server belongs to the service's user, which systemd makes with the service, so in that case the service starts
    * first.
    */
   #serviceParts(): Part[] {

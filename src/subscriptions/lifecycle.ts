@@ -12,8 +12,8 @@ export interface SubscriptionState {
 }
 
 /**
- * What a payment was opened for: `start` if there was no valid subscription, `extend` for the plan that was valid or by the renewal
- * link, `change` for another plan than the valid one, `trial` for a price's trial.
+ * What a payment was opened for: `start` if there was no valid subscription; `extend` for the plan that was valid, or by the renewal link;
+ * `change` for another plan than the valid one; `trial` for a price's trial.
  */
 export type Purpose = 'start' | 'extend' | 'change' | 'trial'
 
@@ -35,7 +35,7 @@ export interface Quote {
 
 /**
  * The latest decision on a subscription's plan and price (R101): a payment that started, changed or restarted it, or a plan switch, an
- * import or an operator's decision, which are opened and paid at their own time. Extensions are not decisions.
+ * import or an operator's decision. The latter count as opened and paid at their own time. Extensions are not decisions.
  */
 export interface Decision {
   /** Whether the present plan was bought, rather than switched to or imported. */

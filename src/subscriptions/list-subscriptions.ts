@@ -16,7 +16,7 @@ export interface SubscriptionFilter {
   readonly withinMs: number | null
 }
 
-/** The time by which a cursor sorts lifetime subscriptions: behind all others. */
+/** The time that places lifetime subscriptions after all others in a cursor. */
 const LIFETIME = new Date(9_999_999_999_999)
 
 /** A page of an app's subscriptions as the API presents them, with their `external_ref`, the earliest end first. */

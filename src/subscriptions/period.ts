@@ -51,7 +51,7 @@ export function lastDayOfMonth(instant: AppTime): number {
 }
 
 /**
- * The period guard (R112): an extension ends later than the old end, a period lasts at least 28 days per month sold, and its end is a date
+ * The period guard (R112). An extension ends later than the old end, a period lasts at least 28 days per month sold, and its end is a date
  * that can be written. `extendedEnd` is the end that the period continues from, null if it does not continue a period.
  */
 export function isValidPeriod(period: Period, interval: Interval, extendedEnd: AppTime | null): boolean {

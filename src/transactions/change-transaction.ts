@@ -14,8 +14,8 @@ export interface OperatorDecision {
 export type TransactionChanges = Partial<Omit<Transaction, 'id' | 'appId' | 'flaggedAt' | 'updatedAt'>>
 
 /**
- * Changes a transaction that was read under the end user's lock, and records what its timeline must show: each flag that is raised or
- * cleared, a completion that was decided or flagged, and a full refund. Returns the changed transaction.
+ * Changes a transaction that was read under the end user's lock. Records what its timeline must show: each flag that is raised or cleared,
+ * a completion that was decided or flagged, and a full refund. Returns the changed transaction.
  */
 export async function changeTransaction(
   tx: Tx,

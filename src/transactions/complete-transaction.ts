@@ -155,7 +155,7 @@ async function announceCompletion(tx: Tx, app: NotifiedApp, transaction: Transac
 
 /**
  * When the payment counts as made, in the app's own time and whole seconds: never before the transaction was opened and never in the
- * future, whatever a provider's clock says.
+ * future, even if a provider's clock says so.
  */
 function paymentTime(tx: Tx, app: NotifiedApp, transaction: Transaction, paidAt: RealTime): AppTime {
   const now = appNow(app, tx.now)

@@ -27,7 +27,7 @@ export interface ConfirmedPayment {
   readonly eventType?: string
   /** Another id of the same notification: the notification is a repetition if either was recorded before. */
   readonly otherEvent?: Pick<ProviderEvent, 'eventId' | 'eventType'> | null
-  /** The version of the credentials that it came under; absent if a provider needs none. */
+  /** The version of the credentials under which it arrived; absent if a provider needs none. */
   readonly providerAccountId?: number
   /** The provider's own id of the money: unique by provider. */
   readonly reference: string
@@ -60,9 +60,10 @@ export type ConfirmOutcome =
   | { readonly kind: 'unknown_transaction' | 'wrong_currency' }
 
 /**
- * The entry point for money (R91): everything that confirms a payment calls this. In one database transaction, under the end user's lock,
- * it records the provider's event and the payment, books the money for the transaction, completes and applies the transaction, and writes
- * the events to send. It sends nothing itself. `duplicate`: this event or this money was recorded before, and nothing was changed.
+ * The entry point for money (R91): everything that confirms a payment calls this. It works in one database transaction, under the end
+ * user's lock. It records the provider's event and the payment, books the money for the transaction, completes and applies the transaction,
+ * and writes the events to send. It sends nothing itself. `duplicate`: this event or this money was recorded before, and nothing was
+ * changed.
  */
 export async function confirmPayment(ctx: Context, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
   return perform(ctx, provider(payment.provider), confirm, undefined, payment)

@@ -30,8 +30,8 @@ export interface LedgerReport {
 const PAGE = 500
 
 /**
- * Replays the lines of every subscription in `payment_applications`, in order, by the function that applies payments, and looks for rows
- * that break the rules of the folder `ledger`: about money, periods, events and queues. Payments may continue in the meantime. `appId` null
+ * Replays the lines of every subscription in `payment_applications`, in order, with the function that applies payments. Also finds rows
+ * that break the rules of the folder `ledger`, about money, periods, events and queues. Payments may continue in the meantime. `appId` null
  * checks all apps. It waits for `between` after each step.
  */
 export async function verifyLedger(
@@ -66,7 +66,7 @@ async function currentDiscrepancies(db: Queries, read: Subscription, found: Disc
   return currentDiscrepancies(db, now, discrepanciesOf(now, await listLedger(db, now.id)))
 }
 
-/** Where the lines of a subscription's ledger contradict the rules, each other, or the subscription. */
+/** The contradictions between the lines of a subscription's ledger and the rules, each other, or the subscription. */
 export function discrepanciesOf(subscription: Subscription, lines: readonly LedgerLine[]): Discrepancy[] {
   const subject = `subscription ${subscription.id}`
   const texts: string[] = []

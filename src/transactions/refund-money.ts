@@ -252,7 +252,7 @@ async function getPayment(tx: Tx, paymentId: number): Promise<Payment> {
   return payment
 }
 
-/** A refund that somebody made at the provider. */
+/** A refund that was made at the provider. */
 export interface ForeignRefund {
   readonly reference: string
   readonly amount: number

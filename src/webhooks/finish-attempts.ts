@@ -15,7 +15,7 @@ import {
   type NewAttempt,
 } from './store.ts'
 
-/** Pause of an event whose signing secret cannot be decrypted. An operator must restore the key. */
+/** Pause of an event with a signing secret that cannot be decrypted. An operator must restore the key. */
 export const UNREADABLE_PAUSE_MS = MINUTE_MS
 
 /** Counts of outcomes. `lost`: another sender took over the lease. */

@@ -13,8 +13,8 @@ import { countFailedEvents, findEvent, listFailedIds, requeue, requeueFailed } f
 const BATCH_SIZE = 50
 
 /**
- * Delivers an event again, whatever its status, with the same id and bytes and all retries. The attempt number continues.
- * Throws `not_found`, or `invalid_request` if its app has no webhook or the event is being delivered.
+ * Delivers an event of any status again, with the same id and bytes and all retries. The attempt number continues. Throws `not_found`, or
+ * `invalid_request` if its app has no webhook or the event is being delivered.
  */
 export const retryEvent = command({
   name: 'webhook.retry',

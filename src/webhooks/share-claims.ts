@@ -13,8 +13,8 @@ export interface Claimable {
 }
 
 /**
- * How many events to claim next, by app: first one for each app without claimed events, in the given order, then equal shares up to what the
- * receivers will take soon. `ready`: how many claimed events wait already.
+ * How many events to claim next, by app. First, one for each app without claimed events, in the given order; then equal shares, up to what
+ * the receivers will take soon. `ready`: how many claimed events wait already.
  */
 export function shareClaims(apps: readonly Claimable[], ready: number): Map<number, number> {
   const shares = new Map<number, number>()

@@ -28,8 +28,8 @@ export interface Slots {
   /** How many attempts the app may begin now. */
   capacity(appId: number): number
   /**
-   * How many events of the app are worth claiming in advance: those that could begin if all slots were free, plus one round unless its
-   * receiver is slow, or several rounds if it is fast.
+   * How many events of the app are worth claiming in advance: those that could begin if all slots were free, plus more rounds. A slow
+   * receiver gets no more rounds, a fast one several, any other one.
    */
   depth(appId: number): number
   begin(appId: number): Slot

@@ -414,8 +414,8 @@ export async function markFailed(tx: Tx, lease: number, eventIds: readonly numbe
 }
 
 /**
- * Makes events due again, with all retries, whatever their status. Keeps the time of an earlier delivery. Skips events that are leased at
- * `now`, by the database's clock. Returns how many changed.
+ * Makes events of any status due again, with all retries. Keeps the time of an earlier delivery. Skips events that are leased at `now`, by
+ * the database's clock. Returns how many changed.
  */
 export async function requeue(tx: Tx, eventIds: readonly number[], retries: number, now: RealTime): Promise<number> {
   return tx.run(

@@ -31,7 +31,7 @@ export async function diskLow(ctx: Context, evaluation: Evaluation): Promise<Ale
   return lowRooms(await listRooms(ctx), evaluation)
 }
 
-/** Those of the file systems that are nearly full. */
+/** The file systems that are nearly full. */
 export function lowRooms(rooms: readonly FoundRoom[], evaluation: Evaluation): AlertCondition[] {
   return rooms
     .filter(({ folder, room: { free, size } }) => {

@@ -40,8 +40,9 @@ export interface BankReader {
   /** Words that appear only in mails about incoming money. */
   readonly creditWords: RegExp
   /**
-   * Reads a text that `normalizeText` made and that begins with `opening`. Null for a template that is not exactly the known one, a
-   * label that occurs more often than in the template (a payer's text may imitate it), or an amount in another format than the bank's.
+   * Reads a text that `normalizeText` made and that begins with `opening`. Null for a template that is not exactly the known one, or an
+   * amount in another format than the bank's. Also null for a label that occurs more often than in the template, because a payer's text may
+   * imitate it.
    */
   readNotice(text: string): Notice | null
 }
@@ -123,8 +124,8 @@ export function vietnamTime(year: string, month: string, day: string, time: stri
 }
 
 /**
- * Identifies a movement without a number by what the mail says before the payer's text (its time, the balance after it) and by the
- * beginning of that text, where the sending bank puts its own number. What follows may be a forwarder's footer.
+ * Identifies a movement without a number by the text before the payer's text (its time, the balance after it) and by the beginning of the
+ * payer's text. The sending bank puts its own number there. What follows may be a forwarder's footer.
  */
 export function fingerprint(said: readonly string[], content: string): string {
   return sha256Hex([...said, content.slice(0, 60)].join('\n'))

@@ -8,8 +8,8 @@ import { timo } from './timo.ts'
  * The banks whose mails are read. To add one:
  * 1. get real mails about money in and about money out, and note what distinguishes them beyond doubt;
  * 2. write `<bank>.ts` beside this file: the short code and BIN of the VietQR list, the domain that it signs with, the addresses and
- *    subjects of its notices, how they begin, the way it writes amounts, and `readNotice`; demand the whole template, and each label
- *    as often as the template has it;
+ *    subjects of its notices, how they begin, the way it writes amounts, and `readNotice`. Demand the whole template, and each label as
+ *    often as the template has it;
  * 3. add it to the list below;
  * 4. add both mails to `test/support/bank-mails.ts`; the tests of this folder run over all mails in that file.
  */

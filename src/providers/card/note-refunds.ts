@@ -35,7 +35,7 @@ const RefundEvent = z.looseObject({
 })
 type RefundEvent = z.infer<typeof RefundEvent>
 
-/** Events about refunds. The object of the first is the charge, that of the others one refund. */
+/** Events about refunds. The object of the first is the charge; the object of the others is one refund. */
 export const REFUND_EVENTS: ReadonlySet<string> = new Set([
   'charge.refunded',
   'charge.refund.updated',
@@ -133,7 +133,7 @@ async function ourRefund(ctx: Context, payment: Payment, refund: Stripe.Refund):
   return ours?.paymentId === payment.id && ours.status === 'pending' && ours.reference === null ? ours : null
 }
 
-/** The metadata of the charge, which is that of its Checkout Session. */
+/** The metadata of the charge, which it shares with its Checkout Session. */
 function metadataOf({ charge }: Stripe.Refund): Stripe.Metadata {
   return charge && typeof charge === 'object' ? charge.metadata : {}
 }
@@ -157,7 +157,7 @@ async function paymentOf(ctx: Context, stripe: Stripe, appId: number, refund: St
 /** Lists the refunds of the last days at Stripe, app by app, and records those that were made there. Returns how many are new. */
 export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}): Promise<number> {
   let noted = 0
-  // Shuffled, so that one app whose listing never ends does not always keep the same apps from being listed.
+  // Shuffled, so that an app whose listing never ends does not always block the same other apps.
   for (const { appId, credentials } of shuffled(
     await accountsInUse(ctx, 'card', CardCredentials, options.appId ?? null),
   )) {

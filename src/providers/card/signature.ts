@@ -38,7 +38,7 @@ export function isTimely(signature: CardSignature, nowSeconds: number): boolean 
   return Math.abs(Number(signature.timestamp) - nowSeconds) <= TOLERANCE_SECONDS
 }
 
-/** Whether one of the signatures is that of exactly these bytes under the endpoint's secret. */
+/** Whether one of the signatures signs exactly these bytes with the endpoint's secret. */
 export function isSignedWith(secret: string, signature: CardSignature, body: Buffer): boolean {
   const expected = hmacHex(secret, `${signature.timestamp}.`, body)
   let isSigned = false

@@ -29,7 +29,7 @@ import {
 const BATCH = 1000
 /** Providers answer in about 100 ms: a few calls at once keep the backlog short without flooding them. */
 const AT_ONCE = 8
-/** Per account, so that one whose provider hangs leaves room for others. */
+/** Per account, so that an account with a hanging provider leaves room for others. */
 const AT_ONCE_OF_ACCOUNT = 4
 /** A provider that does not answer for this many accounts in a row counts as unreachable for all. */
 const MAX_UNANSWERED = 3
@@ -225,7 +225,7 @@ async function claim(ctx: Context, session: ProviderSession): Promise<boolean> {
   })
 }
 
-/** Polls the session. Closes it if it is open and asks for more than is due, such as that of a completed transaction. */
+/** Polls the session. Closes it if it is open and asks for more than is due, for example because the transaction is completed. */
 async function pollOrClose(ctx: Context, provider: Partial<Sessions>, session: ProviderSession): Promise<PolledStatus> {
   const found = (await provider.pollStatus?.(ctx, session)) ?? CLOSED
   if (found.status === 'paid' || found.status === 'closed') return found

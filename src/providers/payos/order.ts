@@ -11,8 +11,8 @@ const SHORTEST_MS = 5 * MINUTE_MS
 const VIETNAM_MS = 7 * HOUR_MS
 
 /**
- * An order code: the transaction's id, for operators, and six random digits, so that the codes of two installations, or of a database that
- * was set up again, do not collide at one merchant.
+ * An order code: the transaction's id, for operators, and six random digits. The digits keep the codes of two installations, or of a
+ * database that was set up again, from colliding at one merchant.
  */
 export function newOrderCode(transactionId: number): string {
   const code = `${transactionId}${randomDigits(RANDOM_DIGITS)}`

@@ -22,8 +22,8 @@ export type PayosDecision = NotificationDecision<Status>
 
 /**
  * Takes one notification of PayOS. Throws `invalid_request` (400) for malformed or wrongly signed ones. Ignores an unknown order, such as
- * that of PayOS's registration test, if an app's key signed it. The signature covers only `data` and no time, so the order is looked up at
- * PayOS before anything completes. Throws `provider_error` if PayOS cannot be asked.
+ * the one in PayOS's registration test, if an app's key signed it. The signature covers only `data` and no time, so the order is looked up
+ * at PayOS before anything completes. Throws `provider_error` if PayOS cannot be asked.
  */
 export async function receivePayosNotification(ctx: Context, body: Buffer): Promise<PayosDecision> {
   const notification = readNotification(parseContent(body))

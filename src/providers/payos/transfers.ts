@@ -23,8 +23,8 @@ export type PaidLink = z.infer<typeof PaidLink>
 export const WHOLE = 'whole'
 
 /**
- * The transfers that PayOS confirms: those it lists; the `reported` one, if the received sum includes it; and the sum as a whole, if the
- * link is paid and nothing is listed.
+ * The transfers that PayOS confirms: those that it lists, and the `reported` one if the received sum includes it. If the link is paid and
+ * nothing is listed, the whole sum.
  */
 export function transfersOf(link: PaidLink, reported: Transfer | null): Transfer[] {
   const transfers = (link.transactions ?? []).filter(({ amount }) => amount > 0)
