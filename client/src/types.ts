@@ -640,7 +640,7 @@ export interface Transaction {
  */
 export interface SubscriptionUpdatedEvent {
   /**
-   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   * The same for all attempts. Both signatures cover it. Use it to skip events that you have already handled.
    */
   id: string
   event_type: 'subscription.updated'
@@ -679,7 +679,7 @@ export interface SubscriptionUpdatedEvent {
  */
 export interface SubscriptionRenewedEvent {
   /**
-   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   * The same for all attempts. Both signatures cover it. Use it to skip events that you have already handled.
    */
   id: string
   event_type: 'subscription.renewed'
@@ -727,7 +727,7 @@ export interface SubscriptionRenewedEvent {
  */
 export interface SubscriptionRenewalReminderSentEvent {
   /**
-   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   * The same for all attempts. Both signatures cover it. Use it to skip events that you have already handled.
    */
   id: string
   event_type: 'subscription.renewal_reminder_sent'
@@ -769,7 +769,7 @@ export interface SubscriptionRenewalReminderSentEvent {
  */
 export interface TransactionCompletedEvent {
   /**
-   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   * The same for all attempts. Both signatures cover it. Use it to skip events that you have already handled.
    */
   id: string
   event_type: 'transaction.completed'
@@ -805,7 +805,7 @@ export interface TransactionCompletedEvent {
  */
 export interface TransactionRefundedEvent {
   /**
-   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   * The same for all attempts. Both signatures cover it. Use it to skip events that you have already handled.
    */
   id: string
   event_type: 'transaction.refunded'
@@ -842,7 +842,7 @@ export interface TransactionRefundedEvent {
  */
 export interface TransactionFlaggedEvent {
   /**
-   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   * The same for all attempts. Both signatures cover it. Use it to skip events that you have already handled.
    */
   id: string
   event_type: 'transaction.flagged'
@@ -875,7 +875,7 @@ export interface TransactionFlaggedEvent {
  */
 export interface SubscriptionExpiredEvent {
   /**
-   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   * The same for all attempts. Both signatures cover it. Use it to skip events that you have already handled.
    */
   id: string
   event_type: 'subscription.expired'
@@ -912,7 +912,7 @@ export interface SubscriptionExpiredEvent {
  */
 export interface WebhookTestEvent {
   /**
-   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   * The same for all attempts. Both signatures cover it. Use it to skip events that you have already handled.
    */
   id: string
   event_type: 'webhook.test'
