@@ -6,7 +6,7 @@ import { recordAudit } from './audit.ts'
 import type { Caller } from './caller.ts'
 import type { Command, CommandTx, FindToken } from './command.ts'
 import { insertCommitToken } from './store.ts'
-import { runUnit, type Unit } from './transaction.ts'
+import { inTransaction, type Tx, type WasCommitted } from './transaction.ts'
 
 export interface PerformOptions<Result> {
   /** Stores the answer for an `Idempotency-Key` as the last step of the command's transaction. */
@@ -15,8 +15,8 @@ export interface PerformOptions<Result> {
 
 /**
  * The only way to run a command: checks the input, opens the transaction, runs the work, writes its audit entries and the kept answer,
- * commits, and runs the effects. In a rehearsal (`ctx.rehearsal`), rolls everything back and collects it there. Throws `invalid_request`
- * for bad input, and what the command throws.
+ * commits, and runs what is to follow the commit. In a rehearsal (`ctx.rehearsal`), records all changes there and rolls back. Throws
+ * `invalid_request` for bad input, and what the command throws.
  *
  * If the answer to COMMIT was lost, returns the result of the run that was committed.
  */
@@ -31,19 +31,17 @@ export async function perform<Scope, Result>(
   const schema = typeof command.input === 'function' ? command.input(ctx.config) : command.input
   const checked = validate(schema, input)
   const token = command.isRepeatable ? '' : randomHex(32)
-  return runUnit(ctx, {
-    async work(tx) {
-      const audit: CommandTx['audit'] = (change) => recordAudit(tx, caller, { action: command.name, ...change })
-      const result = await command.run({ ...tx, caller, audit, token }, checked, scope)
-      await keep?.(tx, result)
-      return result
-    },
-    wasCommitted: command.isRepeatable ? undefined : byToken(token, command.findToken),
-  })
+  const work = async (tx: Tx): Promise<Result> => {
+    const audit: CommandTx['audit'] = (change) => recordAudit(tx, caller, { action: command.name, ...change })
+    const result = await command.run({ ...tx, caller, audit, token }, checked, scope)
+    await keep?.(tx, result)
+    return result
+  }
+  return inTransaction(ctx, work, command.isRepeatable ? undefined : byToken(token, command.findToken))
 }
 
 /** Finds an earlier attempt by its token: in the command's own row, or in a token row, which each attempt inserts first. */
-function byToken(token: string, findToken: FindToken | undefined): Unit<unknown>['wasCommitted'] {
+function byToken(token: string, findToken: FindToken | undefined): WasCommitted {
   if (findToken) return async (tx, attempt) => attempt > 1 && (await findToken(tx, token))
   return async (tx) => !(await insertCommitToken(tx, token.slice(0, 32), tx.now))
 }

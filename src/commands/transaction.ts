@@ -6,7 +6,7 @@ import { queriesOver, type Queries, type Send } from '#db/queries.ts'
 import { retrying } from '#db/retry.ts'
 import type { RealTime } from '#shared/time.ts'
 
-type Effect = () => Promise<void> | void
+type AfterCommit = () => Promise<void> | void
 
 /** A unit of work: its statements are committed together or not at all. */
 export interface Tx extends Queries {
@@ -15,28 +15,12 @@ export interface Tx extends Queries {
   readonly drafts: Rehearsal
   /** One instant for the whole unit of work, so that rows written together agree. */
   readonly now: RealTime
-  /** Runs after the commit. A failing effect is logged: what is committed stays committed. */
-  readonly afterCommit: (effect: Effect) => void
+  /** Registers work that runs after the commit. If it fails, this is logged: what is committed stays committed. */
+  readonly afterCommit: (work: AfterCommit) => void
 }
 
-/** No attempt begins after this time: a caller waits for the answer, and connecting to an unresponsive server takes three seconds more. */
+/** Starts no attempt after this, because a caller is waiting. A connection to an unresponsive server takes three seconds more. */
 const RETRY_FOR_MS = 8_000
-
-/**
- * Runs work in a transaction without a command: the bookkeeping of queues (claims, leases, pauses), which no caller asked for and the audit
- * log does not name. Commands run through `perform`; steps receive their `tx`.
- *
- * The work may run several times and must be repeatable: no network calls, no counters outside `tx`. It also runs again if the answer to
- * COMMIT was lost. This is safe for work in which unique keys and conditional updates decide what is new; other work passes `wasCommitted`,
- * which reports whether an earlier attempt was committed.
- */
-export async function inTransaction<T>(
-  ctx: Context,
-  work: (tx: Tx) => Promise<T>,
-  wasCommitted?: Unit<T>['wasCommitted'],
-): Promise<T> {
-  return runUnit(ctx, { work, wasCommitted })
-}
 
 /**
  * Runs a queue's work with each statement as its own transaction, which saves the round trips of BEGIN and COMMIT. The work must be
@@ -50,19 +34,16 @@ export async function byStatement<T>(ctx: Context, work: (db: Queries) => Promis
   )
 }
 
-export interface Unit<T> {
-  readonly work: (tx: Tx) => Promise<T>
-  /**
-   * Called before the work of each attempt: whether an earlier attempt was committed and the answer to its COMMIT lost. It waits for an
-   * attempt that is still committing. Absent if a second run gives the same result by itself.
-   */
-  readonly wasCommitted?: ((tx: Tx, attempt: number) => Promise<boolean>) | undefined
-}
+/**
+ * Whether an earlier attempt was committed and the answer to its COMMIT lost. Called before the work of each attempt. It waits for an
+ * attempt that is still committing.
+ */
+export type WasCommitted = (tx: Tx, attempt: number) => Promise<boolean>
 
 /** A run that reached its COMMIT. */
 interface Outcome<T> {
   readonly result: T
-  readonly effects: readonly Effect[]
+  readonly afterCommit: readonly AfterCommit[]
 }
 
 /** An earlier attempt was committed, and the answer to its COMMIT was lost. */
@@ -71,16 +52,31 @@ class CommittedBefore extends Error {
 }
 
 /**
- * The only place that opens a transaction. In a rehearsal, the work runs and is rolled back, which shows exactly what it would do.
+ * The only place that opens a transaction: for commands by `perform`, and for the bookkeeping of queues (claims, leases, pauses), which no
+ * caller asked for and the audit log does not name. Steps receive its `tx`. In a rehearsal, the work runs and is rolled back, which
+ * shows exactly what it would do.
+ *
+ * The work may run several times and must be repeatable: no network calls, no counters outside `tx`. It also runs again if the answer to
+ * COMMIT was lost, unless `wasCommitted` finds the earlier attempt. Without `wasCommitted`, a second run must give the same result by
+ * itself, because unique keys and conditional updates decide what is new.
  *
  * Nothing is committed outside the transaction. No statement is sent before the answer to `BEGIN`, or after an error that may have ended
  * the transaction. A connection on which `BEGIN`, `COMMIT` or `ROLLBACK` failed is ended and never reused.
  */
-export async function runUnit<T>(ctx: Context, unit: Unit<T>): Promise<T> {
+export async function inTransaction<T>(
+  ctx: Context,
+  work: (tx: Tx) => Promise<T>,
+  wasCommitted?: WasCommitted,
+): Promise<T> {
   const reached: Outcome<T>[] = []
   const run = async (attempt: number): Promise<void> => {
+    const attempted = async (tx: Tx): Promise<T> => {
+      // Check before the work, which would otherwise find rows of an earlier attempt.
+      if (await wasCommitted?.(tx, attempt)) throw new CommittedBefore()
+      return work(tx)
+    }
     try {
-      await runOnce(ctx, unit, attempt, reached)
+      await runOnce(ctx, attempted, reached)
     } catch (error) {
       if (!(error instanceof CommittedBefore)) throw error
     }
@@ -88,17 +84,12 @@ export async function runUnit<T>(ctx: Context, unit: Unit<T>): Promise<T> {
   await retrying(run, RETRY_FOR_MS, () => ctx.count('transaction_retries_total'))
   const outcome = reached.at(-1)
   if (!outcome) throw new Error('a transaction was committed before its work ended')
-  await runEffects(ctx, outcome.effects)
+  await runAfterCommit(ctx, outcome.afterCommit)
   return outcome.result
 }
 
 /** Adds the outcome to `reached` before the COMMIT, whose answer may be lost. */
-async function runOnce<T>(
-  ctx: Context,
-  { work, wasCommitted }: Unit<T>,
-  attempt: number,
-  reached: Outcome<T>[],
-): Promise<void> {
+async function runOnce<T>(ctx: Context, work: (tx: Tx) => Promise<T>, reached: Outcome<T>[]): Promise<void> {
   const now = ctx.clock.now()
   const { pool } = ctx.db
   const connection = await pool.take()
@@ -110,15 +101,18 @@ async function runOnce<T>(
     throw error
   }
   const drafts: Rehearsal = { changes: [], events: [] }
-  const effects: Effect[] = []
-  const afterCommit: Tx['afterCommit'] = (effect) => void effects.push(effect)
-  const tx: Tx = { ...queriesOver(statements.send), ctx, now, drafts, afterCommit }
+  const afterCommit: AfterCommit[] = []
+  const tx: Tx = {
+    ...queriesOver(statements.send),
+    ctx,
+    now,
+    drafts,
+    afterCommit: (later) => void afterCommit.push(later),
+  }
   try {
-    // Before the work, because its own rows would look like those of an earlier attempt.
-    if (await wasCommitted?.(tx, attempt)) throw new CommittedBefore()
     const result = await work(tx)
     statements.end()
-    reached.push({ result, effects: ctx.rehearsal ? [] : effects })
+    reached.push({ result, afterCommit: ctx.rehearsal ? [] : afterCommit })
   } catch (error) {
     statements.abandon()
     await rollBack(pool, connection)
@@ -131,7 +125,7 @@ async function runOnce<T>(
   } else await commit(pool, connection)
 }
 
-/** After any answer other than success, the transaction may still have been committed. */
+/** After any error, the commit status is unknown. */
 async function commit(pool: ConnectionPool, connection: Connection): Promise<void> {
   try {
     await connection.command('COMMIT')
@@ -172,7 +166,7 @@ class TransactionStatements {
     try {
       return await this.#connection.send(sql, params)
     } catch (error) {
-      // A duplicate rolls back only its own statement. After any other error, the server may commit each later statement separately.
+      // A duplicate-key error rolls back only its statement. After any other error the server may commit each statement by itself.
       if (!isAnyDuplicate(error)) this.#failure ??= error
       throw error
     } finally {
@@ -199,10 +193,10 @@ class TransactionStatements {
   }
 }
 
-async function runEffects(ctx: Context, effects: readonly Effect[]): Promise<void> {
-  for (const effect of effects) {
+async function runAfterCommit(ctx: Context, afterCommit: readonly AfterCommit[]): Promise<void> {
+  for (const work of afterCommit) {
     try {
-      await effect()
+      await work()
     } catch (error) {
       ctx.log.error({ error }, 'an effect after the commit failed')
     }
