@@ -19,6 +19,9 @@ interface Column {
 /** Types that one description in the code stands for: the code says int and varchar, the table may be narrower. */
 const KIND: Readonly<Record<string, string>> = { char: 'varchar', tinyint: 'int', smallint: 'int' }
 
+/** Columns that no version reads any more, and that a later migration of the phase `contract` drops. */
+const UNUSED: Readonly<Record<string, readonly string[]>> = { transactions: ['quoted_end', 'quoted_revision'] }
+
 describe('the tables that the migrations make', () => {
   it('are exactly those that the stores describe', async () => {
     const made = new Set((await columnsMade()).map(({ table }) => table))
@@ -29,7 +32,8 @@ describe('the tables that the migrations make', () => {
   it('have exactly the columns that the stores describe', async () => {
     const made = await columnsMade()
     for (const described of TABLES) {
-      const ofTable = made.filter(({ table }) => table === described.name).map(lineOf)
+      const unused = UNUSED[described.name] ?? []
+      const ofTable = made.filter(({ table, name }) => table === described.name && !unused.includes(name)).map(lineOf)
       expect(ofTable.sort(), described.name).to.deep.equal(linesOf(described).sort())
     }
   })

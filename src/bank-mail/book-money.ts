@@ -1,9 +1,10 @@
 import type { Queries } from '#db/queries.ts'
+import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { insertPayment, lockPaymentOf, updatePayment } from '#payments/store.ts'
-import type { OperatorDecision } from '#transactions/change-transaction.ts'
-import { bookPayment, type ConfirmedPayment } from '#transactions/confirm-payment.ts'
-import { hasProviderEvent, type Transaction } from '#transactions/store.ts'
+import type { Received } from '#transactions/complete-transaction.ts'
+import { confirmPayment, type ConfirmedPayment, type Recorded } from '#transactions/confirm-payment.ts'
+import { hasProviderEvent } from '#transactions/store.ts'
 import { findBankAccount } from '#bank-accounts/store.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { BankMail } from './store.ts'
@@ -25,41 +26,28 @@ export interface MailMoney {
   readonly paidAt: RealTime
 }
 
-export type BookedMoney =
-  | {
-      readonly kind: 'processed' | 'underpaid' | 'already_completed'
-      readonly transaction: Transaction
-      readonly paymentId: number
-      /** Whether other mails about this money may wait for an operator. */
-      readonly hadWaited: boolean
-    }
-  | { readonly kind: 'duplicate' }
+export type BookedMoney = (Received & Recorded) | { readonly kind: 'duplicate' }
 
 /**
- * Books the money for the transaction, through the entry point for money. `duplicate` if a mail of the same Message-ID, or about the
- * same movement, was booked before. Unique keys in the same database transaction guarantee both, also for concurrent copies. Uses only
- * those fields of the transaction that never change.
+ * Books the money for the transaction by `confirmPayment`. `duplicate` if a mail of the same Message-ID, or about the
+ * same movement, was booked before. Unique keys in the same database transaction guarantee both, also for concurrent copies.
  */
 export async function bookMoney(
   tx: Tx,
   money: MailMoney,
-  transaction: Pick<Transaction, 'id' | 'appId' | 'externalRef'>,
-  decision?: OperatorDecision,
+  transactionId: number,
+  operatorNote?: OperatorNote,
 ): Promise<BookedMoney> {
-  const { id: transactionId } = transaction
-  const booked = await bookPayment(tx, {
+  const booked = await confirmPayment(tx, {
     provider: 'bank_transfer',
-    eventId: movementEvent(money.bank, money.reference),
-    eventType: 'bank_mail.credit',
-    otherEvent: messageEvent(money),
+    events: eventsOf(money),
     reference: referenceOf(money),
     bankAccountId: money.bankAccountId,
     transactionId,
-    owner: transaction,
     amount: money.amount,
     currency: 'VND',
     paidAt: money.paidAt,
-    ...(decision ? { decision } : {}),
+    ...(operatorNote ? { operatorNote } : {}),
   })
   switch (booked.kind) {
     case 'unknown_transaction':
@@ -70,14 +58,13 @@ export async function bookMoney(
     case 'processed':
     case 'underpaid':
     case 'already_completed':
-      if (booked.paymentId === null) return { kind: 'duplicate' }
-      return { ...booked, paymentId: booked.paymentId }
+      return booked.paymentId === null ? { kind: 'duplicate' } : booked
   }
 }
 
 /** Money of a mail that cannot be booked for a transaction yet. */
-export interface WaitingMoney extends Pick<MailMoney, 'bank' | 'reference' | 'bankAccountId' | 'paidAt'> {
-  /** Null if the mail does not prove it, until an operator states it. */
+export interface UnallocatedMoney extends Pick<MailMoney, 'bank' | 'reference' | 'bankAccountId' | 'paidAt'> {
+  /** Null if the mail does not prove it, until an operator says it. */
   readonly amount: number | null
   /** Null if the app is not known. */
   readonly appId: number | null
@@ -87,9 +74,9 @@ export interface WaitingMoney extends Pick<MailMoney, 'bank' | 'reference' | 'ba
  * Records money that cannot be booked for a transaction yet, so that operators find it among the payments. Of several mails about one
  * movement, the first adds the payment, and the first that proves an amount sets it. `isWaiting`: whether some of it waits for an operator.
  */
-export async function recordWaitingMoney(
+export async function recordUnallocatedMoney(
   tx: Tx,
-  money: WaitingMoney,
+  money: UnallocatedMoney,
 ): Promise<{ readonly paymentId: number; readonly isWaiting: boolean }> {
   const { amount, appId, bankAccountId, paidAt } = money
   const reference = referenceOf(money)
@@ -146,6 +133,9 @@ function movementEvent(bank: string, reference: string): string {
   return `movement ${bank} ${reference}`
 }
 
-function messageEvent({ bank, messageIdHash }: MailMoney): NonNullable<ConfirmedPayment['otherEvent']> | null {
-  return messageIdHash === null ? null : { eventId: `message ${bank} ${messageIdHash}`, eventType: 'bank_mail.message' }
+/** The mail, where it has a Message-ID, and the movement that it reports. */
+function eventsOf({ bank, reference, messageIdHash }: MailMoney): ConfirmedPayment['events'] {
+  const movement = { eventId: movementEvent(bank, reference), eventType: 'bank_mail.credit' }
+  if (messageIdHash === null) return [movement]
+  return [{ eventId: `message ${bank} ${messageIdHash}`, eventType: 'bank_mail.message' }, movement]
 }

@@ -3,9 +3,9 @@ import { provider } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { findBankAccountByForwardCode, findSoleOwner } from '#bank-accounts/store.ts'
-import { movementOf, recordWaitingMoney } from './book-money.ts'
+import { movementOf, recordUnallocatedMoney } from './book-money.ts'
 import { contentHashOf } from './content-hash.ts'
-import type { RelayAnswer } from './decide.ts'
+import type { RelayAnswer } from './mail-answer.ts'
 import { forwardCodeIn, type RelayedMail } from './envelope.ts'
 import type { MailNotRead } from './mail-reader.ts'
 import { countDeferredMails, insertBankMail } from './store.ts'
@@ -41,7 +41,7 @@ const deferOne = command({
     const bankAccountId = account?.id ?? null
     const mailMoney = { bank: null, bankReference: null, bankAccountId, contentHash }
     const waiting = isReviewed
-      ? await recordWaitingMoney(tx, {
+      ? await recordUnallocatedMoney(tx, {
           ...(await movementOf(tx, mailMoney)),
           amount: null,
           bankAccountId,

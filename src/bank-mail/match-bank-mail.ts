@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { refuseForeignMoney } from '#bank-accounts/refuse-foreign-money.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
+import { noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Context, Rehearsal } from '#context.ts'
@@ -10,8 +11,6 @@ import { keptOf } from '#payments/balance.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
-import type { OperatorDecision } from '#transactions/change-transaction.ts'
-import { decisionOf } from '#transactions/decision-of.ts'
 import { effectOfCompletion, periodEndText } from '#transactions/effect-of-completion.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { bookMoney, movementOf, type MailMoney } from './book-money.ts'
@@ -71,7 +70,7 @@ const match = command({
     const money = { ...mail, appId: null, paidAt: mail.receivedAt }
     await refuseForeignMoney(tx, money, payable)
     const endBefore = await periodEndText(tx, payable)
-    const matched = await matchIn(tx, mail, { payable, amount: target.amount }, decisionOf(tx, note))
+    const matched = await matchIn(tx, mail, { payable, amount: target.amount }, noteOf(tx, note))
     const { amount, transaction, status } = matched
     await tx.audit({
       appId: transaction.appId,
@@ -96,10 +95,10 @@ async function matchIn(
   tx: Tx,
   mail: BankMail,
   target: { readonly payable: Transaction; readonly amount: number | undefined },
-  decision: OperatorDecision,
+  operatorNote: OperatorNote,
 ): Promise<Match> {
   const amount = amountOf(mail, target.amount)
-  const booked = await bookMoney(tx, await moneyOf(tx, mail, amount), target.payable, decision)
+  const booked = await bookMoney(tx, await moneyOf(tx, mail, amount), target.payable.id, operatorNote)
   if (booked.kind === 'duplicate')
     throw new AppError('invalid_request', 'this money was booked before, from another mail or by payment move')
   const { transaction, paymentId, kind: status } = booked

@@ -16,7 +16,14 @@ import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { bankReaderOf } from './banks/readers.ts'
-import { bookMoney, isBooked, movementOf, recordWaitingMoney, type MailMoney, type WaitingMoney } from './book-money.ts'
+import {
+  bookMoney,
+  isBooked,
+  movementOf,
+  recordUnallocatedMoney,
+  type MailMoney,
+  type UnallocatedMoney,
+} from './book-money.ts'
 import {
   relayAnswerOf,
   mailRefusalOf,
@@ -24,7 +31,7 @@ import {
   type RelayAnswer,
   type MailFacts,
   type PayableFacts,
-} from './decide.ts'
+} from './mail-answer.ts'
 import { forwardCodeIn, type RelayedMail } from './envelope.ts'
 import type { MailReading } from './read-mail.ts'
 import { endReviewsOfPayment, findPayableByCode, insertBankMail, type BankMail, type Payable } from './store.ts'
@@ -74,7 +81,7 @@ const keepMail = command({
   input: nothing,
   async run(tx, _input, { summary, answer }: Decided): Promise<RelayAnswer> {
     const isReviewed = summary.review !== null && !(await isBooked(tx, summary))
-    const waiting = isReviewed ? await recordWaitingMoney(tx, await waitingMoneyOf(tx, summary)) : null
+    const waiting = isReviewed ? await recordUnallocatedMoney(tx, await unallocatedMoneyOf(tx, summary)) : null
     await insertBankMail(tx, {
       ...summary,
       ...columnsOf(answer),
@@ -96,11 +103,11 @@ const takeMail = command({
   name: 'bank-mail.take',
   input: nothing,
   async run(tx, _input, { summary, money, transaction }: Taken): Promise<RelayAnswer> {
-    const outcome = await bookMoney(tx, money, transaction)
+    const outcome = await bookMoney(tx, money, transaction.id)
     const paymentId = outcome.kind === 'duplicate' ? null : outcome.paymentId
     const answer = outcome.kind === 'duplicate' ? DUPLICATE : relayAnswerOf(outcome.kind, outcome.transaction.status)
     await insertBankMail(tx, { ...summary, ...columnsOf(answer), paymentId, receivedAt: tx.now })
-    if (outcome.kind !== 'duplicate' && outcome.hadWaited) await endReviewsOfPayment(tx, outcome.paymentId)
+    if (outcome.kind !== 'duplicate' && outcome.wasUnallocated) await endReviewsOfPayment(tx, outcome.paymentId)
     // The relay does not wait for the providers.
     if (outcome.kind === 'processed' || outcome.kind === 'underpaid')
       tx.afterCommit(() => void closeOpenSessions(tx.ctx, transaction.id))
@@ -245,7 +252,7 @@ function summaryOf(
 }
 
 /** The money of a mail for operators. Its amount counts only if the mail proves it. */
-async function waitingMoneyOf(tx: Tx, summary: MailSummary): Promise<WaitingMoney> {
+async function unallocatedMoneyOf(tx: Tx, summary: MailSummary): Promise<UnallocatedMoney> {
   const { review, amount, bankAccountId, appId } = summary
   const owner = bankAccountId === null ? appId : await ownerOf(tx, bankAccountId, appId)
   const known = await movementOf(tx, summary)

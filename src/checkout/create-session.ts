@@ -232,7 +232,7 @@ async function openSubscriptionCheckout(
   if (usable && due.amount > 0) await requireAvailable(tx, app, input.payment_method, [due.amount], price.currency)
   const quoted = {
     ...subject,
-    ...(await quotePayment(tx, { ...found, current, endUserId }, { isTrial: trial !== null, isRenewal: false }, now)),
+    ...quotePayment(current, plan.id, { isTrial: trial !== null, isByRenewalLink: false }, now),
     mode: 'subscription',
     planRef: plan.code,
     planName: null,
@@ -267,9 +267,7 @@ async function openPaymentCheckout(
     customerId,
     purpose: 'purchase',
     isTrial: false,
-    isRenewal: false,
-    quotedRevision: null,
-    quotedEnd: null,
+    isByRenewalLink: false,
     renewsEnd: null,
     amount: input.amount,
     ...NO_DISCOUNT,

@@ -6,7 +6,7 @@ import type { Promotion } from '#promotions/store.ts'
 import { takeUse, type NewUse } from '#promotions/take-use.ts'
 import type { AppTime } from '#shared/time.ts'
 import { completeTransaction } from '#transactions/complete-transaction.ts'
-import { getSale } from '#transactions/store.ts'
+import { getTransactionRows } from '#transactions/store.ts'
 
 /** `provider_code` of a payment from which a promotion left nothing to pay. */
 const PROVIDER_CODE = 'promotion'
@@ -49,5 +49,8 @@ export async function findPromotionFor(
 
 /** Completes a transaction of which a promotion left nothing to pay (R355). A step, under the end user's lock. */
 export async function completeUnpaid(tx: CommandTx, transactionId: number): Promise<void> {
-  await completeTransaction(tx, await getSale(tx, transactionId), { providerCode: PROVIDER_CODE, paidAt: tx.now })
+  await completeTransaction(tx, await getTransactionRows(tx, transactionId), {
+    providerCode: PROVIDER_CODE,
+    paidAt: tx.now,
+  })
 }

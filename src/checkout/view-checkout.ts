@@ -10,8 +10,7 @@ import { SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
 import { decideOn } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
-import { quotedPayment } from '#transactions/complete-transaction.ts'
-import type { Transaction } from '#transactions/store.ts'
+import { quoteOf, type Transaction } from '#transactions/store.ts'
 import { checkoutsByToken, type CheckoutRows, type CheckoutSession } from './store.ts'
 
 /**
@@ -104,12 +103,12 @@ async function previewOf(
   { transaction, price, plan, current }: CheckoutRows,
   now: AppTime,
 ): Promise<PaymentEffect | null> {
-  const quote = quotedPayment(transaction)
+  const quote = quoteOf(transaction)
   if (!quote || !price || !plan) return null
-  return (await decideOn(ctx.db, { price, plan, current, endUserId: quote.endUserId }, quote, now)).effect
+  return (await decideOn(ctx.db, { price, plan, current, endUserId: transaction.endUserId }, quote, now)).effect
 }
 
-/** `completed` takes precedence over the expiry. A transaction that an operator voided by refunding a part is `expired`. */
+/** `completed` takes precedence over the expiry. A transaction whose part payment was refunded is `expired`. */
 export function stateOf(
   session: Pick<CheckoutSession, 'expiresAt'>,
   transaction: Transaction,
@@ -135,13 +134,13 @@ function isOvertaken(preview: PaymentEffect | null): boolean {
 
 /** Whether a newer checkout has taken over the use of the promotion. A renewal needs none. */
 function isPromotionTaken({ transaction, reservation }: CheckoutRows): boolean {
-  return transaction.promotionCode !== null && !transaction.isRenewal && reservation === null
+  return transaction.promotionCode !== null && !transaction.isByRenewalLink && reservation === null
 }
 
 /** Renewals have the discount of their subscription; once money has come or is under way, the amount stays. */
 function takesPromotion({ transaction, processing, codesUntil }: CheckoutRows, now: AppTime): boolean {
-  const { mode, isRenewal, promotionCode } = transaction
-  if (mode !== 'subscription' || isRenewal || promotionCode !== null || processing !== null) return false
+  const { mode, isByRenewalLink, promotionCode } = transaction
+  if (mode !== 'subscription' || isByRenewalLink || promotionCode !== null || processing !== null) return false
   return keptOf(transaction) === 0 && codesUntil !== null && now < codesUntil
 }
 

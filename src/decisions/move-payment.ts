@@ -5,6 +5,7 @@ import { refuseForeignMoney } from '#bank-accounts/refuse-foreign-money.ts'
 import { endReviewsOfPayment } from '#bank-mail/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command, type CommandTx } from '#commands/command.ts'
+import { noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
 import { movableOf, movedAway, takeNewest } from '#payments/balance.ts'
@@ -13,11 +14,10 @@ import { allocate, listKeptOfPayment, lockPayment, updatePayment, type Payment }
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { integer, text } from '#shared/validate.ts'
-import { changeTransaction, type OperatorDecision } from '#transactions/change-transaction.ts'
-import { decisionOf } from '#transactions/decision-of.ts'
+import { changeTransaction } from '#transactions/change-transaction.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { receiveMoney, type Received } from '#transactions/complete-transaction.ts'
-import { getSale, type Transaction } from '#transactions/store.ts'
+import { getTransactionRows, type Transaction } from '#transactions/store.ts'
 
 const MovePaymentInput = z.strictObject({
   payment_id: integer(1),
@@ -70,11 +70,11 @@ const move = command({
     const sources = await sourcesOf(tx, payment, target, transactions)
     const free = freeOf(payment, input)
     const amount = amountOf(free, sources, input)
-    const decision = decisionOf(tx, note)
+    const operatorNote = noteOf(tx, note)
     for (const { part, amount: share } of takeNewest(amount - Math.min(free, amount), sources))
-      await deallocate(tx, part.transaction, { paymentId, amount: share, decision })
+      await deallocate(tx, part.transaction, { paymentId, amount: share, operatorNote })
     const cause = amount > free ? 'moved' : 'matched'
-    await allocate(tx, target, { paymentId, amount, cause, decision })
+    await allocate(tx, target, { paymentId, amount, cause, operatorNote })
     const left = Math.max(0, free - amount)
     await updatePayment(tx, paymentId, {
       appId: target.appId,
@@ -85,7 +85,7 @@ const move = command({
     })
     if (left === 0) await endReviewsOfPayment(tx, paymentId)
     const money = { provider: payment.provider, amount, paidAt: payment.paidAt }
-    const received = await receiveMoney(tx, await getSale(tx, target.id), money)
+    const received = await receiveMoney(tx, await getTransactionRows(tx, target.id), money)
     await tx.audit({
       appId: target.appId,
       subject: `payment ${paymentId}`,
@@ -136,13 +136,13 @@ async function deallocate(
   {
     paymentId,
     amount,
-    decision,
-  }: { readonly paymentId: number; readonly amount: number; readonly decision: OperatorDecision },
+    operatorNote,
+  }: { readonly paymentId: number; readonly amount: number; readonly operatorNote: OperatorNote },
 ): Promise<void> {
-  await allocate(tx, source, { paymentId, amount: -amount, cause: 'moved', decision })
+  await allocate(tx, source, { paymentId, amount: -amount, cause: 'moved', operatorNote })
   const app = await getApp(tx, source.appId)
   const balance = movedAway(source, amount)
   const isCleared = source.flagReason !== null && balance.amountLeft === 0
   const cleared = { flagReason: null, resolution: 'moved', resolvedAt: appNow(app, tx.now) } as const
-  await changeTransaction(tx, app, source, { ...balance, ...(isCleared ? cleared : {}) }, decision)
+  await changeTransaction(tx, app, source, { ...balance, ...(isCleared ? cleared : {}) }, operatorNote)
 }

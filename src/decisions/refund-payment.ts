@@ -4,6 +4,7 @@ import { orStoreApproval } from '#approvals/request-approval.ts'
 import { endReviewsOfPayment } from '#bank-mail/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
+import { noteOf } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
@@ -13,7 +14,6 @@ import { isRefundedByProvider, sendRefunds } from '#providers/engine/refunds.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
-import { decisionOf } from '#transactions/decision-of.ts'
 import { orderRefundOfPayment } from '#transactions/refund-money.ts'
 
 const RefundPaymentInput = z.strictObject({
@@ -68,7 +68,7 @@ const orderRefund = command({
     if (payment.amount === null) await updatePayment(tx, paymentId, { amount: known, amountLeft: known })
     const amount = input.amount ?? left
     await refuseAboveLimit(tx, tx.caller, await wantedRefund(tx, payment, input, amount), grant)
-    const order = { amount, isSent: isRefundedByProvider, reference, decision: decisionOf(tx, note) }
+    const order = { amount, isSent: isRefundedByProvider, reference, operatorNote: noteOf(tx, note) }
     const refund = await orderRefundOfPayment(tx, { ...payment, amount: known, amountLeft: left }, order)
     if (amount === left) await endReviewsOfPayment(tx, paymentId)
     await tx.audit({

@@ -6,6 +6,7 @@ import { getApp, type App } from '#apps/store.ts'
 import type { Context, Rehearsal } from '#context.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command, type CommandTx } from '#commands/command.ts'
+import { noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { balanceOf, dismissed, keptOf } from '#payments/balance.ts'
@@ -17,15 +18,14 @@ import { AppError, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { findApplicationOfTransaction } from '#subscriptions/store.ts'
-import { changeTransaction, type OperatorDecision } from '#transactions/change-transaction.ts'
+import { changeTransaction } from '#transactions/change-transaction.ts'
 import { applySuperseded, completeTransaction } from '#transactions/complete-transaction.ts'
-import { decisionOf } from '#transactions/decision-of.ts'
 import { effectOfCompletion, periodEndText } from '#transactions/effect-of-completion.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { presentStanding } from '#transactions/present.ts'
 import { orderRefunds, type OrderedRefund } from '#transactions/refund-money.ts'
 import {
-  getSale,
+  getTransactionRows,
   getShownTransaction,
   getTransaction,
   type ShownTransaction,
@@ -155,7 +155,7 @@ const resolve = command({
     const wanted = action === 'refund' ? wantedRefund(before, terms, note) : null
     const waits = wanted && (await refuseAboveLimit(tx, tx.caller, wanted, grant))
     const app = await getApp(tx, before.appId)
-    const { after, ...done } = await act(tx, app, before, terms, decisionOf(tx, note))
+    const { after, ...done } = await act(tx, app, before, terms, noteOf(tx, note))
     await audit(tx, before, after, { ...terms, grant }, note)
     return { ...done, waits }
   },
@@ -175,29 +175,29 @@ interface Done extends Omit<Resolved, 'waits'> {
   readonly after: Transaction
 }
 
-async function act(tx: Tx, app: App, before: Transaction, terms: Terms, decision: OperatorDecision): Promise<Done> {
+async function act(tx: Tx, app: App, before: Transaction, terms: Terms, operatorNote: OperatorNote): Promise<Done> {
   switch (terms.action) {
     case 'complete':
-      return complete(tx, before, decision)
+      return complete(tx, before, operatorNote)
     case 'dismiss': {
       const flag = before.flagReason ?? ''
       const resolution = { resolution: 'dismissed', resolvedAt: appNow(app, tx.now) } as const
       const changes = { ...dismissed(before), flagReason: null, ...resolution }
-      const after = await changeTransaction(tx, app, before, changes, decision)
+      const after = await changeTransaction(tx, app, before, changes, operatorNote)
       return { after, ordered: [], effects: [`the flag ${flag} is cleared; nothing else changes`] }
     }
     case 'refund':
-      return refund(tx, app, before, terms, decision)
+      return refund(tx, app, before, terms, operatorNote)
   }
 }
 
-async function complete(tx: Tx, before: Transaction, decision: OperatorDecision): Promise<Done> {
-  const sale = await getSale(tx, before.id)
+async function complete(tx: Tx, before: Transaction, operatorNote: OperatorNote): Promise<Done> {
+  const rows = await getTransactionRows(tx, before.id)
   const endBefore = await periodEndText(tx, before)
   const providerCode = before.providerCode ?? bankPageProvider().code
   const after = isSuperseded(before)
-    ? await applySuperseded(tx, sale, providerCode, decision)
-    : await completeTransaction(tx, sale, { providerCode, paidAt: tx.now }, decision)
+    ? await applySuperseded(tx, rows, providerCode, operatorNote)
+    : await completeTransaction(tx, rows, { providerCode, paidAt: tx.now }, operatorNote)
   const accepted = isSuperseded(before)
     ? await appliedWords(tx, after)
     : `accepts ${englishMoney(keptOf(before), before.currency)} of ${englishMoney(before.amount, before.currency)} as full payment`
@@ -214,9 +214,9 @@ async function refund(
   app: App,
   before: Transaction,
   { amount, reference }: Terms,
-  decision: OperatorDecision,
+  operatorNote: OperatorNote,
 ): Promise<Done> {
-  const order = { amount: amountToRefund(before, amount), isSent: isRefundedByProvider, reference, decision }
+  const order = { amount: amountToRefund(before, amount), isSent: isRefundedByProvider, reference, operatorNote }
   const { transaction: after, ordered } = await orderRefunds(tx, app, before, order)
   const effects = [
     ...ordered.map((one) => refundEffect(one)),

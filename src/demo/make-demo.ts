@@ -2,7 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import { registerApp, type CreatedApp } from '#apps/create-app.ts'
 import { appsByKey, getApp, type App } from '#apps/store.ts'
 import { createCheckoutSession } from '#checkout/create-session.ts'
-import type { Caller } from '#commands/caller.ts'
+import { provider, type Caller } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
@@ -19,7 +19,7 @@ import { formatId } from '#shared/ids.ts'
 import { asRealTime, DAY_MS, SECOND_MS } from '#shared/time.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { confirmAlone } from '#transactions/confirm-payment.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { DEMO_KEY } from './mark.ts'
 import { DAYS, PLANS, SCENARIOS, type Step, type PriceName, type Scenario } from './scenarios.ts'
@@ -220,12 +220,11 @@ async function pay(
 ): Promise<void> {
   if (transactionId === null) return
   const { code } = sandboxProvider()
-  await confirmPayment(ctx, {
+  await perform(ctx, provider(code), confirmAlone, undefined, {
     provider: code,
-    eventId: null,
+    events: [],
     reference: `${code}_${transactionId}`,
     transactionId,
-    owner: { appId: app.id, externalRef },
     ...money,
     paidAt: asRealTime(appNow(app, ctx.clock.now())),
   })

@@ -1,7 +1,7 @@
 import type { App } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { createCheckoutSession, type CreatedSession } from '#checkout/create-session.ts'
-import type { Caller } from '#commands/caller.ts'
+import { provider, type Caller } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
 import { createCustomer } from '#customers/create-customer.ts'
@@ -15,7 +15,7 @@ import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { confirmAlone } from '#transactions/confirm-payment.ts'
 import { isSentTo } from '#webhooks/emit-event.ts'
 import type { EventType } from '#webhooks/events.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
@@ -126,9 +126,10 @@ async function openCheckout(ctx: Context, caller: Caller, app: App, choice: obje
 async function payHalf(ctx: Context, caller: Caller, app: App, purchase: { readonly amount: number }): Promise<number> {
   const { transaction_id: transactionId } = await openCheckout(ctx, caller, app, purchase)
   if (transactionId === null) throw new Error('a one-time payment has no transaction')
-  await confirmPayment(ctx, {
-    provider: sandboxProvider().code,
-    eventId: null,
+  const { code } = sandboxProvider()
+  await perform(ctx, provider(code), confirmAlone, undefined, {
+    provider: code,
+    events: [],
     reference: `trigger ${transactionId}`,
     transactionId,
     amount: purchase.amount / 2,

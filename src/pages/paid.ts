@@ -6,7 +6,7 @@ import { keptOf } from '#payments/balance.ts'
 import { discountFact, intervalWords, momentWords } from '#mails/words.ts'
 import { providerOfCode } from '#providers/providers.ts'
 import { formatMoney } from '#shared/money.ts'
-import { findApplicationOfTransaction, type PaymentApplication } from '#subscriptions/store.ts'
+import { findApplicationOfTransaction, type LedgerLine } from '#subscriptions/store.ts'
 import { referenceOf } from '#transactions/reference.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { checkoutPath, openView, tokenOf, type PageLink, type TokenHttp } from './checkout-frame.ts'
@@ -30,7 +30,7 @@ interface PaidPayment {
   readonly title: string
   readonly transaction: Transaction
   /** What it did to the subscription; null for a one-time purchase, and where it could not be applied. */
-  readonly application: PaymentApplication | null
+  readonly application: LedgerLine | null
 }
 
 /** What was paid, what it bought and until when, and the reference to quote. */

@@ -26,7 +26,7 @@ export function movableOf(balance: Balance): number {
   return keptOf(balance) - balance.amountUsed
 }
 
-/** Money arrives: it is left until something uses it. */
+/** Adds received money to `amountLeft`, until something uses it. */
 export function arrived(balance: Balance, amount: number): Balance {
   const { amountReceived, amountRefunded, amountUsed, amountLeft } = balance
   return { amountReceived: amountReceived + amount, amountRefunded, amountUsed, amountLeft: amountLeft + amount }

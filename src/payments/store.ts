@@ -3,6 +3,7 @@ import { below, where, type Position } from '#db/conditions.ts'
 import { unlessDuplicate } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
+import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
 
@@ -23,7 +24,7 @@ export const payments = table('payments', {
   reference: exact('reference', 191),
   /** The provider's id of the charge, if that is not the reference: Stripe's payment intent. */
   chargeReference: exact('charge_reference', 191).nullable(),
-  /** Null if no reader understood the mail, until an operator states the amount. */
+  /** Null until an operator enters it, if Paygate cannot read the mail. */
   amount: bigint('amount').nullable(),
   /** What is neither allocated nor refunded; null exactly if `amount` is. */
   amountLeft: bigint('amount_left').nullable(),
@@ -142,15 +143,15 @@ export interface Allocated {
   /** The refund that takes it back, or that failed. */
   readonly refundId?: number
   /** The operator who decided it; null if nobody did. */
-  readonly decision: { readonly actor: string; readonly note: string } | null
+  readonly operatorNote: OperatorNote | null
 }
 
 export async function allocate(
   tx: Tx,
   { id: transactionId, appId }: { readonly id: number; readonly appId: number },
-  { paymentId, amount, cause, refundId, decision }: Allocated,
+  { paymentId, amount, cause, refundId, operatorNote }: Allocated,
 ): Promise<void> {
-  const { actor, note } = decision ?? { actor: null, note: null }
+  const { actor, note } = operatorNote ?? { actor: null, note: null }
   const row = { appId, paymentId, transactionId, refundId: refundId ?? null, amount, cause, actor, note, at: tx.now }
   await tx.insert(allocations, row)
 }
@@ -163,7 +164,7 @@ export async function listAllocationsOfTransaction(db: Queries, transactionId: n
   return db.all(allocations, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
-/** How much of a payment each transaction keeps now. Omits transactions that keep nothing. */
+/** The amount each transaction holds of a payment, without zeros. */
 export async function listKeptOfPayment(
   db: Queries,
   paymentId: number,

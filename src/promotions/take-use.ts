@@ -24,7 +24,7 @@ export interface DiscountedPayment {
   readonly appId: number
   readonly endUserId: number
   readonly promotionCode: string
-  readonly isRenewal: boolean
+  readonly isByRenewalLink: boolean
 }
 
 /**
@@ -32,8 +32,8 @@ export interface DiscountedPayment {
  * on is counted, too, beyond the limits. A step, under the end user's lock.
  */
 export async function countUse(tx: Tx, payment: DiscountedPayment, now: AppTime): Promise<void> {
-  const { id: transactionId, appId, endUserId, promotionCode, isRenewal } = payment
-  if (isRenewal || (await countReservedUse(tx, transactionId))) return
+  const { id: transactionId, appId, endUserId, promotionCode, isByRenewalLink } = payment
+  if (isByRenewalLink || (await countReservedUse(tx, transactionId))) return
   const promotion = await findPromotion(tx, appId, promotionCode)
   if (!promotion) throw new Error(`transaction ${transactionId} names promotion ${promotionCode}, which does not exist`)
   const row = { appId, promotionId: promotion.id, endUserId, transactionId, reservedUntil: now, createdAt: now }

@@ -72,15 +72,15 @@ export interface Notifications {
   /** The largest body; a longer one is not genuine. */
   readonly maxBytes: number
   /**
-   * Takes one notification and returns the decision. Throws `unverified` (400) for what is not genuine. Any other error is on our side, and
-   * the provider sends the notification again.
+   * Takes one notification and returns the result. Throws `unverified` (400) for what is not genuine. Any other error is our own,
+   * and the provider sends the notification again.
    */
-  receive(ctx: Context, notification: { headers: IncomingHttpHeaders; body: Buffer }): Promise<NotificationDecision>
+  receive(ctx: Context, notification: { headers: IncomingHttpHeaders; body: Buffer }): Promise<NotificationResult>
 }
 
-/** The decision about a notification. */
-export interface NotificationDecision<Status extends string = string> {
-  /** Part of the answer to the provider. */
+/** The result of a notification. */
+export interface NotificationResult<Status extends string = string> {
+  /** In the answer to the provider. */
   readonly status: Status
   /** A transaction whose open sessions may ask for more than is due and must then be closed; null for none. */
   readonly toClose: number | null

@@ -43,8 +43,6 @@ export async function insertProviderSession(tx: Tx, row: Omit<ProviderSession, '
 }
 
 const REPORTED_SESSION = providerSessions.joined('s', {
-  /** The end user of its transaction. */
-  externalRef: exact('t.external_ref', 191),
   /** Whether the provider's event was recorded before: a cheap answer to most repetitions; a unique key catches the others. */
   isRepeated: flag('e.id IS NOT NULL'),
 })
@@ -59,8 +57,7 @@ export async function findReportedSession(
 ): Promise<ReportedSession | null> {
   return db.one(
     REPORTED_SESSION,
-    `JOIN transactions t ON t.id = s.transaction_id
-     LEFT JOIN provider_events e ON e.provider = s.provider AND e.event_id = ?
+    `LEFT JOIN provider_events e ON e.provider = s.provider AND e.event_id = ?
      WHERE s.provider = ? AND s.reference = ?`,
     [eventId, provider, reference],
   )

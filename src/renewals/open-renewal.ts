@@ -112,10 +112,8 @@ const openPayment = command({
     const now = appNow(app, tx.now)
     const payable = await findOpenPayment(tx, subscription, now)
     if (payable) return payable.token
-    const found = await priceOf(tx, subscription)
-    const { plan, price } = found
+    const { plan, price } = await priceOf(tx, subscription)
     const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
-    const subject = { ...found, current: subscription, endUserId }
     const due = discounted(await promotionOf(tx, subscription), price)
     const isSeen = subscription.currentPeriodEnd.getTime() === view.subscription.currentPeriodEnd.getTime()
     if (due.amount === 0 && !isSeen) return null
@@ -129,7 +127,7 @@ const openPayment = command({
       priceId: price.id,
       // Shown to the seller. A customer who is attached before the payment stays attached.
       customerId,
-      ...(await quotePayment(tx, subject, { isTrial: false, isRenewal: true }, wholeSeconds(now))),
+      ...quotePayment(subscription, plan.id, { isTrial: false, isByRenewalLink: true }, wholeSeconds(now)),
       ...due,
       currency: price.currency,
       metadata: null,

@@ -13,7 +13,7 @@ import type { Method } from '#providers/providers.ts'
 import { wholeSeconds, type AppTime } from '#shared/time.ts'
 import { decideOn } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
-import { findApplicationOfEnd, type PaymentApplication, type Subscription } from '#subscriptions/store.ts'
+import { findApplicationOfEnd, type LedgerLine, type Subscription } from '#subscriptions/store.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { admitToRenewable, getRenewable, type RenewableSubscription } from './get-renewable.ts'
 import { STAGES, hasStage, stageWindow } from '#mails/stages.ts'
@@ -51,7 +51,7 @@ export interface OpenPayment {
 /** The payment of the current period. */
 export interface PaidRenewal {
   readonly transaction: Transaction
-  readonly application: PaymentApplication
+  readonly application: LedgerLine
   /** The name of the plan that was bought. */
   readonly title: string
 }
@@ -75,7 +75,7 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
   const paidAt = wholeSeconds(now)
   const isRenewed = isRenewedAlready(subscription, now)
   const subject = { ...found, current: subscription, endUserId: subscription.endUserId }
-  const quote = { purpose: 'extend', isRenewal: true, createdAt: now } as const
+  const quote = { purpose: 'extend', isByRenewalLink: true, openedAt: now, isAccepted: false } as const
   const due = discounted(await promotionOf(ctx.db, subscription), price)
   return {
     app,

@@ -15,7 +15,7 @@ import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { presentSubscription, viewSubscription } from '#subscriptions/present.ts'
 import { reminders } from '#mails/store.ts'
-import { paymentApplications, subscriptions } from '#subscriptions/store.ts'
+import { ledgerLines, subscriptions } from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import { receipts, shownTransactions } from '#transactions/store.ts'
 import { presentEvent } from '#webhooks/present.ts'
@@ -74,7 +74,7 @@ const PARTS: readonly Part[] = [
     created_at: formatTimestamp(row.createdAt),
     ended_at: formatTimestampOrNull(row.endedAt),
   })),
-  part('ledger', paymentApplications, (_ctx, _app, row) => ({
+  part('ledger', ledgerLines, (_ctx, _app, row) => ({
     subscription_id: row.subscriptionId,
     revision: row.revision,
     transaction_id: row.transactionId,
@@ -86,7 +86,7 @@ const PARTS: readonly Part[] = [
     end_before: formatTimestampOrNull(row.endBefore),
     end_after: formatTimestampOrNull(row.endAfter),
     anchor_day: row.anchorAfter,
-    applied_at: formatTimestamp(row.appliedAt),
+    applied_at: formatTimestamp(row.paidAt),
   })),
   part('reminders', reminders, (_ctx, _app, row) => ({
     reminder_id: row.id,

@@ -2,68 +2,58 @@ import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import type { Emission } from '#webhooks/emit-event.ts'
-import { decideOn, type PaymentSubject, type QuotedPayment } from './decide-payment.ts'
+import { decideOn, type SubscriptionRows } from './decide-payment.ts'
 import type { PaymentEffect, Refusal } from './lifecycle.ts'
-import { presentSubject, type SubscriptionNames, type SubscriptionView } from './present.ts'
+import { presentSubject, type PlanAndCustomer, type SubscriptionView } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { insertTrialGrant, type Subscription } from './store.ts'
 
-/** A completed payment of a price, as a subscription sees it. Amount in the smallest unit; times in the app's own time. */
-export interface AppliedPayment extends QuotedPayment {
-  readonly appId: number
+/** A transaction that is paid, as a subscription sees it. Amount in the smallest unit. */
+export interface PaidTransaction {
   readonly transactionId: number
   readonly endUserId: number
   readonly externalRef: string
-  readonly priceId: number
-  /** Becomes the subscription's customer, unless the payment is a renewal; null leaves it as it is. */
+  /** Becomes the subscription's customer, unless the renewal link opened the transaction; null leaves it as it is. */
   readonly customerId: number | null
-  /** The period end that it was opened to renew; null if there was none. */
-  readonly renewsEnd: AppTime | null
   readonly amount: number
   readonly currency: string
   readonly providerCode: string
+  /** In the app's own time and whole seconds. */
   readonly paidAt: AppTime
 }
 
 /**
- * Applies a payment to the end user's subscription (R106): writes the period, its line in the ledger and the events. Returns null, or the
- * reason why nothing was applied. A step, under the end user's lock; `subject` was read under it, too.
+ * Applies a payment to the end user's subscription (R106): writes the period, its ledger line and the events. Returns null, or why
+ * nothing was applied. A step, under the end user's lock, under which `rows` were read.
  */
 export async function applyPayment(
   tx: Tx,
   app: NotifiedApp,
-  payment: AppliedPayment,
-  subject: PaymentSubject,
+  paid: PaidTransaction,
+  rows: SubscriptionRows,
 ): Promise<Refusal | null> {
-  const { current } = subject
-  const { interval, effect } = await decideOn(tx, { ...subject, endUserId: payment.endUserId }, payment, payment.paidAt)
+  const { current, quote } = rows
+  const { transactionId, endUserId, customerId, paidAt } = paid
+  const { interval, effect } = await decideOn(tx, { ...rows, endUserId }, quote, paidAt)
   if (effect.kind === 'refused') return effect.reason
   const { isTrial, planId, priceId, period, kind } = effect
-  if (isTrial && !(await grantTrial(tx, app, payment, planId))) return 'trial_already_used'
-  const setsCustomer = payment.customerId !== null && !payment.isRenewal
+  if (isTrial && !(await grantTrial(tx, app, paid, planId))) return 'trial_already_used'
+  const setsCustomer = customerId !== null && !quote.isByRenewalLink
   const set = {
     planId,
     priceId,
-    ...(setsCustomer ? { customerId: payment.customerId } : {}),
-    ...lastingDiscount(subject, payment, effect),
+    ...(setsCustomer ? { customerId } : {}),
+    ...lastingDiscount(rows, effect),
     period,
     inTrial: isTrial,
   }
-  const reason = {
-    transactionId: payment.transactionId,
-    kind,
-    interval,
-    isTrial,
-    appliedAt: payment.paidAt,
-    openedAt: payment.createdAt,
-    isAccepted: payment.isAccepted ?? false,
-  }
-  await recordChange(tx, app, current ?? payment, {
+  const { openedAt, isAccepted } = quote
+  await recordChange(tx, app, current ?? paid, {
     set,
-    reason,
-    names: namesAfter(subject, effect, setsCustomer),
-    transactionId: payment.transactionId,
-    announce: (view) => (current && !subject.isRenewedAlready ? [renewalOf(app, current, payment, view)] : []),
+    line: { transactionId, kind, interval, isTrial, paidAt, openedAt, isAccepted },
+    planAndCustomer: planAndCustomerAfter(rows, effect, setsCustomer),
+    transactionId,
+    announce: (view) => (current && !rows.isRenewedAlready ? [renewalOf(app, current, paid, view)] : []),
   })
   return null
 }
@@ -73,47 +63,46 @@ export async function applyPayment(
  * has. A payment that chooses a new period, or another plan, ends an earlier discount; an extension keeps it.
  */
 function lastingDiscount(
-  { plan, current, promotion }: PaymentSubject,
-  { isRenewal, purpose }: AppliedPayment,
+  { plan, current, promotion, quote }: SubscriptionRows,
   { kind, planId }: Extract<PaymentEffect, { planId: number }>,
 ): { readonly promotionCode?: string | null } {
-  if (promotion?.everyPeriod && !isRenewal && planId === plan.id) return { promotionCode: promotion.code }
-  const isKept = current?.planId === planId && (kind === 'extended' || purpose === 'extend')
+  if (promotion?.everyPeriod && !quote.isByRenewalLink && planId === plan.id) return { promotionCode: promotion.code }
+  const isKept = current?.planId === planId && (kind === 'extended' || quote.purpose === 'extend')
   return isKept ? {} : { promotionCode: null }
 }
 
 /** The plan and the customer of the subscription once the payment is applied. */
-function namesAfter(
-  { plan, currentPlan, customer, currentCustomer }: PaymentSubject,
+function planAndCustomerAfter(
+  { plan, currentPlan, customer, currentCustomer }: SubscriptionRows,
   { planId }: Extract<PaymentEffect, { planId: number }>,
   setsCustomer: boolean,
-): SubscriptionNames {
+): PlanAndCustomer {
   const named = planId === plan.id ? plan : currentPlan
   if (!named) throw new Error(`a payment gives plan ${planId}, which is neither its own nor the present one`)
   return { plan: named, customer: setsCustomer ? customer : currentCustomer }
 }
 
-async function grantTrial(tx: Tx, app: NotifiedApp, payment: AppliedPayment, planId: number): Promise<boolean> {
-  const { endUserId, transactionId, paidAt } = payment
+/** False if the end user has the trial from another transaction: `decide` saw none, but the unique key does (R80). */
+async function grantTrial(tx: Tx, app: NotifiedApp, paid: PaidTransaction, planId: number): Promise<boolean> {
+  const { endUserId, transactionId, paidAt } = paid
   return insertTrialGrant(tx, { appId: app.id, endUserId, planId, transactionId, grantedAt: paidAt })
 }
 
 function renewalOf(
   app: NotifiedApp,
   before: Subscription,
-  payment: AppliedPayment,
+  { transactionId, externalRef, amount, currency, providerCode }: PaidTransaction,
   view: SubscriptionView,
 ): Emission<'subscription.renewed'> {
   const data = {
     ...presentSubject(view),
-    provider_code: payment.providerCode,
-    transaction_id: payment.transactionId,
-    amount: payment.amount,
-    currency: payment.currency,
+    provider_code: providerCode,
+    transaction_id: transactionId,
+    amount,
+    currency,
     previous_period_end: formatTimestampOrNull(before.currentPeriodEnd),
     current_period_end: formatTimestampOrNull(view.subscription.currentPeriodEnd),
-    was_trial: before.inTrial && payment.purpose !== 'trial',
+    was_trial: before.inTrial && !view.subscription.inTrial,
   }
-  const subject = { externalRef: payment.externalRef, transactionId: payment.transactionId }
-  return { app, type: 'subscription.renewed', data, subject }
+  return { app, type: 'subscription.renewed', data, subject: { externalRef, transactionId } }
 }

@@ -3,7 +3,7 @@ import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
 import { requireCustomer } from '#customers/require-customer.ts'
 import { formatId } from '#shared/ids.ts'
-import { readNames } from './present.ts'
+import { readPlanAndCustomer } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { getSubscription, lockExistingEndUser } from './store.ts'
 
@@ -30,8 +30,8 @@ export const attachCustomer = command({
     const current = await getSubscription(tx, app.id, externalRef)
     const customer = await requireCustomer(tx, app.id, customer_id, endUser)
     const set = { customerId: customer.id }
-    const names = await readNames(tx, { ...current, ...set })
-    const view = await recordChange(tx, app, current, { set, reason: null, names })
+    const planAndCustomer = await readPlanAndCustomer(tx, { ...current, ...set })
+    const view = await recordChange(tx, app, current, { set, line: null, planAndCustomer })
     await tx.audit({
       appId: app.id,
       subject: `subscription ${current.id}`,

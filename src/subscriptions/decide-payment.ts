@@ -4,18 +4,11 @@ import type { NamedPlan, PriceIntervals } from '#plans/store.ts'
 import type { AppliedPromotion } from '#promotions/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
-import { decide, dependsOnDecision, purposeOf, type PaymentEffect, type Purpose } from './lifecycle.ts'
-import { findLastDecision, hadTrial, type DecidedSubscription, type Subscription } from './store.ts'
+import { decide, dependsOnPlanChoice, purposeOf, type PaymentEffect, type Purpose, type Quote } from './lifecycle.ts'
+import { findLastPlanChoice, hadTrial, type DecidedSubscription, type Subscription } from './store.ts'
 
-/** The part of a quote that is stored with a transaction. */
-export interface QuotedPayment {
-  readonly purpose: Purpose
-  readonly isRenewal: boolean
-  /** When it was opened, in the app's own time. */
-  readonly createdAt: AppTime
-  /** Whether an operator applies it although it was superseded. */
-  readonly isAccepted?: boolean
-}
+/** The part of a quote that its transaction stores, and whether an operator accepted it. */
+export type StoredQuote = Pick<Quote, 'purpose' | 'isByRenewalLink' | 'openedAt' | 'isAccepted'>
 
 /** The price that a payment is for. */
 export interface PaidPrice {
@@ -23,8 +16,9 @@ export interface PaidPrice {
   readonly plan: NamedPlan
 }
 
-/** All rows that applying a payment needs, read once under the end user's lock. */
-export interface PaymentSubject extends PaidPrice {
+/** All rows that applying a payment to a subscription needs, read once under the end user's lock. */
+export interface SubscriptionRows extends PaidPrice {
+  readonly quote: StoredQuote
   readonly current: Subscription | null
   /** The plan and the customer of `current`. */
   readonly currentPlan: NamedPlan | null
@@ -37,65 +31,51 @@ export interface PaymentSubject extends PaidPrice {
   readonly isRenewedAlready: boolean
 }
 
+/** The part of the rows on which a payment is decided. */
+interface RowsToDecideOn extends PaidPrice {
+  readonly current: DecidedSubscription | null
+  readonly endUserId: number
+}
+
 /** What the payment buys, and its effect. */
 export interface DecidedPayment {
   readonly interval: Interval
   readonly effect: PaymentEffect
 }
 
-/** What a payment of a stored quote does if it counts as made at `paidAt`, the app's own time in whole seconds. Writes nothing. */
+/** Returns the effect of a quoted payment made at `paidAt`, the app's own time in whole seconds. Writes nothing. */
 export async function decideOn(
   db: Queries,
-  subject: PaidPrice & { readonly current: DecidedSubscription | null; readonly endUserId: number },
-  payment: QuotedPayment,
+  { price, plan, current, endUserId }: RowsToDecideOn,
+  stored: StoredQuote,
   paidAt: AppTime,
 ): Promise<DecidedPayment> {
-  const { price, plan, current, endUserId } = subject
-  const isTrial = payment.purpose === 'trial'
+  const isTrial = stored.purpose === 'trial'
   const interval = intervalOf(price, isTrial)
-  const quote = {
-    purpose: payment.purpose,
-    isRenewal: payment.isRenewal,
-    planId: plan.id,
-    priceId: price.id,
-    interval,
-    openedAt: payment.createdAt,
-    isTrialUsed: isTrial && (await hadTrial(db, endUserId, plan.id)),
-    isAccepted: payment.isAccepted ?? false,
-  }
-  const last = current && dependsOnDecision(current, quote) ? await findLastDecision(db, current.id) : null
+  const isTrialUsed = isTrial && (await hadTrial(db, endUserId, plan.id))
+  const quote = { ...stored, planId: plan.id, priceId: price.id, interval, isTrialUsed }
+  const last = current && dependsOnPlanChoice(current, quote) ? await findLastPlanChoice(db, current.id) : null
   return { interval, effect: decide(current, last, quote, paidAt) }
 }
 
-/** The columns of a new transaction that hold its quote. */
-export interface StoredQuote {
+/** The columns of a new transaction that hold its quote, but for the price. */
+export interface QuoteColumns {
   readonly isTrial: boolean
   readonly purpose: Purpose
-  readonly isRenewal: boolean
-  readonly quotedRevision: number | null
-  readonly quotedEnd: AppTime | null
+  readonly isByRenewalLink: boolean
   /** The period end that it is opened to renew; null if there is none. */
   readonly renewsEnd: AppTime | null
 }
 
 /** Quotes a payment that is opened `now`, the app's own time in whole seconds. */
-export async function quotePayment(
-  db: Queries,
-  subject: PaidPrice & { readonly current: Subscription | null; readonly endUserId: number },
-  { isTrial, isRenewal }: { readonly isTrial: boolean; readonly isRenewal: boolean },
+export function quotePayment(
+  current: Subscription | null,
+  planId: number,
+  { isTrial, isByRenewalLink }: { readonly isTrial: boolean; readonly isByRenewalLink: boolean },
   now: AppTime,
-): Promise<StoredQuote> {
-  const { current, plan } = subject
-  const purpose = isRenewal ? 'extend' : purposeOf(current, plan.id, isTrial, now)
-  const { effect } = await decideOn(db, subject, { purpose, isRenewal, createdAt: now }, now)
-  return {
-    isTrial,
-    purpose,
-    isRenewal,
-    quotedRevision: current?.revision ?? null,
-    quotedEnd: effect.kind === 'refused' ? null : effect.period.end,
-    renewsEnd: current?.currentPeriodEnd ?? null,
-  }
+): QuoteColumns {
+  const purpose = isByRenewalLink ? 'extend' : purposeOf(current, planId, isTrial, now)
+  return { isTrial, purpose, isByRenewalLink, renewsEnd: current?.currentPeriodEnd ?? null }
 }
 
 /** The length that a price gives: its own, or its trial's. */

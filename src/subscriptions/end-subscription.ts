@@ -7,9 +7,9 @@ import { formatTimestamp, formatUtc, formatTimestampOrNull, wholeSeconds } from 
 import { text } from '#shared/validate.ts'
 import type { Emission } from '#webhooks/emit-event.ts'
 import type { EventType } from '#webhooks/events.ts'
-import { decisionReason } from './decision-reason.ts'
+import { unpaidLine } from './unpaid-line.ts'
 import { effectiveStatus } from './lifecycle.ts'
-import { expiredData, readNames, type SubscriptionView } from './present.ts'
+import { expiredData, readPlanAndCustomer, type SubscriptionView } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { getSubscription, lockExistingEndUser } from './store.ts'
 
@@ -34,7 +34,7 @@ export const endSubscription = command({
       throw new AppError('invalid_request', `this subscription ended at ${formatUtc(currentPeriodEnd)}`)
     const start = periodStart < now ? periodStart : now
     const set = { period: { start, end: now, anchorDay: now.getUTCDate() } }
-    const reason = await decisionReason(tx, app, 'ended', current)
+    const line = await unpaidLine(tx, app, 'ended', current)
     const announce = (view: SubscriptionView): Emission<EventType>[] => [
       {
         app,
@@ -43,7 +43,12 @@ export const endSubscription = command({
         subject: { externalRef, transactionId: null },
       },
     ]
-    const view = await recordChange(tx, app, current, { set, reason, names: await readNames(tx, current), announce })
+    const view = await recordChange(tx, app, current, {
+      set,
+      line,
+      planAndCustomer: await readPlanAndCustomer(tx, current),
+      announce,
+    })
     await tx.audit({
       appId: app.id,
       subject: `subscription ${current.id}`,

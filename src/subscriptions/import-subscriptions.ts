@@ -15,10 +15,10 @@ import { parseId } from '#shared/ids.ts'
 import { formatTimestampOrNull, parseAppTime } from '#shared/time.ts'
 import { emailAddress, externalRef, name } from '#shared/validate.ts'
 import { checkRealtimeKey } from '#realtime/realtime-key.ts'
-import { decisionReason } from '#subscriptions/decision-reason.ts'
+import { unpaidLine } from '#subscriptions/unpaid-line.ts'
 import { intervalOf } from '#subscriptions/decide-payment.ts'
 import { lastDayOfMonth, periodFrom, type Period } from '#subscriptions/period.ts'
-import { readNames } from '#subscriptions/present.ts'
+import { readPlanAndCustomer } from '#subscriptions/present.ts'
 import { recordChange } from '#subscriptions/record-change.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { bareCell } from '#shared/formula-cell.ts'
@@ -160,10 +160,10 @@ const importSubscription = command({
     if (await findSubscriptionOfEndUser(tx, endUserId)) return false
     const customerId = await customerOf(tx, app, input)
     const set = { planId: found.plan.id, priceId: found.price.id, customerId, period, inTrial: false }
-    const reason = await decisionReason(tx, app, 'imported', set)
-    const names = await readNames(tx, { appId: app.id, ...set })
+    const line = await unpaidLine(tx, app, 'imported', set)
+    const planAndCustomer = await readPlanAndCustomer(tx, { appId: app.id, ...set })
     const owner = { endUserId, externalRef: input.external_ref }
-    const { subscription: saved } = await recordChange(tx, app, owner, { set, reason, names })
+    const { subscription: saved } = await recordChange(tx, app, owner, { set, line, planAndCustomer })
     await tx.audit({
       appId: app.id,
       subject: `subscription ${saved.id}`,

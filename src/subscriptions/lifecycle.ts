@@ -17,32 +17,32 @@ export interface SubscriptionState {
  */
 export type Purpose = 'start' | 'extend' | 'change' | 'trial'
 
-/** A payment as it was quoted when it was opened. */
+/** What a payment was opened for (R93), and what is known of it when it is paid. */
 export interface Quote {
   readonly purpose: Purpose
-  /** Opened by the renewal link, so that it chooses no price. */
-  readonly isRenewal: boolean
+  /** Whether the renewal link opened it: then it chooses no price. */
+  readonly isByRenewalLink: boolean
   readonly planId: number
   readonly priceId: number
   /** What is sold: the price's interval, or its trial's. */
   readonly interval: Interval
   readonly openedAt: AppTime
-  /** Whether the end user had a trial of this plan; only purpose `trial` asks. */
+  /** Whether the end user has had a trial of this plan by now; only purpose `trial` asks. */
   readonly isTrialUsed: boolean
-  /** Whether an operator applies it although it was superseded. */
+  /** Whether an operator applies it although it was superseded (R134). */
   readonly isAccepted: boolean
 }
 
 /**
- * The latest decision on a subscription's plan and price (R101): a payment that started, changed or restarted it, or a plan switch, an
- * import or an operator's decision. The latter count as opened and paid at their own time. Extensions are not decisions.
+ * How a subscription's plan and price were last chosen (R101): by a payment that started, changed or restarted it, or by a plan switch,
+ * an import or an operator's end, which count as opened and paid at their own time. An extension chooses no plan.
  */
-export interface Decision {
-  /** Whether the present plan was bought, rather than switched to or imported. */
+export interface PlanChoice {
+  /** Whether the present plan was bought, and not switched to or imported. */
   readonly isPurchase: boolean
   readonly openedAt: AppTime
   readonly paidAt: AppTime
-  /** When the present price was chosen: with the decision, or by a later checkout for another price of the plan. */
+  /** When the present price was chosen: with the plan, or by a later checkout for another price of the plan. */
   readonly pricedAt: AppTime
 }
 
@@ -70,7 +70,7 @@ export function effectiveStatus(
   return state.currentPeriodEnd === null || now < state.currentPeriodEnd ? 'active' : 'expired'
 }
 
-/** Whether it is a lifetime subscription, which never expires and cannot be paid for again (R100). */
+/** Whether the subscription is lifetime: it never expires and cannot be paid for again (R100). */
 export function isLifetime(state: Pick<SubscriptionState, 'currentPeriodEnd'> | null): boolean {
   return state !== null && state.currentPeriodEnd === null
 }
@@ -83,13 +83,13 @@ export function purposeOf(current: SubscriptionState | null, planId: number, isT
 }
 
 /**
- * What a payment does to a subscription (R94). The only function behind checkout page, renewal page, dry runs, application and `ledger
- * verify`. `last` is the latest decision on `current`, null if there is no subscription or if nothing depends on it (`dependsOnDecision`).
- * Times are the app's own; `paidAt` is in whole seconds.
+ * What a payment does to a subscription (R94). The one function behind checkout page, renewal page, dry runs, application and
+ * `ledger verify`. `last` is the latest plan choice of `current`, null if there is no subscription or if nothing depends on it
+ * (`dependsOnPlanChoice`). Times are the app's own; `paidAt` is in whole seconds.
  */
 export function decide(
   current: SubscriptionState | null,
-  last: Decision | null,
+  last: PlanChoice | null,
   quote: Quote,
   paidAt: AppTime,
 ): PaymentEffect {
@@ -111,18 +111,18 @@ export function decide(
 }
 
 /**
- * Whether `decide` uses the latest decision at all. For the plan and price that the subscription has, the outcome does not depend on
- * it, so the caller can skip reading the ledger, which grows with each renewal.
+ * Whether `decide` uses the latest plan choice at all. For the plan and price that the subscription has, the outcome does not depend
+ * on it, so the caller can skip reading the ledger, which grows with each renewal.
  */
-export function dependsOnDecision(
+export function dependsOnPlanChoice(
   current: SubscriptionState | null,
   { purpose, planId, priceId }: Pick<Quote, 'purpose' | 'planId' | 'priceId'>,
 ): boolean {
   return current !== null && (purpose === 'trial' || current.planId !== planId || current.priceId !== priceId)
 }
 
-/** Whether a later decision overtook a payment that is made while the subscription is valid. */
-function isSuperseded(valid: SubscriptionState, last: Decision, quote: Quote, paidAt: AppTime): boolean {
+/** Whether a later plan choice supersedes a payment made while the subscription is valid. */
+function isSuperseded(valid: SubscriptionState, last: PlanChoice, quote: Quote, paidAt: AppTime): boolean {
   const isOtherPlan = valid.planId !== quote.planId
   switch (quote.purpose) {
     case 'trial':
@@ -141,35 +141,35 @@ function isExtension(valid: SubscriptionState, { purpose, planId }: Quote): bool
 }
 
 /** A checkout for the same plan sets its price, unless the present one was chosen after the checkout was opened. */
-function choosesPrice(current: SubscriptionState, last: Decision, quote: Quote): boolean {
-  return !quote.isRenewal && quote.planId === current.planId && quote.openedAt >= last.pricedAt
+function choosesPrice(current: SubscriptionState, last: PlanChoice, quote: Quote): boolean {
+  return !quote.isByRenewalLink && quote.planId === current.planId && quote.openedAt >= last.pricedAt
 }
 
-/** The part of a line of the period ledger that matters for later payments. */
-export interface DecidingLine {
+/** The fields of a ledger line that later payments depend on. */
+export interface ChoiceLine {
   readonly kind: 'started' | 'extended' | 'restarted' | 'imported' | 'switched' | 'ended'
   /** Null if it is not a payment: an import, a plan switch, an operator's end. */
   readonly purpose: Purpose | null
-  readonly isRenewal: boolean
+  readonly isByRenewalLink: boolean
   /** The subscription's plan after it. */
   readonly planId: number
   /** The plan that was paid for. */
   readonly soldPlanId: number
   readonly openedAt: AppTime
   /** When it was paid, or decided. */
-  readonly appliedAt: AppTime
+  readonly paidAt: AppTime
 }
 
-/** The latest decision once `line` follows `last`; `last` is null before the first line. */
-export function decisionAfter(last: Decision | null, line: DecidingLine): Decision {
-  const { openedAt, appliedAt: paidAt } = line
+/** The latest plan choice once `line` follows `last`; `last` is null before the first line. */
+export function planChoiceAfter(last: PlanChoice | null, line: ChoiceLine): PlanChoice {
+  const { openedAt, paidAt } = line
   if (!last) return { isPurchase: line.purpose !== null, openedAt, paidAt, pricedAt: openedAt }
   if (line.kind === 'ended') return { ...last, openedAt, paidAt }
   const isPlanKept = line.kind === 'extended' || line.purpose === 'extend'
   if (!isPlanKept) return { isPurchase: line.purpose !== null, openedAt, paidAt, pricedAt: openedAt }
-  const isChoice = !line.isRenewal && line.soldPlanId === line.planId && openedAt > last.pricedAt
+  const isChoice = !line.isByRenewalLink && line.soldPlanId === line.planId && openedAt > last.pricedAt
   const pricedAt = isChoice ? openedAt : last.pricedAt
   if (line.kind === 'extended') return { ...last, pricedAt }
-  // A late extension is not a newer choice of the plan than the decision before it, so the later opening time counts.
+  // A late extension is no newer than the plan choice before it, so the later opening time counts.
   return { ...last, openedAt: openedAt > last.openedAt ? openedAt : last.openedAt, paidAt, pricedAt }
 }

@@ -10,25 +10,25 @@ import { effectiveStatus } from './lifecycle.ts'
 import { findPlanWithCustomer, type Subscription } from './store.ts'
 
 /** The rows that a presentation of a subscription names. */
-export interface SubscriptionNames {
+export interface PlanAndCustomer {
   readonly plan: NamedPlan
   readonly customer: NamedCustomer | null
 }
 
 /** A subscription with the rows that its presentations name. */
-export interface SubscriptionView extends SubscriptionNames {
+export interface SubscriptionView extends PlanAndCustomer {
   readonly subscription: Subscription
 }
 
 export async function viewSubscription(db: Queries, subscription: Subscription): Promise<SubscriptionView> {
-  return { subscription, ...(await readNames(db, subscription)) }
+  return { subscription, ...(await readPlanAndCustomer(db, subscription)) }
 }
 
 /** The plan and the customer of a subscription, as it is or will be. */
-export async function readNames(
+export async function readPlanAndCustomer(
   db: Queries,
   { appId, planId, customerId }: Pick<Subscription, 'appId' | 'planId' | 'customerId'>,
-): Promise<SubscriptionNames> {
+): Promise<PlanAndCustomer> {
   const found = await findPlanWithCustomer(db, appId, planId, customerId)
   if (!found) throw new Error(`a subscription names plan ${planId}, which does not exist`)
   return found

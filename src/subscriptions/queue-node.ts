@@ -15,7 +15,7 @@ export async function queueNode(tx: Tx, app: NotifiedApp, subscription: Subscrip
   })
 }
 
-/** Queues the same state again after a payment that was reported twice (R92). */
+/** Queues the node write again after a duplicate report (R92). */
 export async function rewriteNode(tx: Tx, app: NotifiedApp, endUserId: number): Promise<void> {
   if (app.realtimeDatabaseUrl === null) return
   const subscription = await findSubscriptionOfEndUser(tx, endUserId)

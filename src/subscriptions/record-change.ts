@@ -9,12 +9,12 @@ import { emitEvents, type Emission } from '#webhooks/emit-event.ts'
 import type { EventType } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import type { Period } from './period.ts'
-import { updatedData, type SubscriptionNames, type SubscriptionView } from './present.ts'
+import { updatedData, type PlanAndCustomer, type SubscriptionView } from './present.ts'
 import {
-  insertApplication,
+  insertLedgerLine,
   insertSubscription,
   updateSubscription,
-  type PaymentApplication,
+  type LedgerLine,
   type Subscription,
 } from './store.ts'
 
@@ -33,21 +33,20 @@ export interface NewSubscription {
   readonly externalRef: string
 }
 
-/** Why a change sets the plan, the price or the period, as the line of the ledger records it (R101). */
-export interface Reason extends Pick<
-  PaymentApplication,
-  'transactionId' | 'kind' | 'isTrial' | 'appliedAt' | 'openedAt'
+/** What the caller knows of a new ledger line: why the plan, the price or the period change (R101). */
+export interface NewLine extends Pick<
+  LedgerLine,
+  'transactionId' | 'kind' | 'isTrial' | 'paidAt' | 'openedAt' | 'isAccepted'
 > {
   readonly interval: Interval
-  readonly isAccepted?: boolean
 }
 
 export interface SubscriptionChange {
   readonly set: Columns
-  /** Null only if plan, price and period stay the same. */
-  readonly reason: Reason | null
+  /** Null only where plan, price and period stay. */
+  readonly line: NewLine | null
   /** The plan and the customer after the change, which its events name. */
-  readonly names: SubscriptionNames
+  readonly planAndCustomer: PlanAndCustomer
   /** The payment behind it. */
   readonly transactionId?: number
   /** Events that are written before `subscription.updated`. */
@@ -55,18 +54,18 @@ export interface SubscriptionChange {
 }
 
 /**
- * The only writer of subscriptions. Saves the change with the line of the ledger that explains it, emits `subscription.updated`, and queues
+ * The only writer of subscriptions. Saves the change with its ledger line, emits `subscription.updated`, and queues
  * the realtime node, which is written after the commit, before the caller is answered.
  */
 export async function recordChange(
   tx: Tx,
   app: NotifiedApp,
   current: Subscription | NewSubscription,
-  { set, reason, names, transactionId, announce }: SubscriptionChange,
+  { set, line, planAndCustomer, transactionId, announce }: SubscriptionChange,
 ): Promise<SubscriptionView> {
   const saved = 'id' in current ? await saveChange(tx, app, current, set) : await saveNew(tx, app, current, set)
-  if (reason) await explain(tx, saved, 'id' in current ? current : null, reason)
-  const view = { subscription: saved, ...names }
+  if (line) await addLine(tx, saved, 'id' in current ? current : null, line)
+  const view = { subscription: saved, ...planAndCustomer }
   const updated: Emission<EventType> = {
     app,
     type: 'subscription.updated',
@@ -78,27 +77,26 @@ export async function recordChange(
   return view
 }
 
-/** Adds the line of the ledger. */
-async function explain(tx: Tx, saved: Subscription, before: Subscription | null, reason: Reason): Promise<void> {
-  await insertApplication(tx, {
+async function addLine(tx: Tx, saved: Subscription, before: Subscription | null, line: NewLine): Promise<void> {
+  await insertLedgerLine(tx, {
     appId: saved.appId,
     subscriptionId: saved.id,
     revision: saved.revision,
-    transactionId: reason.transactionId,
-    kind: reason.kind,
+    transactionId: line.transactionId,
+    kind: line.kind,
     planId: saved.planId,
     priceId: saved.priceId,
-    intervalUnit: reason.interval.unit,
-    intervalCount: reason.interval.count,
-    isTrial: reason.isTrial,
+    intervalUnit: line.interval.unit,
+    intervalCount: line.interval.count,
+    isTrial: line.isTrial,
     endBefore: before?.currentPeriodEnd ?? null,
     anchorBefore: before?.anchorDay ?? null,
     periodStart: saved.periodStart,
     endAfter: saved.currentPeriodEnd,
     anchorAfter: saved.anchorDay,
-    appliedAt: reason.appliedAt,
-    openedAt: reason.openedAt,
-    isAccepted: reason.isAccepted ?? false,
+    paidAt: line.paidAt,
+    openedAt: line.openedAt,
+    isAccepted: line.isAccepted,
   })
 }
 

@@ -3,7 +3,7 @@ import type { Tx } from '#commands/transaction.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
 import type { AppTime } from '#shared/time.ts'
 import { decideOn, type DecidedPayment } from './decide-payment.ts'
-import { readNames } from './present.ts'
+import { readPlanAndCustomer } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { insertTrialGrant, type Subscription } from './store.ts'
 
@@ -42,10 +42,10 @@ export async function startFreeTrial(
     return false
   const setsCustomer = customerId === null ? {} : { customerId }
   const set = { planId, priceId, ...setsCustomer, period, inTrial: true, promotionCode }
-  const reason = { transactionId: null, kind, interval, isTrial: true, appliedAt: now, openedAt: now }
+  const line = { transactionId: null, kind, interval, isTrial: true, paidAt: now, openedAt: now, isAccepted: false }
   const named = { appId: app.id, planId, customerId: customerId ?? current?.customerId ?? null }
-  const names = await readNames(tx, named)
-  await recordChange(tx, app, current ?? { endUserId, externalRef }, { set, reason, names })
+  const planAndCustomer = await readPlanAndCustomer(tx, named)
+  await recordChange(tx, app, current ?? { endUserId, externalRef }, { set, line, planAndCustomer })
   return true
 }
 
@@ -56,5 +56,6 @@ async function decideTrial(
   current: Subscription | null,
   now: AppTime,
 ): Promise<DecidedPayment> {
-  return decideOn(tx, { ...found, current, endUserId }, { purpose: 'trial', isRenewal: false, createdAt: now }, now)
+  const quote = { purpose: 'trial', isByRenewalLink: false, openedAt: now, isAccepted: false } as const
+  return decideOn(tx, { ...found, current, endUserId }, quote, now)
 }

@@ -10,7 +10,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { IntervalUnit } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
-import { decisionAfter, type DecidingLine, type Decision, type Purpose } from './lifecycle.ts'
+import { planChoiceAfter, type ChoiceLine, type PlanChoice, type Purpose } from './lifecycle.ts'
 
 /** The row that serves as the lock: one per end user of an app, older than any subscription. */
 export const endUsers = table('end_users', {
@@ -72,15 +72,15 @@ export const trialGrants = table('trial_grants', {
 })
 export type TrialGrant = Row<typeof trialGrants>
 
-/** One line of the ledger of periods: the only reason why a period end, a plan or a price may change. */
-export const paymentApplications = table('payment_applications', {
+/** A ledger line: the only reason why a period end, a plan or a price may change. */
+export const ledgerLines = table('payment_applications', {
   id: id(),
   appId: bigint('app_id'),
   subscriptionId: bigint('subscription_id'),
   revision: bigint('revision'),
   /** Null for a free trial, and for lines that are not payments: an import, a plan switch, an operator's end. */
   transactionId: bigint('transaction_id').nullable(),
-  kind: exact('kind', 16).as<DecidingLine['kind']>(),
+  kind: exact('kind', 16).as<ChoiceLine['kind']>(),
   planId: bigint('plan_id'),
   priceId: bigint('price_id'),
   intervalUnit: exact('interval_unit', 16).as<IntervalUnit>(),
@@ -92,13 +92,13 @@ export const paymentApplications = table('payment_applications', {
   endAfter: appTime('end_after').nullable(),
   anchorAfter: int('anchor_after').nullable(),
   /** When it was paid, or decided. */
-  appliedAt: appTime('applied_at'),
+  paidAt: appTime('applied_at'),
   /** When it was opened; null on lines of the versions that did not keep it. */
   openedAt: appTime('opened_at').nullable(),
   /** An operator applied the payment although it had been superseded. */
   isAccepted: flag('is_accepted'),
 })
-export type PaymentApplication = Row<typeof paymentApplications>
+export type LedgerLine = Row<typeof ledgerLines>
 
 /**
  * Locks the end user until the transaction ends, adding the row if there is none, and returns its id.
@@ -303,8 +303,8 @@ export async function hadTrial(db: Queries, endUserId: number, planId: number): 
   return (await db.one(trialGrants, 'WHERE end_user_id = ? AND plan_id = ?', [endUserId, planId])) !== null
 }
 
-export async function insertApplication(tx: Tx, row: Omit<PaymentApplication, 'id'>): Promise<void> {
-  await tx.insert(paymentApplications, row)
+export async function insertLedgerLine(tx: Tx, row: Omit<LedgerLine, 'id'>): Promise<void> {
+  await tx.insert(ledgerLines, row)
 }
 
 /**
@@ -316,23 +316,23 @@ export function wasRenewed(subscriptionId: string, end: string): string {
     WHERE line.subscription_id = ${subscriptionId} AND line.end_before = ${end} AND line.transaction_id IS NOT NULL)`
 }
 
-/** A line with the quote of its payment. */
-export interface LedgerLine extends Omit<PaymentApplication, keyof DecidingLine>, DecidingLine {
+/** A ledger line with the quote of its payment. */
+export interface QuotedLine extends Omit<LedgerLine, keyof ChoiceLine>, ChoiceLine {
   readonly soldPriceId: number
   /** Whether an earlier version wrote it, which had other rules and stored no quotes. */
   readonly isOlder: boolean
 }
 
-const WITH_QUOTE = paymentApplications.joined('l', {
+const WITH_QUOTE = ledgerLines.joined('l', {
   quotedPurpose: exact('t.purpose', 16).as<Purpose>().nullable(),
-  isRenewal: flag('COALESCE(t.is_renewal, 0)'),
+  isByRenewalLink: flag('COALESCE(t.is_renewal, 0)'),
   soldPlanId: bigint('COALESCE(t.plan_id, l.plan_id)'),
   soldPriceId: bigint('COALESCE(t.price_id, l.price_id)'),
   knownOpenedAt: appTime('COALESCE(l.opened_at, t.created_at, l.applied_at)'),
 })
 
 /** The ledger of a subscription, in order. */
-export async function listLedger(db: Queries, subscriptionId: number): Promise<LedgerLine[]> {
+export async function listLedger(db: Queries, subscriptionId: number): Promise<QuotedLine[]> {
   return (await listLedgers(db, [subscriptionId])).get(subscriptionId) ?? []
 }
 
@@ -340,7 +340,7 @@ export async function listLedger(db: Queries, subscriptionId: number): Promise<L
 export async function listLedgers(
   db: Queries,
   subscriptionIds: readonly number[],
-): Promise<ReadonlyMap<number, LedgerLine[]>> {
+): Promise<ReadonlyMap<number, QuotedLine[]>> {
   const rows = await db.all(
     WITH_QUOTE,
     `LEFT JOIN transactions t ON t.id = l.transaction_id
@@ -356,30 +356,27 @@ export async function listLedgers(
   return Map.groupBy(lines, (line) => line.subscriptionId)
 }
 
-function isPeriodSold(kind: DecidingLine['kind']): boolean {
+function isPeriodSold(kind: ChoiceLine['kind']): boolean {
   return kind === 'started' || kind === 'restarted'
 }
 
-/** The latest decision on a subscription's plan and price; null if its ledger is empty. */
-export async function findLastDecision(db: Queries, subscriptionId: number): Promise<Decision | null> {
+/** How the subscription's plan and price were last chosen; null if its ledger is empty. */
+export async function findLastPlanChoice(db: Queries, subscriptionId: number): Promise<PlanChoice | null> {
   const lines = await listLedger(db, subscriptionId)
-  return lines.reduce<Decision | null>((last, line) => decisionAfter(last, line), null)
+  return lines.reduce<PlanChoice | null>((last, line) => planChoiceAfter(last, line), null)
 }
 
-export async function findApplicationOfTransaction(
-  db: Queries,
-  transactionId: number,
-): Promise<PaymentApplication | null> {
-  return db.one(paymentApplications, 'WHERE transaction_id = ?', [transactionId])
+export async function findApplicationOfTransaction(db: Queries, transactionId: number): Promise<LedgerLine | null> {
+  return db.one(ledgerLines, 'WHERE transaction_id = ?', [transactionId])
 }
 
 /** The line of the payment that set the subscription's end; null if no payment did. */
 export async function findApplicationOfEnd(
   db: Queries,
   { id: subscriptionId, currentPeriodEnd }: Subscription,
-): Promise<PaymentApplication | null> {
+): Promise<LedgerLine | null> {
   return db.one(
-    paymentApplications,
+    ledgerLines,
     'WHERE subscription_id = ? AND end_after = ? AND transaction_id IS NOT NULL ORDER BY revision DESC LIMIT 1',
     [subscriptionId, currentPeriodEnd],
   )

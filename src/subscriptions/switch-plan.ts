@@ -4,9 +4,9 @@ import { command } from '#commands/command.ts'
 import { findPriceOnSale } from '#plans/find-price-on-sale.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
-import { decisionReason } from './decision-reason.ts'
+import { unpaidLine } from './unpaid-line.ts'
 import { isLifetime } from './lifecycle.ts'
-import { readNames } from './present.ts'
+import { readPlanAndCustomer } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { getSubscription, lockExistingEndUser } from './store.ts'
 
@@ -31,8 +31,12 @@ export const switchPlan = command({
     const ends = plan.id === current.planId ? {} : { promotionCode: null }
     const set = { planId: plan.id, priceId: price.id, ...ends }
     const after = { ...current, ...set }
-    const reason = await decisionReason(tx, app, 'switched', after)
-    const view = await recordChange(tx, app, current, { set, reason, names: await readNames(tx, after) })
+    const line = await unpaidLine(tx, app, 'switched', after)
+    const view = await recordChange(tx, app, current, {
+      set,
+      line,
+      planAndCustomer: await readPlanAndCustomer(tx, after),
+    })
     await tx.audit({
       appId: app.id,
       subject: `subscription ${current.id}`,

@@ -18,11 +18,7 @@ import { realTime } from '#apps/app-time.ts'
 import { formatId } from '#shared/ids.ts'
 import { englishMoney } from '#shared/money.ts'
 import { formatTimestamp, formatUtc, type AppTime, type RealTime } from '#shared/time.ts'
-import {
-  findApplicationOfTransaction,
-  findSubscriptionOfEndUser,
-  type PaymentApplication,
-} from '#subscriptions/store.ts'
+import { findApplicationOfTransaction, findSubscriptionOfEndUser, type LedgerLine } from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import {
   getShownTransaction,
@@ -217,7 +213,7 @@ function changeText(
   app: App,
   { kind, flagReason }: Pick<TransactionChange, 'kind' | 'flagReason'>,
   { transferCode }: Transaction,
-  application: PaymentApplication | null,
+  application: LedgerLine | null,
 ): string {
   switch (kind) {
     case 'completed':
@@ -233,7 +229,7 @@ function changeText(
   }
 }
 
-function effectText(app: App, { kind, endBefore, endAfter }: PaymentApplication): string {
+function effectText(app: App, { kind, endBefore, endAfter }: LedgerLine): string {
   const before = endBefore ? ownTime(app, endBefore) : 'none'
   return `completed; period ${kind}: ${before} → ${endAfter ? ownTime(app, endAfter) : 'lifetime'}`
 }

@@ -1,15 +1,10 @@
 import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
+import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { queueReceipts } from './queue-receipts.ts'
 import { insertChange, updateLockedTransaction, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
-
-/** The operator who decided a change of a transaction, and why; absent if a provider's report caused it. */
-export interface OperatorDecision {
-  readonly actor: string
-  readonly note: string
-}
 
 export type TransactionChanges = Partial<Omit<Transaction, 'id' | 'appId' | 'flaggedAt' | 'updatedAt'>>
 
@@ -22,7 +17,7 @@ export async function changeTransaction(
   app: NotifiedApp,
   before: Transaction,
   changes: TransactionChanges,
-  decision: OperatorDecision | null = null,
+  operatorNote: OperatorNote | null = null,
 ): Promise<Transaction> {
   const now = appNow(app, tx.now)
   const after: Transaction = { ...before, ...changes, updatedAt: now }
@@ -31,14 +26,14 @@ export async function changeTransaction(
   const { id, status } = before
   const write = { ...changes, updatedAt: now, ...(isReflagged ? { flaggedAt } : {}) }
   await updateLockedTransaction(tx, id, status, write)
-  for (const { kind, flagReason } of historyOf(before, after, decision)) {
+  for (const { kind, flagReason } of historyOf(before, after, operatorNote)) {
     await insertChange(tx, {
       appId: app.id,
       transactionId: id,
       kind,
       flagReason,
-      actor: decision?.actor ?? null,
-      note: decision?.note ?? null,
+      actor: operatorNote?.actor ?? null,
+      note: operatorNote?.note ?? null,
     })
   }
   if (isReflagged && after.flagReason !== null) await announceFlag(tx, app, after, after.flagReason)
@@ -65,12 +60,12 @@ interface HistoryEntry {
   readonly flagReason: FlagReason | null
 }
 
-function historyOf(before: Transaction, after: Transaction, decision: OperatorDecision | null): HistoryEntry[] {
+function historyOf(before: Transaction, after: Transaction, operatorNote: OperatorNote | null): HistoryEntry[] {
   const entries: HistoryEntry[] = []
   const isReflagged = before.flagReason !== after.flagReason
   if (isReflagged && before.flagReason) entries.push({ kind: 'unflagged', flagReason: before.flagReason })
   // The timeline shows a plain completion by its events.
-  const isPlain = after.status === 'completed' && after.flagReason === null && decision === null
+  const isPlain = after.status === 'completed' && after.flagReason === null && operatorNote === null
   if (before.status !== after.status && !isPlain && (after.status === 'completed' || after.status === 'refunded'))
     entries.push({ kind: after.status, flagReason: null })
   if (isReflagged && after.flagReason) entries.push({ kind: 'flagged', flagReason: after.flagReason })

@@ -1,17 +1,17 @@
 import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
+import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { arrived, completed, keptOf } from '#payments/balance.ts'
 import { countUse } from '#promotions/take-use.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
-import { applyPayment } from '#subscriptions/apply-payment.ts'
-import type { QuotedPayment } from '#subscriptions/decide-payment.ts'
+import { applyPayment, type PaidTransaction } from '#subscriptions/apply-payment.ts'
 import type { Refusal } from '#subscriptions/lifecycle.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
-import { changeTransaction, type OperatorDecision, type TransactionChanges } from './change-transaction.ts'
-import type { ProviderCode, Sale, Transaction } from './store.ts'
+import { changeTransaction, type TransactionChanges } from './change-transaction.ts'
+import type { ProviderCode, Transaction, TransactionRows } from './store.ts'
 
 /** Money that counts for a transaction from now on, whether it has just arrived or was moved here. */
 export interface ArrivedMoney {
@@ -22,16 +22,22 @@ export interface ArrivedMoney {
 }
 
 export interface Received {
+  /** `already_completed`: nothing was due, because the transaction was completed or refunded before. */
   readonly kind: 'processed' | 'underpaid' | 'already_completed'
   readonly transaction: Transaction
 }
 
 /**
- * Counts money for the transaction that it was booked for: completes a pending transaction if it is enough, and flags it as underpaid
- * otherwise. If the transaction is no longer pending, flags the money as a duplicate. A step, under the end user's lock.
+ * Counts money for the transaction to which it is allocated (R120 to R123). A pending transaction is completed if the money is enough, and
+ * flagged `underpaid` otherwise, whether its checkout link has expired or not. Where nothing is due any more, the transaction is flagged
+ * `duplicate_payment`, unless it has a flag. A step, under the end user's lock.
  */
-export async function receiveMoney(tx: Tx, sale: Sale, { provider, amount, paidAt }: ArrivedMoney): Promise<Received> {
-  const { app, transaction } = sale
+export async function receiveMoney(
+  tx: Tx,
+  rows: TransactionRows,
+  { provider, amount, paidAt }: ArrivedMoney,
+): Promise<Received> {
+  const { app, transaction } = rows
   const balance = arrived(transaction, amount)
   if (transaction.status !== 'pending') {
     const flagReason = transaction.flagReason ?? 'duplicate_payment'
@@ -50,7 +56,7 @@ export async function receiveMoney(tx: Tx, sale: Sale, { provider, amount, paidA
     } as const
     return { kind: 'underpaid', transaction: await changeTransaction(tx, app, transaction, changes) }
   }
-  const paid = { ...sale, transaction: { ...transaction, ...balance } }
+  const paid = { ...rows, transaction: { ...transaction, ...balance } }
   return { kind: 'processed', transaction: await completeTransaction(tx, paid, { providerCode: provider, paidAt }) }
 }
 
@@ -61,19 +67,19 @@ export interface Completion {
 }
 
 /**
- * Completes a pending transaction and delivers what was paid for: the event of a one-time purchase, or the period of a subscription. A
- * payment that cannot be applied is completed and flagged. The transaction includes money that is not stored yet. Returns the changed
- * transaction. A step, under the end user's lock. Throws `invalid_request` if it cannot be applied and no money arrived.
+ * Completes a pending transaction: emits the event of a one-time purchase, or applies the subscription period. What cannot be applied is
+ * completed and flagged. The balance in `rows` counts money that is not stored yet. Returns the changed transaction. A step, under the end
+ * user's lock. Throws `invalid_request` if it cannot be applied and no money came.
  */
 export async function completeTransaction(
   tx: Tx,
-  sale: Sale,
+  rows: TransactionRows,
   completion: Completion,
-  decision: OperatorDecision | null = null,
+  operatorNote: OperatorNote | null = null,
 ): Promise<Transaction> {
-  const { app, transaction } = sale
-  const refusal = await give(tx, sale, completion)
-  // A flag is about money that waits for a decision.
+  const { app, transaction } = rows
+  const refusal = await applyPurchase(tx, rows, completion)
+  // Flag only transactions that hold money.
   if (refusal !== null && keptOf(transaction) === 0) throw notApplicable(transaction, refusal)
   const { promotionCode } = transaction
   if (promotionCode !== null) await countUse(tx, { ...transaction, promotionCode }, appNow(app, tx.now))
@@ -83,21 +89,22 @@ export async function completeTransaction(
     providerCode: completion.providerCode,
     flagReason: refusal,
     completedAt: appNow(app, tx.now),
-    ...(decision ? { resolution: 'completed', resolvedAt: appNow(app, tx.now) } : {}),
+    ...(operatorNote ? { resolution: 'completed', resolvedAt: appNow(app, tx.now) } : {}),
   }
-  return changeTransaction(tx, app, transaction, changes, decision)
+  return changeTransaction(tx, app, transaction, changes, operatorNote)
 }
 
-async function give(tx: Tx, { app, transaction, subject }: Sale, completion: Completion): Promise<Refusal | null> {
-  const quote = quotedPayment(transaction)
-  if (!quote) {
+async function applyPurchase(
+  tx: Tx,
+  { app, transaction, forSubscription }: TransactionRows,
+  { providerCode, paidAt }: Completion,
+): Promise<Refusal | null> {
+  if (!forSubscription) {
     await announceCompletion(tx, app, transaction)
     return null
   }
-  if (!subject) throw new Error(`transaction ${transaction.id} names a price that does not exist`)
-  const { providerCode } = completion
-  const paidAt = paymentTime(tx, app, transaction, completion.paidAt)
-  return applyPayment(tx, app, { ...paymentOf(transaction), ...quote, providerCode, paidAt }, subject)
+  const paid = paidTransaction(transaction, providerCode, paymentTime(tx, app, transaction, paidAt))
+  return applyPayment(tx, app, paid, forSubscription)
 }
 
 /**
@@ -106,36 +113,34 @@ async function give(tx: Tx, { app, transaction, subject }: Sale, completion: Com
  */
 export async function applySuperseded(
   tx: Tx,
-  { app, transaction, subject }: Sale,
+  { app, transaction, forSubscription }: TransactionRows,
   providerCode: ProviderCode,
-  decision: OperatorDecision,
+  operatorNote: OperatorNote,
 ): Promise<Transaction> {
-  const quote = quotedPayment(transaction)
   const now = appNow(app, tx.now)
   const paidAt = wholeSeconds(now)
-  if (!quote || !subject) throw new Error(`transaction ${transaction.id} is superseded and names no price`)
-  const accepted = {
-    ...paymentOf(transaction),
-    ...quote,
-    // An operator's decision counts from now on; an extension is not a decision.
-    createdAt: quote.purpose === 'extend' ? quote.createdAt : paidAt,
-    isAccepted: true,
-    providerCode,
-    paidAt,
-  }
-  const refusal = await applyPayment(tx, app, accepted, subject)
+  if (!forSubscription) throw new Error(`transaction ${transaction.id} is superseded and for no subscription`)
+  const { quote } = forSubscription
+  // An accepted plan choice counts from now on; an extension chooses no plan.
+  const openedAt = quote.purpose === 'extend' ? quote.openedAt : paidAt
+  const accepted = { ...forSubscription, quote: { ...quote, openedAt, isAccepted: true } }
+  const refusal = await applyPayment(tx, app, paidTransaction(transaction, providerCode, paidAt), accepted)
   if (refusal !== null) throw notApplicable(transaction, refusal)
   const resolved = { flagReason: null, resolution: 'completed', resolvedAt: now } as const
   const changes = { ...completed(transaction, transaction.amount, true), ...resolved }
-  return changeTransaction(tx, app, transaction, changes, decision)
+  return changeTransaction(tx, app, transaction, changes, operatorNote)
 }
 
 function notApplicable({ id }: Transaction, refusal: Refusal): AppError {
   return new AppError('invalid_request', `transaction ${id} cannot be applied: ${refusal}`)
 }
 
-function paymentOf({ id, externalRef, customerId, renewsEnd, amount, currency }: Transaction) {
-  return { transactionId: id, externalRef, customerId, renewsEnd, amount, currency }
+function paidTransaction(
+  { id: transactionId, endUserId, externalRef, customerId, amount, currency }: Transaction,
+  providerCode: ProviderCode,
+  paidAt: AppTime,
+): PaidTransaction {
+  return { transactionId, endUserId, externalRef, customerId, amount, currency, providerCode, paidAt }
 }
 
 async function announceCompletion(tx: Tx, app: NotifiedApp, transaction: Transaction): Promise<void> {
@@ -162,15 +167,4 @@ function paymentTime(tx: Tx, app: NotifiedApp, transaction: Transaction, paidAt:
   const reported = appNow(app, paidAt)
   const notEarly = reported < transaction.createdAt ? transaction.createdAt : reported
   return wholeSeconds(notEarly > now ? now : notEarly)
-}
-
-/** The stored quote of a transaction, as `decideOn` takes it; null for a one-time purchase. */
-export function quotedPayment(
-  transaction: Transaction,
-): (QuotedPayment & { readonly appId: number; readonly endUserId: number; readonly priceId: number }) | null {
-  const { appId, endUserId, priceId, purpose, isRenewal, isTrial, createdAt } = transaction
-  if (transaction.mode === 'payment') return null
-  if (priceId === null || purpose === 'purchase')
-    throw new Error(`transaction ${transaction.id} is for a subscription and names no price`)
-  return { appId, endUserId, priceId, purpose: isTrial ? 'trial' : purpose, isRenewal, createdAt }
 }

@@ -1,19 +1,15 @@
 import type { Context } from '#context.ts'
-import { provider } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
-import { perform } from '#commands/perform.ts'
+import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { allocate, insertPayment, lockPaymentOf, updatePayment, type Payment } from '#payments/store.ts'
 import { rewriteNode } from '#subscriptions/queue-node.ts'
-import { lockExistingEndUser } from '#subscriptions/store.ts'
 import type { RealTime } from '#shared/time.ts'
-import type { OperatorDecision } from './change-transaction.ts'
-import { receiveMoney } from './complete-transaction.ts'
+import { receiveMoney, type Received } from './complete-transaction.ts'
 import {
-  findOwner,
-  getSale,
-  insertProviderEvent,
+  getTransactionRows,
   insertProviderEvents,
+  lockEndUserOf,
   type ProviderCode,
   type ProviderEvent,
   type Transaction,
@@ -22,12 +18,9 @@ import {
 /** Money that arrived according to a provider, a bank or an operator. Callers have verified the report. */
 export interface ConfirmedPayment {
   readonly provider: ProviderCode
-  /** The provider's own id of the notification; null if there is none (a look-up, the test method). */
-  readonly eventId: string | null
-  readonly eventType?: string
-  /** Another id of the same notification: the notification is a repetition if either was recorded before. */
-  readonly otherEvent?: Pick<ProviderEvent, 'eventId' | 'eventType'> | null
-  /** The version of the credentials under which it arrived; absent if a provider needs none. */
+  /** By which the provider reported it; empty for lookups and the test method. If one was recorded before, the payment is a duplicate. */
+  readonly events: readonly Pick<ProviderEvent, 'eventId' | 'eventType'>[]
+  /** The credentials version under which it came; absent if a provider needs none. */
   readonly providerAccountId?: number
   /** The provider's own id of the money: unique by provider. */
   readonly reference: string
@@ -36,91 +29,90 @@ export interface ConfirmedPayment {
   /** Our account that it was credited to, if the bank shows it. */
   readonly bankAccountId?: number | null
   readonly transactionId: number
-  /** The transaction's app and end user, if the caller has read them: they never change. */
-  readonly owner?: Pick<Transaction, 'appId' | 'externalRef'>
   /** In the smallest unit of `currency`. */
   readonly amount: number
   readonly currency: string
-  /** When it was paid, in real time, if the provider is reliable there; else when it was received. */
+  /** The provider's payment time if reliable, otherwise the time of receipt; real time. */
   readonly paidAt: RealTime
-  /** The operator who assigned the money to the transaction; absent if the provider or the payer did. */
-  readonly decision?: OperatorDecision
+  /** Of the operator who assigned the money to the transaction; absent if the provider or the payer did. */
+  readonly operatorNote?: OperatorNote
 }
 
 export type ConfirmOutcome =
+  | (Received & Recorded)
   | {
-      readonly kind: 'processed' | 'underpaid' | 'already_completed'
+      /** The same money was recorded before, under another event, and nothing is due. */
+      readonly kind: 'already_completed'
       readonly transaction: Transaction
-      /** The id of the payment; null if the same money was reported before. */
-      readonly paymentId: number | null
-      /** Whether the money had been recorded as unmatched before. */
-      readonly hadWaited: boolean
+      readonly paymentId: null
     }
+  /** One of its events was recorded before, or the same money for a transaction that is still pending. */
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'unknown_transaction' | 'wrong_currency' }
 
-/**
- * The entry point for money (R91): everything that confirms a payment calls this. It works in one database transaction, under the end
- * user's lock. It records the provider's event and the payment, books the money for the transaction, completes and applies the transaction,
- * and writes the events to send. It sends nothing itself. `duplicate`: this event or this money was recorded before, and nothing was
- * changed.
- */
-export async function confirmPayment(ctx: Context, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
-  return perform(ctx, provider(payment.provider), confirm, undefined, payment)
+/** A payment that is recorded and allocated to the transaction. */
+export interface Recorded {
+  readonly paymentId: number
+  /** Whether it had been recorded before, without a transaction. */
+  readonly wasUnallocated: boolean
 }
 
-const confirm = command({
-  name: 'payment.confirm',
-  input: nothing,
-  run: (tx, _input, payment: ConfirmedPayment) => bookPayment(tx, payment),
-})
-
-/** The steps of `confirmPayment`, for a command that writes more in the same transaction. Reports the outcome after the commit. */
-export async function bookPayment(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
-  const outcome = await book(tx, payment)
+/**
+ * The entry point for money (R91): whatever confirms a payment calls this in its command. Under the end user's lock it records the
+ * provider's events and the payment, allocates the payment to the transaction, completes and applies that, and writes the events to send.
+ * Reports the outcome after the commit. Only `processed` and `underpaid`, and `already_completed` with a `paymentId`, record money.
+ */
+export async function confirmPayment(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
+  const outcome = await recordOnce(tx, payment)
   tx.afterCommit(() => report(tx.ctx, payment, outcome))
   return outcome
 }
 
-async function book(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
-  const owner = payment.owner ?? (await findOwner(tx, payment.transactionId))
-  if (!owner) return { kind: 'unknown_transaction' }
-  if (!(await recordEvents(tx, payment, owner.appId))) return { kind: 'duplicate' }
-  await lockExistingEndUser(tx, owner.appId, owner.externalRef)
-  const sale = await getSale(tx, payment.transactionId)
-  const { app, transaction } = sale
+/** The command of a caller that writes nothing else. */
+export const confirmAlone = command({
+  name: 'payment.confirm',
+  input: nothing,
+  run: (tx, _input, payment: ConfirmedPayment) => confirmPayment(tx, payment),
+})
+
+async function recordOnce(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
+  if (!(await lockEndUserOf(tx, payment.transactionId))) return { kind: 'unknown_transaction' }
+  const rows = await getTransactionRows(tx, payment.transactionId)
+  const { app, transaction } = rows
   if (payment.currency !== transaction.currency) return { kind: 'wrong_currency' }
+  if (!(await recordEvents(tx, transaction, payment))) return { kind: 'duplicate' }
   const recorded = await recordPayment(tx, transaction, payment)
-  if (recorded) return { ...(await receiveMoney(tx, sale, payment)), ...recorded }
+  if (recorded) return { ...(await receiveMoney(tx, rows, payment)), ...recorded }
   if (transaction.status === 'pending') return { kind: 'duplicate' }
   // The same payment under another event: the daemon that took the first may have died before it wrote the node.
   await rewriteNode(tx, app, transaction.endUserId)
-  return { kind: 'already_completed', transaction, paymentId: null, hadWaited: false }
+  return { kind: 'already_completed', transaction, paymentId: null }
 }
 
-async function recordEvents(tx: Tx, payment: ConfirmedPayment, appId: number): Promise<boolean> {
-  const { provider, eventId, eventType = 'payment', otherEvent, transactionId } = payment
-  if (eventId === null) return true
+/** False if one of the events was recorded before. */
+async function recordEvents(
+  tx: Tx,
+  { id: transactionId, appId }: Transaction,
+  { provider, events }: ConfirmedPayment,
+): Promise<boolean> {
   const applied = { provider, appId, transactionId, outcome: 'applied', note: null, receivedAt: tx.now }
-  const event = { ...applied, eventId, eventType }
-  return otherEvent ? insertProviderEvents(tx, [{ ...applied, ...otherEvent }, event]) : insertProviderEvent(tx, event)
+  return insertProviderEvents(
+    tx,
+    events.map((event) => ({ ...applied, ...event })),
+  )
 }
 
 /**
- * Records the payment and books all of it for the transaction. Unmatched money that is reported again with its transaction is booked
- * now. Null if nothing of it is left to be booked.
+ * Records the payment and allocates all of it to the transaction. Unallocated money that is reported again with its transaction is
+ * allocated now. Null if some of it is allocated or refunded already.
  */
-async function recordPayment(
-  tx: Tx,
-  transaction: Transaction,
-  payment: ConfirmedPayment,
-): Promise<{ readonly paymentId: number; readonly hadWaited: boolean } | null> {
-  const { amount, decision = null } = payment
+async function recordPayment(tx: Tx, transaction: Transaction, payment: ConfirmedPayment): Promise<Recorded | null> {
+  const { amount, operatorNote = null } = payment
   const added = await insertPayment(tx, rowOf(tx, transaction, payment))
-  const paymentId = added ?? (await takeWaiting(tx, transaction, payment))
+  const paymentId = added ?? (await takeUnallocated(tx, transaction, payment))
   if (paymentId === null) return null
-  await allocate(tx, transaction, { paymentId, amount, cause: decision ? 'matched' : 'booked', decision })
-  return { paymentId, hadWaited: added === null }
+  await allocate(tx, transaction, { paymentId, amount, cause: operatorNote ? 'matched' : 'booked', operatorNote })
+  return { paymentId, wasUnallocated: added === null }
 }
 
 function rowOf(tx: Tx, { appId, endUserId }: Transaction, payment: ConfirmedPayment): Omit<Payment, 'id'> {
@@ -142,20 +134,19 @@ function rowOf(tx: Tx, { appId, endUserId }: Transaction, payment: ConfirmedPaym
   }
 }
 
-/** Takes money that was recorded before and waits for its transaction; its id, or null if some of it was booked or refunded. */
-async function takeWaiting(
+/** Takes a payment that was recorded without a transaction. Returns its id, or null if any of it is already allocated or refunded. */
+async function takeUnallocated(
   tx: Tx,
   { appId, endUserId }: Transaction,
   { provider, reference, amount }: ConfirmedPayment,
 ): Promise<number | null> {
-  const waiting = await lockPaymentOf(tx, provider, reference)
-  if (!waiting || !isUntouched(waiting)) return null
-  await updatePayment(tx, waiting.id, { appId, endUserId, amount, amountLeft: 0, closedAt: null })
-  return waiting.id
+  const recorded = await lockPaymentOf(tx, provider, reference)
+  if (!recorded || !isUnallocated(recorded)) return null
+  await updatePayment(tx, recorded.id, { appId, endUserId, amount, amountLeft: 0, closedAt: null })
+  return recorded.id
 }
 
-/** Whether nothing of a payment was booked or refunded yet. */
-function isUntouched({ amount, amountLeft }: { amount: number | null; amountLeft: number | null }): boolean {
+function isUnallocated({ amount, amountLeft }: Payment): boolean {
   return amount === null || amountLeft === amount
 }
 

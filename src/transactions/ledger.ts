@@ -5,9 +5,9 @@ import { findBrokenRules, type Discrepancy } from '#ledger/store.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import {
   decide,
-  decisionAfter,
+  planChoiceAfter,
   effectiveStatus,
-  type Decision,
+  type PlanChoice,
   type PaymentEffect,
   type SubscriptionState,
 } from '#subscriptions/lifecycle.ts'
@@ -17,7 +17,7 @@ import {
   listLedger,
   listLedgers,
   listSubscriptionsAfter,
-  type LedgerLine,
+  type QuotedLine,
   type Subscription,
 } from '#subscriptions/store.ts'
 
@@ -66,15 +66,15 @@ async function currentDiscrepancies(db: Queries, read: Subscription, found: Disc
   return currentDiscrepancies(db, now, discrepanciesOf(now, await listLedger(db, now.id)))
 }
 
-/** The contradictions between the lines of a subscription's ledger and the rules, each other, or the subscription. */
-export function discrepanciesOf(subscription: Subscription, lines: readonly LedgerLine[]): Discrepancy[] {
+/** Where the lines of a subscription's ledger contradict the rules, each other, or the subscription. */
+export function discrepanciesOf(subscription: Subscription, lines: readonly QuotedLine[]): Discrepancy[] {
   const subject = `subscription ${subscription.id}`
   const texts: string[] = []
-  let previous: LedgerLine | null = null
-  let last: Decision | null = null
+  let previous: QuotedLine | null = null
+  let last: PlanChoice | null = null
   for (const line of lines) {
     texts.push(...lineDiscrepancies(line, previous, last).map((text) => `revision ${line.revision} ${text}`))
-    last = decisionAfter(last, line)
+    last = planChoiceAfter(last, line)
     previous = line
   }
   if (!previous) texts.push('has no line in payment_applications')
@@ -82,7 +82,7 @@ export function discrepanciesOf(subscription: Subscription, lines: readonly Ledg
   return texts.map((fault) => ({ subject, fault }))
 }
 
-function differencesFrom(last: LedgerLine, subscription: Subscription): string[] {
+function differencesFrom(last: QuotedLine, subscription: Subscription): string[] {
   const found: string[] = []
   if (!isSame(last.periodStart, subscription.periodStart))
     found.push(`starts ${show(subscription.periodStart)}, but its ledger starts ${show(last.periodStart)}`)
@@ -95,7 +95,7 @@ function differencesFrom(last: LedgerLine, subscription: Subscription): string[]
   return found
 }
 
-function lineDiscrepancies(line: LedgerLine, previous: LedgerLine | null, last: Decision | null): string[] {
+function lineDiscrepancies(line: QuotedLine, previous: QuotedLine | null, last: PlanChoice | null): string[] {
   const found: string[] = []
   if (previous === null ? line.kind !== 'started' && line.kind !== 'imported' : line.kind === 'started')
     found.push(`is ${line.kind} in the wrong place`)
@@ -108,7 +108,7 @@ function lineDiscrepancies(line: LedgerLine, previous: LedgerLine | null, last: 
     case 'switched':
       return isSame(line.endBefore, line.endAfter) ? found : [...found, 'is a plan switch that moves the end']
     case 'ended':
-      return isSame(line.endAfter, line.appliedAt)
+      return isSame(line.endAfter, line.paidAt)
         ? found
         : [...found, 'is an end that does not end the period at its own time']
     case 'started':
@@ -119,7 +119,7 @@ function lineDiscrepancies(line: LedgerLine, previous: LedgerLine | null, last: 
 }
 
 /** Compares the line's period with what its interval gives from its start. */
-function arithmeticDiscrepancies(line: LedgerLine): string[] {
+function arithmeticDiscrepancies(line: QuotedLine): string[] {
   const interval = { unit: line.intervalUnit, count: line.intervalCount }
   const extendedEnd = line.kind === 'extended' ? line.endBefore : null
   const expected = periodFrom(extendedEnd ?? line.periodStart, interval, extendedEnd ? line.anchorBefore : null)
@@ -131,19 +131,19 @@ function arithmeticDiscrepancies(line: LedgerLine): string[] {
 }
 
 /** Compares the line with what the rules give. An earlier version had other rules: for its lines, only the arithmetic is checked. */
-function replayDiscrepancies(line: LedgerLine, before: SubscriptionState | null, last: Decision | null): string[] {
+function replayDiscrepancies(line: QuotedLine, before: SubscriptionState | null, last: PlanChoice | null): string[] {
   if (line.isOlder) return []
-  const effect = decide(before, last, quoteOf(line), line.appliedAt)
+  const effect = decide(before, last, quoteOf(line), line.paidAt)
   if (isEffectOf(effect, line)) return []
   if (before && shortens(line, before) && effect.kind !== 'restarted')
     return [`moves a paid end from ${show(line.endBefore)} back to ${show(line.endAfter)} without a decision`]
   return [`is ${line.kind} on price ${line.priceId}, but the rules say ${describe(effect)}`]
 }
 
-function quoteOf(line: LedgerLine) {
+function quoteOf(line: QuotedLine) {
   return {
     purpose: line.purpose ?? 'trial',
-    isRenewal: line.isRenewal,
+    isByRenewalLink: line.isByRenewalLink,
     planId: line.soldPlanId,
     priceId: line.soldPriceId,
     interval: { unit: line.intervalUnit, count: line.intervalCount },
@@ -153,7 +153,7 @@ function quoteOf(line: LedgerLine) {
   }
 }
 
-function isEffectOf(effect: PaymentEffect, line: LedgerLine): boolean {
+function isEffectOf(effect: PaymentEffect, line: QuotedLine): boolean {
   return (
     effect.kind === line.kind &&
     isSame(effect.period.end, line.endAfter) &&
@@ -164,12 +164,12 @@ function isEffectOf(effect: PaymentEffect, line: LedgerLine): boolean {
 }
 
 /** Whether the line ends a valid period earlier than was paid for. */
-function shortens(line: LedgerLine, before: SubscriptionState): boolean {
-  if (effectiveStatus(before, line.appliedAt) === 'expired' || line.endAfter === null) return false
+function shortens(line: QuotedLine, before: SubscriptionState): boolean {
+  if (effectiveStatus(before, line.paidAt) === 'expired' || line.endAfter === null) return false
   return before.currentPeriodEnd === null || line.endAfter < before.currentPeriodEnd
 }
 
-function stateAfter(line: LedgerLine): SubscriptionState {
+function stateAfter(line: QuotedLine): SubscriptionState {
   const { planId, priceId, periodStart, endAfter: currentPeriodEnd, anchorAfter: anchorDay } = line
   return { planId, priceId, periodStart, currentPeriodEnd, anchorDay }
 }

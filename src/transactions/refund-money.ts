@@ -1,5 +1,6 @@
 import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
+import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { balanceOf, keptOf, notRefunded, refundFailed, refunded, takeNewest, type Balance } from '#payments/balance.ts'
@@ -21,10 +22,10 @@ import {
 import { AppError, invalidField } from '#shared/errors.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { announceRefunds } from './announce-refund.ts'
-import { changeTransaction, type OperatorDecision } from './change-transaction.ts'
+import { changeTransaction } from './change-transaction.ts'
 import { completeTransaction } from './complete-transaction.ts'
 import { lockTransactions } from './lock-transactions.ts'
-import { getSale, type FlagReason, type Transaction } from './store.ts'
+import { getTransactionRows, type FlagReason, type Transaction } from './store.ts'
 
 /** The first look-up of a refund comes this soon; the gaps grow after it. */
 const FIRST_LOOKUP_MS = 5 * MINUTE_MS
@@ -36,7 +37,7 @@ export interface RefundOrder {
   readonly isSent: (provider: string) => boolean
   /** The reference of that transfer. */
   readonly reference: string | null
-  readonly decision: OperatorDecision
+  readonly operatorNote: OperatorNote
 }
 
 /** A refund and its payment. */
@@ -54,7 +55,7 @@ export async function orderRefunds(
   tx: Tx,
   app: App,
   transaction: Transaction,
-  { amount, isSent, reference, decision }: RefundOrder,
+  { amount, isSent, reference, operatorNote }: RefundOrder,
 ): Promise<{ readonly transaction: Transaction; readonly ordered: readonly OrderedRefund[] }> {
   const parts = takeNewest(amount, await listPaymentsOf(tx, transaction.id))
   if (parts.some(({ part }) => !isSent(part.provider)) && !reference)
@@ -73,12 +74,12 @@ export async function orderRefunds(
       failure: null,
       amountUsed: balance.amountUsed - after.amountUsed,
       flagReason: clearsFlag ? flagReason : null,
-      ...decision,
+      ...operatorNote,
       attempts: 0,
       createdAt: tx.now,
     })
     const { id: refundId } = refund
-    await allocate(tx, transaction, { paymentId: payment.id, amount: -share, cause: 'refund', refundId, decision })
+    await allocate(tx, transaction, { paymentId: payment.id, amount: -share, cause: 'refund', refundId, operatorNote })
     ordered.push({ refund, payment })
     balance = after
     if (clearsFlag) flagReason = null
@@ -88,9 +89,9 @@ export async function orderRefunds(
     app,
     transaction,
     { ...balance, flagReason, ...resolutionOf(tx, app, transaction, balance) },
-    decision,
+    operatorNote,
   )
-  const ended = await endIfRefunded(tx, app, current, decision)
+  const ended = await endIfRefunded(tx, app, current, operatorNote)
   const succeeded = ordered.filter(({ refund }) => refund.status === 'succeeded')
   await announceRefunds(
     tx,
@@ -127,12 +128,12 @@ async function endIfRefunded(
   tx: Tx,
   app: App,
   transaction: Transaction,
-  decision: OperatorDecision,
+  operatorNote: OperatorNote,
 ): Promise<Transaction> {
   if (keptOf(transaction) !== 0 || transaction.status === 'refunded') return transaction
   const made = await listRefundsOfTransaction(tx, transaction.id)
   if (made.length === 0 || made.some(({ status }) => status === 'pending')) return transaction
-  return changeTransaction(tx, app, transaction, { status: 'refunded' }, decision)
+  return changeTransaction(tx, app, transaction, { status: 'refunded' }, operatorNote)
 }
 
 /** The provider's answer about a refund. */
@@ -193,16 +194,16 @@ async function endIfDecided(tx: Tx, app: App, transaction: Transaction, { actor,
 /** The provider refused to make the refund: the transaction gets its money and its flag back, and completes if the money is now enough. */
 async function restore(tx: Tx, app: App, transaction: Transaction, refund: Refund, amount: number): Promise<void> {
   const { id: refundId, paymentId, amountUsed } = refund
-  await allocate(tx, transaction, { paymentId, amount, cause: 'refund_failed', refundId, decision: null })
+  await allocate(tx, transaction, { paymentId, amount, cause: 'refund_failed', refundId, operatorNote: null })
   const flagReason = flagAfterRefusal(transaction, refund)
   const isLeft = flagReason !== null || transaction.status === 'completed'
   const balance = notRefunded(transaction, amount, Math.min(amountUsed, amount), isLeft)
   if (transaction.status === 'pending' && keptOf(balance) >= transaction.amount) {
     const { provider: providerCode } = await getPayment(tx, paymentId)
-    const sale = await getSale(tx, transaction.id)
+    const rows = await getTransactionRows(tx, transaction.id)
     await completeTransaction(
       tx,
-      { ...sale, transaction: { ...transaction, ...balance } },
+      { ...rows, transaction: { ...transaction, ...balance } },
       { providerCode, paidAt: tx.now },
     )
     return
@@ -228,8 +229,8 @@ async function release(
   amount: number,
 ): Promise<void> {
   const cause = 'refund_failed'
-  await allocate(tx, transaction, { paymentId, amount, cause, refundId, decision: null })
-  await allocate(tx, transaction, { paymentId, amount: -amount, cause, decision: null })
+  await allocate(tx, transaction, { paymentId, amount, cause, refundId, operatorNote: null })
+  await allocate(tx, transaction, { paymentId, amount: -amount, cause, operatorNote: null })
   await changeTransaction(tx, app, transaction, refundFailed(transaction, amount))
 }
 
@@ -304,7 +305,7 @@ export async function recordForeignRefund(
   const refundId = await insertRefund(tx, row)
   if (refundId === null) return null
   for (const { transaction, share, balance } of plan) {
-    const part = { paymentId, amount: -share, cause: 'refund', refundId, decision: null } as const
+    const part = { paymentId, amount: -share, cause: 'refund', refundId, operatorNote: null } as const
     await allocate(tx, transaction, part)
     const app = await getApp(tx, transaction.appId)
     const cleared = { flagReason: null, resolution: 'refunded', resolvedAt: appNow(app, tx.now) } as const
@@ -320,7 +321,7 @@ export async function recordForeignRefund(
 export async function orderRefundOfPayment(
   tx: Tx,
   payment: Payment,
-  { amount, isSent, reference, decision }: RefundOrder,
+  { amount, isSent, reference, operatorNote }: RefundOrder,
 ): Promise<Refund> {
   const free = payment.amountLeft ?? 0
   if (amount > free) throw invalidField('amount', `is more than the ${free} ${payment.currency} that are left`)
@@ -335,7 +336,7 @@ export async function orderRefundOfPayment(
     failure: null,
     amountUsed: 0,
     flagReason: null,
-    ...decision,
+    ...operatorNote,
     attempts: 0,
     createdAt: tx.now,
   })

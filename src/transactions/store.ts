@@ -11,11 +11,12 @@ import { appliedPromotions } from '#promotions/store.ts'
 import { subscriptions, wasRenewed } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
-import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
+import type { StoredQuote, SubscriptionRows } from '#subscriptions/decide-payment.ts'
 import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
 import type { Metadata } from './metadata.ts'
 
 export type Mode = 'subscription' | 'payment'
+/** `void` is a status of the API that nothing writes. */
 export type TransactionStatus = 'pending' | 'completed' | 'refunded' | 'void'
 /** A provider's code, as stored with payments. `src/providers/providers.ts` lists them; this folder may not import it. */
 export type ProviderCode = string
@@ -43,11 +44,7 @@ export const transactions = table('transactions', {
   /** What it was opened for (R93). */
   purpose: exact('purpose', 16).as<Purpose | 'purchase'>(),
   /** Opened by the subscription's renewal link, so that it chooses neither a price nor a customer. */
-  isRenewal: flag('is_renewal'),
-  /** Revision of the subscription on which it was quoted; null if there was none. */
-  quotedRevision: bigint('quoted_revision').nullable(),
-  /** The end that was promised; null for lifetime and for a one-time purchase. */
-  quotedEnd: appTime('quoted_end').nullable(),
+  isByRenewalLink: flag('is_renewal'),
   /** The amount requested: the price less `discountAmount`. */
   amount: bigint('amount'),
   /** The discount of a promotion; 0 if there is none. */
@@ -70,7 +67,7 @@ export const transactions = table('transactions', {
   /** The period end that this payment was opened to renew; null if there was none. */
   renewsEnd: appTime('renews_end').nullable(),
   transferCode: exact('transfer_code', 12).nullable(),
-  /** From then on it takes bank transfers. */
+  /** When it started to accept bank transfers. */
   bankPageOpenedAt: appTime('bank_page_opened_at').nullable(),
   createdAt: appTime('created_at'),
   completedAt: appTime('completed_at').nullable(),
@@ -200,6 +197,18 @@ export async function findOwner(
   )
 }
 
+/**
+ * Locks the transaction's end user until the commit, as `lockExistingEndUser` does, in one statement. Returns false for an unknown
+ * transaction.
+ */
+export async function lockEndUserOf(tx: Tx, transactionId: number): Promise<boolean> {
+  const locked = await tx.run(
+    'UPDATE end_users SET version = version + 1 WHERE id = (SELECT end_user_id FROM transactions WHERE id = ?)',
+    [transactionId],
+  )
+  return locked > 0
+}
+
 /** Throws `not_found`. */
 export async function getTransaction(db: Queries, transactionId: number): Promise<Transaction> {
   const transaction = await findTransaction(db, transactionId)
@@ -214,7 +223,15 @@ export async function getShownTransaction(db: Queries, transactionId: number): P
   return transaction
 }
 
-const SALE = joinedRows(
+/** What a transaction was opened for; null for a one-time purchase. */
+export function quoteOf({ id, mode, purpose, isTrial, isByRenewalLink, createdAt }: Transaction): StoredQuote | null {
+  if (mode === 'payment') return null
+  if (purpose === 'purchase') throw new Error(`transaction ${id} is for a subscription and names no purpose`)
+  // A daemon of a version without `purpose` left the column's default in a trial.
+  return { purpose: isTrial ? 'trial' : purpose, isByRenewalLink, openedAt: createdAt, isAccepted: false }
+}
+
+const TRANSACTION_ROWS = joinedRows(
   `transactions transaction
    JOIN apps app ON app.id = transaction.app_id
    LEFT JOIN prices price ON price.id = transaction.price_id
@@ -238,19 +255,22 @@ const SALE = joinedRows(
 )
 
 /** A transaction with all rows that completing it needs. */
-export interface Sale {
+export interface TransactionRows {
   readonly app: NotifiedApp
   readonly transaction: Transaction
   /** Null for a one-time purchase. */
-  readonly subject: PaymentSubject | null
+  readonly forSubscription: SubscriptionRows | null
 }
 
-/** Reads a sale once, under the end user's lock: until the commit, only its reader can change it. Throws `not_found`. */
-export async function getSale(tx: Tx, transactionId: number): Promise<Sale> {
-  const found = await tx.one(SALE, 'WHERE transaction.id = ?', [transactionId])
+/** Reads the rows once, under the end user's lock, which keeps other writers out until the commit. Throws `not_found`. */
+export async function getTransactionRows(tx: Tx, transactionId: number): Promise<TransactionRows> {
+  const found = await tx.one(TRANSACTION_ROWS, 'WHERE transaction.id = ?', [transactionId])
   if (!found) throw notFound(`transaction ${transactionId}`)
   const { app, transaction, price, plan, ...rest } = found
-  return { app, transaction, subject: price && plan && { price, plan, ...rest } }
+  const quote = quoteOf(transaction)
+  if (!quote) return { app, transaction, forSubscription: null }
+  if (!price || !plan) throw new Error(`transaction ${transactionId} names a price that does not exist`)
+  return { app, transaction, forSubscription: { quote, price, plan, ...rest } }
 }
 
 export interface TransactionFilter {

@@ -22,8 +22,8 @@ export interface Emission<Type extends EventType> {
 
 /**
  * Writes an event in the transaction of the change that it reports, and wakes the sender after the commit. The content is final: every
- * attempt sends the same bytes. Writes nothing if the event is opt-in and the app has not opted in. If the app has no address or no secret,
- * the event is kept and not delivered.
+ * attempt sends the same bytes. Writes nothing if the event is opt-in and the app has not enabled it. If the app has no address or no
+ * secret, the event is kept and not delivered.
  */
 export async function emitEvent<Type extends EventType>(
   tx: Tx,
@@ -33,18 +33,18 @@ export async function emitEvent<Type extends EventType>(
   subject: EventSubject,
 ): Promise<void> {
   if (!isSentTo(app, type)) return
-  await insertEvent(tx, draft(tx, { app, type, data, subject }))
+  await insertEvent(tx, eventRowOf(tx, { app, type, data, subject }))
 }
 
 /** Writes several events in one statement, each as `emitEvent` does. */
 export async function emitEvents<Type extends EventType>(tx: Tx, emissions: readonly Emission<Type>[]): Promise<void> {
   await insertEvents(
     tx,
-    emissions.filter(({ app, type }) => isSentTo(app, type)).map((emission) => draft(tx, emission)),
+    emissions.filter(({ app, type }) => isSentTo(app, type)).map((emission) => eventRowOf(tx, emission)),
   )
 }
 
-function draft<Type extends EventType>(tx: Tx, { app, type, data, subject }: Emission<Type>): NewEvent {
+function eventRowOf<Type extends EventType>(tx: Tx, { app, type, data, subject }: Emission<Type>): NewEvent {
   const createdAt = appNow(app, tx.now)
   const isConfigured = app.webhookUrl !== null && app.webhookSecret !== null
   tx.drafts.events.push({ event_type: type, app_id: app.id, data })

@@ -18,12 +18,21 @@ import { payments } from '#payments/store.ts'
 import { plans, prices } from '#plans/store.ts'
 import { promotions } from '#promotions/store.ts'
 import { assignTransferCode } from '#providers/bank-transfer/store.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { receipts, transactions } from '#transactions/store.ts'
 import { events } from '#webhooks/store.ts'
 import { realTimeContext, type RealTimeContext } from '../support/context.ts'
 import { clearTable, giveNextId } from '../support/database.ts'
-import { aCheckout, aCustomer, anApp, aPlan, aSubscription, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
+import {
+  aCheckout,
+  aCustomer,
+  anApp,
+  aPlan,
+  aSubscription,
+  MONTHLY,
+  priceId,
+  reportPayment,
+  YEARLY,
+} from '../support/factories.ts'
 import { failEvents } from '../support/failed-events.ts'
 import { addBankAccount, enableMethod } from '../support/operators.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
@@ -158,7 +167,7 @@ async function aWorld(ctx: RealTimeContext, webhookUrl: string): Promise<string>
   await aCheckout(ctx, shop, { price_id: priceId(plan), external_ref: 'user-42' })
   await inTransaction(ctx, (tx) => assignTransferCode(tx, 17, 'ABCDEFGH23'))
   const paid = { eventId: null, currency: 'VND', paidAt: ctx.clock.now() }
-  await confirmPayment(ctx, { ...paid, provider: 'bank_transfer', reference: 'FT1', transactionId: 17, amount: 90_000 })
+  await reportPayment(ctx, { ...paid, provider: 'bank_transfer', reference: 'FT1', transactionId: 17, amount: 90_000 })
   await giveNextId(ctx.db, payments, 12)
   await giveNextId(ctx.db, bankMails, 3)
   await aBankMail(ctx, { bank: 'ACB', bankReference: 'FT9', amount: 99_000, review: 'credit' })

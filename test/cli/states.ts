@@ -3,7 +3,7 @@ import { operator } from '#commands/caller.ts'
 import { refundPayment } from '#decisions/refund-payment.ts'
 import { AppError } from '#shared/errors.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { movementOf, recordWaitingMoney } from '#bank-mail/book-money.ts'
+import { movementOf, recordUnallocatedMoney } from '#bank-mail/book-money.ts'
 import { bankMails, insertBankMail, type BankMail } from '#bank-mail/store.ts'
 import { assignTransferCode } from '#providers/bank-transfer/store.ts'
 import { reminders } from '#mails/store.ts'
@@ -56,7 +56,7 @@ export async function aBankMail(ctx: Context, changes: Partial<BankMail> = {}): 
   return inTransaction(ctx, async (tx) => {
     const money = { ...(await movementOf(tx, mail)), bankAccountId: mail.bankAccountId, appId: null, paidAt: tx.now }
     const amount = mail.review === 'credit' ? mail.amount : null
-    const waiting = mail.review === null ? null : await recordWaitingMoney(tx, { ...money, amount })
+    const waiting = mail.review === null ? null : await recordUnallocatedMoney(tx, { ...money, amount })
     return insertBankMail(tx, { ...mail, paymentId: waiting?.paymentId ?? null })
   })
 }

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
-import { recordWaitingMoney } from '#bank-mail/book-money.ts'
+import { recordUnallocatedMoney } from '#bank-mail/book-money.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { closePayment } from '#decisions/close-payment.ts'
 import { examine } from '#doctor/doctor.ts'
@@ -72,7 +72,7 @@ describe('money is its own ledger', () => {
       const reference = `content ${(references += 1)}`
       const app = scenario.app.app.id
       const found = { bank: 'ACB', reference, amount, bankAccountId: null, appId: app, paidAt: tx.now }
-      return (await recordWaitingMoney(tx, found)).paymentId
+      return (await recordUnallocatedMoney(tx, found)).paymentId
     })
   const newestOf = async (transactionId: number) =>
     (await listPaymentsOf(scenario.service.ctx.db, transactionId)).at(-1)!.id

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { App } from '#apps/store.ts'
-import { recordWaitingMoney } from '#bank-mail/book-money.ts'
+import { recordUnallocatedMoney } from '#bank-mail/book-money.ts'
 import { operator } from '#commands/caller.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { movePayment } from '#decisions/move-payment.ts'
@@ -66,7 +66,7 @@ describe('payment move across apps', () => {
       references += 1
       const reference = `content ${references}`
       const money = { bank: 'ACB', reference, amount: MONTHLY.amount, bankAccountId, appId, paidAt: tx.now }
-      return (await recordWaitingMoney(tx, money)).paymentId
+      return (await recordUnallocatedMoney(tx, money)).paymentId
     })
 
   const move = (payment_id: number, transaction_id: number) =>

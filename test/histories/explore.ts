@@ -132,11 +132,11 @@ function keyOf({ service, model }: Pair): string {
     service.subscription && since(secondsOf(service.subscription.periodStart)),
     service.subscription?.anchorDay,
   ].join(' ')
-  const latestRenewal = model.offers.findLastIndex(({ isRenewal }) => isRenewal)
+  const latestRenewal = model.offers.findLastIndex(({ isByRenewalLink }) => isByRenewalLink)
   const offers = model.offers.map((one, index) =>
     [
       one.purpose,
-      one.isRenewal,
+      one.isByRenewalLink,
       // The renewal link leads to the latest of them.
       index === latestRenewal,
       one.price,

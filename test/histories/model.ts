@@ -15,7 +15,7 @@ const EQUAL_SECONDS = 60
 
 /** A payment that was opened, as the rules tell of it. Times in seconds. */
 export interface ModelOffer extends ShownOffer {
-  readonly isRenewal: boolean
+  readonly isByRenewalLink: boolean
   readonly price: number
   readonly opened: number
   readonly flag: Flag | null
@@ -29,7 +29,7 @@ export interface ModelOffer extends ShownOffer {
 export interface Model {
   readonly now: number
   readonly held: { readonly price: number; readonly end: number } | null
-  /** The latest decision (R101), and when the present price was chosen. */
+  /** The latest plan choice (R101), and when the present price was chosen. */
   readonly decision: {
     readonly opened: number
     readonly paid: number
@@ -97,7 +97,7 @@ function open(model: Model, price: number, isDiscounted: boolean): Model | null 
 function renew(model: Model): Model | null {
   const { held, offers, now } = model
   if (!held || isForEver(model)) return null
-  const latest = offers.findLast(({ isRenewal }) => isRenewal)
+  const latest = offers.findLast(({ isByRenewalLink }) => isByRenewalLink)
   const isOpen = latest?.status === 'pending' && now < latest.opened + CHECKOUT_SECONDS && latest.price === held.price
   return isOpen ? model : { ...model, offers: [...offers, newOffer(now, 'extend', held.price, AMOUNT, true)] }
 }
@@ -107,10 +107,10 @@ function newOffer(
   purpose: ModelOffer['purpose'],
   price: number,
   amount: number,
-  isRenewal: boolean,
+  isByRenewalLink: boolean,
 ): ModelOffer {
   const money = { received: 0, refunded: 0, used: 0, left: 0, money: [] }
-  return { purpose, isRenewal, price, opened, status: 'pending', flag: null, amount, ...money, isSettled: false }
+  return { purpose, isByRenewalLink, price, opened, status: 'pending', flag: null, amount, ...money, isSettled: false }
 }
 
 function switchTo(model: Model, price: number): Model | null {
@@ -166,14 +166,14 @@ function refusal(model: Model, { purpose, price, opened }: ModelOffer, paid: num
 
 function give(model: Model, offer: ModelOffer, paid: number): Model {
   const { held, decision, trials } = model
-  const { purpose, price, opened, isRenewal } = offer
+  const { purpose, price, opened, isByRenewalLink } = offer
   const plan = planOf(price)
   const extendsPeriod =
     isValid(model, paid) && purpose !== 'trial' && (purpose === 'extend' || planOf(held!.price) === plan)
   const days = purpose === 'trial' ? PRICES[price]!.trialDays : PRICES[price]!.days
   const until = days === null ? Infinity : (extendsPeriod ? held!.end : paid) + days * DAY
   const keepsPlan = extendsPeriod || purpose === 'extend'
-  const isChoice = held !== null && !isRenewal && planOf(held.price) === plan && opened >= decision.priced
+  const isChoice = held !== null && !isByRenewalLink && planOf(held.price) === plan && opened >= decision.priced
   const shown = held && keepsPlan && !isChoice ? held.price : price
   const priced = !keepsPlan || isChoice ? opened : decision.priced
   // An extension is no decision; one that is paid after the end restarts the period, and does not set the opening time back.

@@ -144,7 +144,12 @@ export const MUTANTS: readonly Mutant[] = [
     'return (purpose',
   ),
   mutant(LIFECYCLE, 'a change of plan extends', '&& valid.planId === planId)', '&& valid !== null)'),
-  mutant(LIFECYCLE, 'a renewal chooses the price', 'return !quote.isRenewal && quote.planId', 'return quote.planId'),
+  mutant(
+    LIFECYCLE,
+    'a renewal chooses the price',
+    'return !quote.isByRenewalLink && quote.planId',
+    'return quote.planId',
+  ),
   mutant(
     LIFECYCLE,
     'a price of the same second is not chosen',

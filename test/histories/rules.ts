@@ -16,7 +16,7 @@ export const RULE_FILES = [
 /** The rules as the service has them, or a mutant of them. */
 export type Rules = Pick<
   typeof lifecycle,
-  'decide' | 'decisionAfter' | 'purposeOf' | 'effectiveStatus' | 'isLifetime'
+  'decide' | 'planChoiceAfter' | 'purposeOf' | 'effectiveStatus' | 'isLifetime'
 > &
   Pick<typeof balance, 'arrived' | 'completed' | 'refunded' | 'movedAway' | 'keptOf' | 'dueOf' | 'movableOf'> &
   Pick<typeof discount, 'discounted'> &

@@ -1,5 +1,5 @@
 import { asAppTime, type AppTime } from '#shared/time.ts'
-import type { Decision, DecidingLine, Purpose, Quote, SubscriptionState } from '#subscriptions/lifecycle.ts'
+import type { PlanChoice, ChoiceLine, Purpose, Quote, SubscriptionState } from '#subscriptions/lifecycle.ts'
 import type { Transaction } from '#transactions/store.ts'
 import type { Rules } from './rules.ts'
 import {
@@ -33,7 +33,7 @@ type Row = Pick<
 interface Opened {
   readonly row: Row
   readonly purpose: Purpose
-  readonly isRenewal: boolean
+  readonly isByRenewalLink: boolean
   readonly price: number
   readonly openedAt: AppTime
   readonly money: readonly { readonly paidAt: AppTime; readonly kept: number }[]
@@ -43,7 +43,7 @@ interface Opened {
 export interface ServiceState {
   readonly now: number
   readonly subscription: SubscriptionState | null
-  readonly last: Decision | null
+  readonly last: PlanChoice | null
   readonly trials: readonly number[]
   readonly opened: readonly Opened[]
 }
@@ -113,7 +113,7 @@ export class Service {
   #renew(state: ServiceState): ServiceState | null {
     const { subscription, opened, now } = state
     if (!subscription || this.#rules.isLifetime(subscription)) return null
-    const latest = opened.findLast(({ isRenewal }) => isRenewal)
+    const latest = opened.findLast(({ isByRenewalLink }) => isByRenewalLink)
     const isOpen =
       latest?.row.status === 'pending' &&
       now < secondsOf(latest.openedAt) + CHECKOUT_SECONDS &&
@@ -169,7 +169,7 @@ export class Service {
   /** The state with the period that was paid for, or why it is not given. */
   #apply(
     state: ServiceState,
-    { purpose, isRenewal, price }: Opened,
+    { purpose, isByRenewalLink, price }: Opened,
     paidAt: AppTime,
     openedAt: AppTime,
     isAccepted: boolean,
@@ -179,7 +179,16 @@ export class Service {
     const interval =
       length === null ? ({ unit: 'lifetime', count: 1 } as const) : ({ unit: 'day', count: length } as const)
     const isTrialUsed = state.trials.includes(planId)
-    const quote: Quote = { purpose, isRenewal, planId, priceId: price, interval, openedAt, isTrialUsed, isAccepted }
+    const quote: Quote = {
+      purpose,
+      isByRenewalLink,
+      planId,
+      priceId: price,
+      interval,
+      openedAt,
+      isTrialUsed,
+      isAccepted,
+    }
     const effect = this.#rules.decide(state.subscription, state.last, quote, paidAt)
     if (effect.kind === 'refused') return effect.reason
     const { start: periodStart, end: currentPeriodEnd, anchorDay } = effect.period
@@ -241,19 +250,19 @@ export class Service {
   /** As `recordChange`: the subscription, and the line of its ledger. */
   #write(
     state: ServiceState,
-    kind: DecidingLine['kind'],
+    kind: ChoiceLine['kind'],
     set: SubscriptionState,
     payment: { readonly quote: Quote; readonly paidAt: AppTime } | null,
   ): ServiceState {
     const now = at(state.now)
-    const last = this.#rules.decisionAfter(state.last, {
+    const last = this.#rules.planChoiceAfter(state.last, {
       kind,
       purpose: payment?.quote.purpose ?? null,
-      isRenewal: payment?.quote.isRenewal ?? false,
+      isByRenewalLink: payment?.quote.isByRenewalLink ?? false,
       planId: set.planId,
       soldPlanId: payment?.quote.planId ?? set.planId,
       openedAt: payment?.quote.openedAt ?? now,
-      appliedAt: payment?.paidAt ?? now,
+      paidAt: payment?.paidAt ?? now,
     })
     return { ...state, subscription: set, last }
   }
@@ -264,7 +273,7 @@ function withNew(
   purpose: Purpose,
   price: number,
   amount: number,
-  isRenewal: boolean,
+  isByRenewalLink: boolean,
 ): ServiceState {
   const row: Row = {
     mode: 'subscription',
@@ -278,7 +287,7 @@ function withNew(
     resolution: null,
     status: 'pending',
   }
-  const one: Opened = { row, purpose, isRenewal, price, openedAt: at(state.now), money: [] }
+  const one: Opened = { row, purpose, isByRenewalLink, price, openedAt: at(state.now), money: [] }
   return { ...state, opened: [...state.opened, one] }
 }
 

@@ -27,13 +27,12 @@ import { optOut, setReminders } from '#renewals/opt-out.ts'
 import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
-import { confirmPayment, type ConfirmedPayment } from '#transactions/confirm-payment.ts'
 import { openCharger } from '#webhooks/charger.ts'
 import { claimDueEvents } from '#webhooks/claim-due-events.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { retryEvent, retryFailed } from '#webhooks/retry-event.ts'
 import type { ClaimedEvent } from '#webhooks/store.ts'
-import { SERVER } from '../support/factories.ts'
+import { type ReportedPayment, reportPayment, SERVER } from '../support/factories.ts'
 import type { Scene, SceneName } from './scenes.ts'
 
 /** What a command is about: two commands can meet if they share one of these. */
@@ -271,11 +270,11 @@ function opening(body: object) {
   }
 }
 
-type Money = Pick<ConfirmedPayment, 'provider' | 'eventId' | 'reference' | 'amount'>
+type Money = Pick<ReportedPayment, 'provider' | 'eventId' | 'reference' | 'amount'>
 
 async function pay(ctx: Context, transactionId: number, money: Money): Promise<string> {
   const paidAt = ctx.clock.now()
-  return (await confirmPayment(ctx, { ...money, transactionId, currency: 'VND', paidAt })).kind
+  return (await reportPayment(ctx, { ...money, transactionId, currency: 'VND', paidAt })).kind
 }
 
 function bank(reference: string, amount: number): Money {

@@ -5,7 +5,6 @@ import { reminders } from '#mails/store.ts'
 import { openLog } from '#shared/log.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { events } from '#webhooks/store.ts'
 import { RELAY_SETTINGS } from '../bank-mail/bank-shop.ts'
 import { aBankMail, anOpenApproval, anUnconfirmedReceipt } from '../cli/states.ts'
@@ -22,9 +21,10 @@ import {
   paid,
   PAID_TRIAL,
   priceId,
+  reportPayment,
+  type TestApp,
   tokenOf,
   YEARLY,
-  type TestApp,
 } from '../support/factories.ts'
 import { failEvents } from '../support/failed-events.ts'
 import { addBankAccount, assignBankAccount, changeApp } from '../support/operators.ts'
@@ -149,7 +149,7 @@ async function sell(
 async function transfer(ctx: TestContext, transactionId: number, reference: string, amount: number): Promise<void> {
   const paidAt = ctx.clock.now()
   const money = { amount, currency: 'VND', paidAt }
-  await confirmPayment(ctx, { provider: 'bank_transfer', eventId: null, reference, transactionId, ...money })
+  await reportPayment(ctx, { provider: 'bank_transfer', eventId: null, reference, transactionId, ...money })
 }
 
 async function openOf(ctx: TestContext, app: TestApp, body: object): Promise<OpenCheckout> {

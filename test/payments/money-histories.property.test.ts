@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { recordWaitingMoney } from '#bank-mail/book-money.ts'
+import { recordUnallocatedMoney } from '#bank-mail/book-money.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
@@ -115,7 +115,7 @@ class Books {
         return this.#arrive(transaction.id, this.#reference(), step.amount)
       case 'arrive unmatched':
         return this.#inTransaction((tx) =>
-          recordWaitingMoney(tx, {
+          recordUnallocatedMoney(tx, {
             bank: 'ACB',
             reference: this.#reference(),
             amount: step.amount === 1 ? null : step.amount,
@@ -161,7 +161,7 @@ class Books {
       const before = (await lockTransactions(tx, [id])).get(id)!
       const refusal = refusalOf(before, 'refund', sum)
       if (refusal !== null) throw new AppError('invalid_request', refusal)
-      const order = { amount: amountToRefund(before, sum), isSent: () => isSent, decision: WITH_REASON }
+      const order = { amount: amountToRefund(before, sum), isSent: () => isSent, operatorNote: WITH_REASON }
       await orderRefunds(tx, this.#shop.app, before, { ...order, reference: this.#reference() })
     })
   }

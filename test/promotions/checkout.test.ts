@@ -6,10 +6,19 @@ import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { getPromotion } from '#promotions/store.ts'
 import { updatePromotion } from '#promotions/update-promotion.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { expectError, expectFieldError } from '../support/expect-error.ts'
-import { aPlan, aPromotion, FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, priceId, tokenOf } from '../support/factories.ts'
+import {
+  aPlan,
+  aPromotion,
+  FREE_TRIAL,
+  LIFETIME,
+  MONTHLY,
+  PAID_TRIAL,
+  priceId,
+  reportPayment,
+  tokenOf,
+} from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 import { newEventTypes, startScenario, type PayableCheckout, type Scenario } from '../support/scenario.ts'
 
@@ -324,7 +333,7 @@ describe('a checkout with a promotion', () => {
       const { ctx } = scenario.service
       const paid = { provider: 'stripe', reference: 'cs_1', transactionId, amount: 79_200, currency: 'VND' }
       const money = { ...paid, paidAt: ctx.clock.now() }
-      await Promise.all(Array.from({ length: 10 }, (_, n) => confirmPayment(ctx, { ...money, eventId: `evt_${n}` })))
+      await Promise.all(Array.from({ length: 10 }, (_, n) => reportPayment(ctx, { ...money, eventId: `evt_${n}` })))
       expect(await usesOf(made)).to.equal(1)
     })
   })

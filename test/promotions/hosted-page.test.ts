@@ -5,12 +5,11 @@ import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { getPromotion } from '#promotions/store.ts'
 import { updatePromotion } from '#promotions/update-promotion.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { startBankScenario, transfer } from '../pages/bank-scenario.ts'
 import { PHONE, startBrowser, startSellerSite, visit, type SellerSite } from '../pages/browser.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { expectError } from '../support/expect-error.ts'
-import { aPromotion, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
+import { aPromotion, MONTHLY, PAID_TRIAL, reportPayment } from '../support/factories.ts'
 import type { PayableCheckout, Scenario } from '../support/scenario.ts'
 
 describe('a promotion code on the hosted page', () => {
@@ -124,7 +123,7 @@ describe('a promotion code on the hosted page', () => {
     const { ctx } = scenario.service
     const { transaction_id: transactionId } = checkout
     const money = { provider: 'stripe', eventId: 'evt_1', reference: 'cs_1', amount: 99_000, currency: 'VND' }
-    await confirmPayment(ctx, { ...money, transactionId, paidAt: ctx.clock.now() })
+    await reportPayment(ctx, { ...money, transactionId, paidAt: ctx.clock.now() })
     expect(await scenario.transaction(transactionId)).to.include({
       status: 'completed',
       amount: 79_200,

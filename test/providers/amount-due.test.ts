@@ -1,9 +1,8 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import type { Response } from '../support/api.ts'
-import { aCheckout, tokenOf, transferred } from '../support/factories.ts'
+import { aCheckout, reportPayment, tokenOf, transferred } from '../support/factories.ts'
 import { until } from '../support/until.ts'
 import { PURCHASE } from './payos-shop.ts'
 import { startProviderShop, type ProviderShop } from './provider-shop.ts'
@@ -76,7 +75,7 @@ describe('a payer who comes back to the checkout page', () => {
 
     it('is offered only what can take the rest', async () => {
       const { id, token } = await aPurchase({ amount: 1999, currency: 'USD' })
-      await confirmPayment(service.ctx, {
+      await reportPayment(service.ctx, {
         provider: 'test',
         eventId: null,
         reference: 'part',

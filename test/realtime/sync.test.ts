@@ -6,9 +6,8 @@ import { getApp } from '#apps/store.ts'
 import { setAppDisabled } from '#apps/update-app.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { startClientScenario, unixMs, type ClientScenario } from '../support/client-scenario.ts'
-import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
+import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, reportPayment, YEARLY } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
 
@@ -217,9 +216,9 @@ describe('realtime database sync', () => {
       currency: MONTHLY.currency,
       paidAt: scenario.clock.now(),
     } as const
-    await confirmPayment(scenario.service.ctx, { ...payment, eventId: 'evt_1' })
+    await reportPayment(scenario.service.ctx, { ...payment, eventId: 'evt_1' })
     scenario.clock.set('2026-03-01 10:05:00')
-    const again = await confirmPayment(scenario.service.ctx, { ...payment, eventId: 'evt_2' })
+    const again = await reportPayment(scenario.service.ctx, { ...payment, eventId: 'evt_2' })
     expect(again.kind).to.be.oneOf(['already_completed', 'duplicate'])
     expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:05:00'))
   })

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { addDatabaseMetrics } from '#daemon/database-metrics.ts'
 import { openMetrics } from '#daemon/metrics.ts'
-import { movementOf, recordWaitingMoney } from '#bank-mail/book-money.ts'
+import { movementOf, recordUnallocatedMoney } from '#bank-mail/book-money.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { jobRuns } from '#db/store.ts'
 import { openCli, type Cli } from '../cli/run-cli.ts'
@@ -55,7 +55,7 @@ describe('sums of money beyond what a number holds', () => {
     await inTransaction(ctx, async (tx) => {
       const movement = await movementOf(tx, mail)
       const appId = seller.app.id
-      await recordWaitingMoney(tx, { ...movement, amount, bankAccountId: null, appId, paidAt: tx.now })
+      await recordUnallocatedMoney(tx, { ...movement, amount, bankAccountId: null, appId, paidAt: tx.now })
     })
   }
 

@@ -16,7 +16,6 @@ import { exportSales } from '#reports/sales/export-sales.ts'
 import { inOrder } from '#reports/sales/in-order.ts'
 import { gatherStats } from '#reports/stats.ts'
 import { currencyDecimals } from '#shared/money.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { recordForeignRefund } from '#transactions/refund-money.ts'
 import { transactions } from '#transactions/store.ts'
 import { realTimeContext, testContext, type TestContext } from '../support/context.ts'
@@ -29,6 +28,7 @@ import {
   LIFETIME,
   MONTHLY,
   priceId,
+  reportPayment,
   type TestApp,
 } from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -52,7 +52,7 @@ describe('sales.csv', () => {
   async function arrives(ctx: TestContext, transactionId: number, amount: number, currency: string): Promise<string> {
     const reference = `FT${(references += 1)}`
     const money = { transactionId, amount, currency, paidAt: ctx.clock.now() }
-    await confirmPayment(ctx, {
+    await reportPayment(ctx, {
       provider: currency === 'VND' ? 'bank_transfer' : 'stripe',
       eventId: null,
       reference,

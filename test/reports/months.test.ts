@@ -14,7 +14,6 @@ import { figuresOf, type Amounts, type SalesLine } from '#reports/sales/figures.
 import { gatherStats } from '#reports/stats.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { addMs } from '#shared/time.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { transactions } from '#transactions/store.ts'
 import { realTimeContext, testContext, type TestContext } from '../support/context.ts'
 import {
@@ -28,6 +27,7 @@ import {
   MONTHLY,
   paid,
   priceId,
+  reportPayment,
   SERVER,
   type TestApp,
   transferred,
@@ -279,7 +279,7 @@ describe('stats of a month', () => {
         transactionId: transaction_id!,
         currency: 'VND',
       } as const
-      await confirmPayment(ctx, { ...report, reference: `FT-IN-${amount}`, amount, paidAt: ctx.clock.now() })
+      await reportPayment(ctx, { ...report, reference: `FT-IN-${amount}`, amount, paidAt: ctx.clock.now() })
       ctx.clock.advance('1s')
     }
     const refund = async (amount: number): Promise<void> => {
@@ -310,7 +310,7 @@ describe('stats of a month', () => {
         transactionId: transaction_id!,
         currency: 'VND',
       } as const
-      await confirmPayment(ctx, { ...report, reference, amount: 79_000, paidAt: ctx.clock.now() })
+      await reportPayment(ctx, { ...report, reference, amount: 79_000, paidAt: ctx.clock.now() })
       ctx.clock.advance('1s')
     }
     await transfer('FT-PAYS')

@@ -2,14 +2,13 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { viewCheckout } from '#checkout/view-checkout.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { recordWaitingMoney } from '#bank-mail/book-money.ts'
+import { recordUnallocatedMoney } from '#bank-mail/book-money.ts'
 import { payments } from '#payments/store.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { testDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
-import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, tokenOf, transferred } from '../support/factories.ts'
+import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, reportPayment, tokenOf, transferred } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 
 describe('races for the one entry point of money', () => {
@@ -41,7 +40,7 @@ describe('races for the one entry point of money', () => {
       paidAt: scenario.service.ctx.clock.now(),
     } as const
     const outcomes = await Promise.all(
-      Array.from({ length: 10 }, (_, n) => confirmPayment(scenario.service.ctx, { ...payment, eventId: `evt_${n}` })),
+      Array.from({ length: 10 }, (_, n) => reportPayment(scenario.service.ctx, { ...payment, eventId: `evt_${n}` })),
     )
     const kinds = outcomes.map(({ kind }) => kind)
     expect(count(kinds, 'processed')).to.equal(1)
@@ -62,7 +61,7 @@ describe('races for the one entry point of money', () => {
       currency: 'VND',
       paidAt: scenario.service.ctx.clock.now(),
     } as const
-    const outcomes = await Promise.all(Array.from({ length: 10 }, () => confirmPayment(scenario.service.ctx, payment)))
+    const outcomes = await Promise.all(Array.from({ length: 10 }, () => reportPayment(scenario.service.ctx, payment)))
     expect(outcomes.map(({ kind }) => kind).sort()).to.deep.equal([
       ...Array.from({ length: 9 }, () => 'duplicate'),
       'processed',
@@ -81,8 +80,8 @@ describe('races for the one entry point of money', () => {
       paidAt: ctx.clock.now(),
     }
     await Promise.all([
-      confirmPayment(ctx, { ...money, provider: 'stripe', reference: 'cs_1' }),
-      confirmPayment(ctx, { ...money, provider: 'bank_transfer', reference: 'FT1' }),
+      reportPayment(ctx, { ...money, provider: 'stripe', reference: 'cs_1' }),
+      reportPayment(ctx, { ...money, provider: 'bank_transfer', reference: 'FT1' }),
       chooseMethod(ctx, tokenOf(checkout), 'test'),
     ])
     const transaction = await scenario.transaction(checkout.transaction_id)
@@ -100,11 +99,11 @@ describe('races for the one entry point of money', () => {
     let confirmed: ReturnType<typeof confirm> | undefined
     await inTransaction(ctx, async (tx) => {
       const waiting = { ...money, bank: 'ACB', reference: 'FT1', bankAccountId: null, appId: null }
-      await recordWaitingMoney(tx, waiting)
+      await recordUnallocatedMoney(tx, waiting)
       confirmed = confirm()
       await until(isPaymentWaiting)
     })
-    expect(await confirmed).to.include({ kind: 'processed', hadWaited: true })
+    expect(await confirmed).to.include({ kind: 'processed', wasUnallocated: true })
     expect(await ctx.db.count(payments, '')).to.equal(1)
     expect(await scenario.transaction(transaction_id)).to.include({ amount_received: 99_000, flagged: false })
   })

@@ -5,13 +5,13 @@ import { TRIAL_UNITS } from '#shared/interval.ts'
 import { addMs, asAppTime, DAY_MS, type AppTime } from '#shared/time.ts'
 import {
   decide,
-  decisionAfter,
-  dependsOnDecision,
+  planChoiceAfter,
+  dependsOnPlanChoice,
   effectiveStatus,
   isLifetime,
   purposeOf,
-  type DecidingLine,
-  type Decision,
+  type ChoiceLine,
+  type PlanChoice,
   type PaymentEffect,
   type Quote,
   type SubscriptionState,
@@ -33,7 +33,7 @@ class Ledger {
   readonly #quotes = new Map<Offer, Quote>()
   readonly #trials = new Set<number>()
   #state: SubscriptionState | null = null
-  #last: Decision | null = null
+  #last: PlanChoice | null = null
   #switchedAt: AppTime | null = null
 
   take(step: Step): void {
@@ -86,14 +86,14 @@ class Ledger {
     if (!offer || this.#quotes.has(offer)) return
     const [planId, priceId] = [planIdOf(offer.price), PRICES.indexOf(offer.price)]
     const isTrial = offer.purpose === 'trial'
-    const purpose = offer.isRenewal ? 'extend' : purposeOf(this.#state, planId, isTrial, at(offer.opened))
+    const purpose = offer.isByRenewalLink ? 'extend' : purposeOf(this.#state, planId, isTrial, at(offer.opened))
     expect(purpose).to.equal(offer.purpose)
     const days = isTrial ? offer.price.trialDays : offer.price.days
     const interval = days === null ? ({ unit: 'lifetime', count: 1 } as const) : ({ unit: 'day', count: days } as const)
-    const { isRenewal } = offer
+    const { isByRenewalLink } = offer
     const openedAt = at(offer.opened)
     const rest = { isTrialUsed: false, isAccepted: false }
-    this.#quotes.set(offer, { purpose, isRenewal, planId, priceId, interval, openedAt, ...rest })
+    this.#quotes.set(offer, { purpose, isByRenewalLink, planId, priceId, interval, openedAt, ...rest })
   }
 
   #quoteOf(offer: Offer): Quote {
@@ -104,7 +104,7 @@ class Ledger {
   #pay(offer: Offer, paid: number, quote: Quote): void {
     const before = this.#state
     const effect = decide(before, this.#last, quote, at(paid))
-    if (!dependsOnDecision(before, quote)) expect(decide(before, null, quote, at(paid))).to.deep.equal(effect)
+    if (!dependsOnPlanChoice(before, quote)) expect(decide(before, null, quote, at(paid))).to.deep.equal(effect)
     expect(effect.kind === 'refused' ? effect.reason : null).to.equal(offer.flag)
     if (effect.kind === 'refused') return
     this.#keepsPaidTime(before, quote, effect, paid)
@@ -112,7 +112,7 @@ class Ledger {
     const { start: periodStart, end: currentPeriodEnd, anchorDay } = effect.period
     const { planId, priceId } = effect
     const state = { planId, priceId, periodStart, currentPeriodEnd, anchorDay }
-    this.#write(effect.kind, state, { quote, appliedAt: at(paid) })
+    this.#write(effect.kind, state, { quote, paidAt: at(paid) })
   }
 
   /** The guarantee itself, whatever the model says: only a purchase of another plan or an operator moves an end back. */
@@ -131,19 +131,19 @@ class Ledger {
   }
 
   #write(
-    kind: DecidingLine['kind'],
+    kind: ChoiceLine['kind'],
     state: SubscriptionState,
-    payment?: { readonly quote: Quote; readonly appliedAt: AppTime },
+    payment?: { readonly quote: Quote; readonly paidAt: AppTime },
   ): void {
     const now = at(this.model.now)
-    this.#last = decisionAfter(this.#last, {
+    this.#last = planChoiceAfter(this.#last, {
       kind,
       purpose: payment?.quote.purpose ?? null,
-      isRenewal: payment?.quote.isRenewal ?? false,
+      isByRenewalLink: payment?.quote.isByRenewalLink ?? false,
       planId: state.planId,
       soldPlanId: payment?.quote.planId ?? state.planId,
       openedAt: payment?.quote.openedAt ?? now,
-      appliedAt: payment?.appliedAt ?? now,
+      paidAt: payment?.paidAt ?? now,
     })
     this.#state = state
   }
@@ -190,7 +190,7 @@ describe('the effects of payments in any history', () => {
             now += after
             const before = state
             const purpose = purposeOf(before, 0, false, at(now))
-            const terms = { purpose, isRenewal: false, planId: 0, priceId: 0, interval: { unit, count } }
+            const terms = { purpose, isByRenewalLink: false, planId: 0, priceId: 0, interval: { unit, count } }
             const effect = decide(
               before,
               null,

@@ -2,11 +2,11 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import {
   decide,
-  decisionAfter,
+  planChoiceAfter,
   effectiveStatus,
   purposeOf,
-  type DecidingLine,
-  type Decision,
+  type ChoiceLine,
+  type PlanChoice,
   type Quote,
   type SubscriptionState,
 } from '#subscriptions/lifecycle.ts'
@@ -16,7 +16,7 @@ const utc = (text: string) => asAppTime(new Date(`${text.replace(' ', 'T')}:00Z`
 const MONTH = { unit: 'month', count: 1 } as const
 const quoted = (changes: Partial<Quote> = {}): Quote => ({
   purpose: 'start',
-  isRenewal: false,
+  isByRenewalLink: false,
   planId: 1,
   priceId: 11,
   interval: MONTH,
@@ -35,14 +35,14 @@ const until = (end: string | null, anchorDay = 31): SubscriptionState => ({
   currentPeriodEnd: end === null ? null : utc(end),
   anchorDay: end === null ? null : anchorDay,
 })
-const bought = (openedAt: string, paidAt = openedAt): Decision => ({
+const bought = (openedAt: string, paidAt = openedAt): PlanChoice => ({
   isPurchase: true,
   openedAt: utc(openedAt),
   paidAt: utc(paidAt),
   pricedAt: utc(openedAt),
 })
 const FIRST = bought('2026-01-31 10:00')
-const switched = (at: string): Decision => ({ ...bought(at), isPurchase: false })
+const switched = (at: string): PlanChoice => ({ ...bought(at), isPurchase: false })
 const effect = (current: SubscriptionState | null, quote: Quote, paidAt: string, last = FIRST) => {
   const result = decide(current, current && last, quote, utc(paidAt))
   return result.kind === 'refused'
@@ -183,8 +183,8 @@ describe('paid time is never silently shortened', () => {
   })
 
   describe('a payment that was opened to extend', () => {
-    const renewal = quoted({ purpose: 'extend', isRenewal: true, openedAt: utc('2026-02-25 10:00') })
-    const after = (current: SubscriptionState, quote: Quote, paidAt: string, last: Decision) => {
+    const renewal = quoted({ purpose: 'extend', isByRenewalLink: true, openedAt: utc('2026-02-25 10:00') })
+    const after = (current: SubscriptionState, quote: Quote, paidAt: string, last: PlanChoice) => {
       const result = decide(current, last, quote, utc(paidAt))
       return result.kind === 'refused' ? result.reason : [result.kind, result.planId, result.priceId]
     }
@@ -209,7 +209,7 @@ describe('paid time is never silently shortened', () => {
 
     it('keeps a price that was chosen after it was opened', () => {
       const sameplan: SubscriptionState = { ...until('2026-03-31 10:00'), priceId: 13 }
-      const checkout = { ...renewal, isRenewal: false }
+      const checkout = { ...renewal, isByRenewalLink: false }
       expect(after(sameplan, checkout, '2026-03-05 10:00', switched('2026-03-01 10:00'))).to.deep.equal([
         'extended',
         1,
@@ -221,7 +221,7 @@ describe('paid time is never silently shortened', () => {
       const sameplan: SubscriptionState = { ...until('2026-03-31 10:00'), priceId: 13 }
       const later = { ...renewal, openedAt: utc('2026-03-02 10:00') }
       expect(
-        after(sameplan, { ...later, isRenewal: false }, '2026-03-05 10:00', switched('2026-03-01 10:00')),
+        after(sameplan, { ...later, isByRenewalLink: false }, '2026-03-05 10:00', switched('2026-03-01 10:00')),
       ).to.deep.equal(['extended', 1, 11])
       expect(after(sameplan, later, '2026-03-05 10:00', switched('2026-03-01 10:00'))).to.deep.equal([
         'extended',
@@ -270,18 +270,18 @@ describe('paid time is never silently shortened', () => {
       ).to.equal('restarted 2026-03-17 10:00'))
   })
 
-  describe('the latest decision', () => {
-    const line = (changes: Partial<DecidingLine>): DecidingLine => ({
+  describe('the latest plan choice', () => {
+    const line = (changes: Partial<ChoiceLine>): ChoiceLine => ({
       kind: 'extended',
       purpose: 'extend',
-      isRenewal: false,
+      isByRenewalLink: false,
       planId: 1,
       soldPlanId: 1,
       openedAt: utc('2026-05-01 10:00'),
-      appliedAt: utc('2026-05-02 10:00'),
+      paidAt: utc('2026-05-02 10:00'),
       ...changes,
     })
-    const times = (last: Decision) => [last.isPurchase, last.openedAt, last.paidAt, last.pricedAt]
+    const times = (last: PlanChoice) => [last.isPurchase, last.openedAt, last.paidAt, last.pricedAt]
 
     it('is a payment that started, changed or restarted the subscription, with its opening and payment times', () => {
       for (const [kind, purpose] of [
@@ -290,38 +290,38 @@ describe('paid time is never silently shortened', () => {
         ['restarted', 'trial'],
       ] as const) {
         const at = line({ kind, purpose })
-        expect(times(decisionAfter(FIRST, at))).to.deep.equal([true, at.openedAt, at.appliedAt, at.openedAt])
+        expect(times(planChoiceAfter(FIRST, at))).to.deep.equal([true, at.openedAt, at.paidAt, at.openedAt])
       }
     })
     it('is a plan switch or an import, which are not purchases', () => {
       for (const kind of ['switched', 'imported'] as const)
-        expect(decisionAfter(FIRST, line({ kind, purpose: null })).isPurchase).to.equal(false)
+        expect(planChoiceAfter(FIRST, line({ kind, purpose: null })).isPurchase).to.equal(false)
     })
     it('is a renewal that restarted it after its end, which keeps how the plan was chosen and its price', () => {
-      const at = line({ kind: 'restarted', isRenewal: true })
+      const at = line({ kind: 'restarted', isByRenewalLink: true })
       const last = switched('2026-03-01 10:00')
-      expect(times(decisionAfter(last, at))).to.deep.equal([false, at.openedAt, at.appliedAt, last.pricedAt])
+      expect(times(planChoiceAfter(last, at))).to.deep.equal([false, at.openedAt, at.paidAt, last.pricedAt])
     })
     it('is not set back by a late extension: it keeps the later of its two opening times', () => {
-      const early = line({ kind: 'restarted', isRenewal: true, openedAt: utc('2026-02-25 10:00') })
+      const early = line({ kind: 'restarted', isByRenewalLink: true, openedAt: utc('2026-02-25 10:00') })
       const last = switched('2026-03-01 10:00')
-      expect(decisionAfter(last, early)).to.deep.equal({ ...last, paidAt: early.appliedAt })
+      expect(planChoiceAfter(last, early)).to.deep.equal({ ...last, paidAt: early.paidAt })
     })
     it('supersedes a payment for another plan that was opened before a plan switch, after an extension that was paid late', () => {
       const extension = line({ kind: 'restarted', openedAt: utc('2026-02-25 10:00'), planId: 2 })
-      const last = decisionAfter(switched('2026-03-01 10:00'), extension)
+      const last = planChoiceAfter(switched('2026-03-01 10:00'), extension)
       const paid: SubscriptionState = { ...until('2026-06-02 10:00', 2), planId: 2, priceId: 21 }
       expect(effect(paid, change('2026-02-26 10:00'), '2026-05-03 10:00', last)).to.equal('superseded')
       expect(effect(paid, change('2026-03-01 10:00'), '2026-05-03 10:00', last)).to.equal('restarted 2026-06-03 10:00')
     })
     it('is an operator’s end, which keeps how the plan was chosen', () => {
       const at = line({ kind: 'ended', purpose: null })
-      expect(times(decisionAfter(FIRST, at))).to.deep.equal([true, at.openedAt, at.appliedAt, FIRST.pricedAt])
+      expect(times(planChoiceAfter(FIRST, at))).to.deep.equal([true, at.openedAt, at.paidAt, FIRST.pricedAt])
     })
     it('is not an extension: a checkout that extends sets only the price, a renewal not even that', () => {
-      expect(decisionAfter(FIRST, line({}))).to.deep.equal({ ...FIRST, pricedAt: utc('2026-05-01 10:00') })
-      expect(decisionAfter(FIRST, line({ isRenewal: true }))).to.deep.equal(FIRST)
-      expect(decisionAfter(FIRST, line({ soldPlanId: 2 }))).to.deep.equal(FIRST)
+      expect(planChoiceAfter(FIRST, line({}))).to.deep.equal({ ...FIRST, pricedAt: utc('2026-05-01 10:00') })
+      expect(planChoiceAfter(FIRST, line({ isByRenewalLink: true }))).to.deep.equal(FIRST)
+      expect(planChoiceAfter(FIRST, line({ soldPlanId: 2 }))).to.deep.equal(FIRST)
     })
   })
 })

@@ -5,7 +5,7 @@ const DAY = 86_400
 /** An opened payment. Times in seconds. */
 export interface Offer {
   readonly purpose: 'start' | 'extend' | 'change' | 'trial'
-  readonly isRenewal: boolean
+  readonly isByRenewalLink: boolean
   readonly price: SoldPrice
   readonly opened: number
   readonly expires: number
@@ -40,7 +40,7 @@ export class ReferenceModel {
   readonly offers: Offer[] = []
   held: Held | null = null
   #now: number
-  /** The latest decision (R101): when the last decision was opened and paid, and whether it bought the plan. */
+  /** The latest plan choice (R101): when it was opened and paid, and whether it bought the plan. */
   #decision = { opened: -Infinity, paid: -Infinity, bought: false }
   /** When the present price was chosen. */
   #priceChosen = -Infinity
@@ -93,7 +93,7 @@ export class ReferenceModel {
     const purpose = grantsTrial ? 'trial' : !valid ? 'start' : samePlan ? 'extend' : 'change'
     // The reservation of an older checkout with the same code passes to this one.
     for (const offer of this.offers)
-      if (offer.state === 'open' && offer.promotion === promotion && !offer.isRenewal) offer.hasUse = false
+      if (offer.state === 'open' && offer.promotion === promotion && !offer.isByRenewalLink) offer.hasUse = false
     return this.#open(purpose, price, false, promotion)
   }
 
@@ -110,15 +110,15 @@ export class ReferenceModel {
   }
 
   /** Whether a newer checkout has the use of its promotion. */
-  hasLostPromotion({ promotion, isRenewal, hasUse }: Offer): boolean {
-    return promotion !== null && !isRenewal && !hasUse
+  hasLostPromotion({ promotion, isByRenewalLink, hasUse }: Offer): boolean {
+    return promotion !== null && !isByRenewalLink && !hasUse
   }
 
   /** The offer behind the renewal link; null if there is nothing to renew. */
   renew(): Offer | null {
     if (!this.held || this.isLifetime) return null
     const { price } = this.held
-    const latest = this.offers.filter(({ isRenewal }) => isRenewal).at(-1)
+    const latest = this.offers.filter(({ isByRenewalLink }) => isByRenewalLink).at(-1)
     const isSame = latest?.price === price && latest.promotion === this.#lasting
     if (isSame && latest.state === 'open' && this.#now < latest.expires) return latest
     return this.#open('extend', price, true, this.#lasting)
@@ -150,7 +150,7 @@ export class ReferenceModel {
     }
     const paid = Math.max(offer.opened, this.#now - late)
     offer.state = 'paid'
-    if (offer.promotion && !offer.isRenewal) {
+    if (offer.promotion && !offer.isByRenewalLink) {
       offer.hasUse = true
       this.#usedPromotions.add(offer.promotion)
     }
@@ -209,11 +209,11 @@ export class ReferenceModel {
     return this.#endAfter(offer, this.#now)
   }
 
-  #open(purpose: Offer['purpose'], price: SoldPrice, isRenewal: boolean, promotion: SoldPromotion | null): Offer {
+  #open(purpose: Offer['purpose'], price: SoldPrice, isByRenewalLink: boolean, promotion: SoldPromotion | null): Offer {
     const opened = this.#now
     const terms = {
       purpose,
-      isRenewal,
+      isByRenewalLink,
       price,
       opened,
       expires: opened + 3600,
@@ -222,7 +222,7 @@ export class ReferenceModel {
     }
     const offer: Offer = {
       ...terms,
-      hasUse: !isRenewal,
+      hasUse: !isByRenewalLink,
       state: 'open',
       flag: null,
       used: 0,
@@ -250,14 +250,15 @@ export class ReferenceModel {
     const isExtension = this.#extends(offer, paid)
     const keeps = isExtension || offer.purpose === 'extend'
     const plan = this.held?.price.plan
-    const isChoice = !offer.isRenewal && offer.price.plan === this.held?.price.plan && offer.opened >= this.#priceChosen
+    const isChoice =
+      !offer.isByRenewalLink && offer.price.plan === this.held?.price.plan && offer.opened >= this.#priceChosen
     if (!keeps || isChoice) {
       this.held = { price: offer.price, end }
       this.#priceChosen = offer.opened
     } else {
       this.held = { price: this.held!.price, end }
     }
-    if (offer.promotion?.everyPeriod && !offer.isRenewal && offer.price.plan === this.held.price.plan)
+    if (offer.promotion?.everyPeriod && !offer.isByRenewalLink && offer.price.plan === this.held.price.plan)
       this.#lasting = offer.promotion
     else if (!keeps || plan !== this.held.price.plan) this.#lasting = null
     if (offer.purpose === 'trial') this.#trials.add(offer.price.plan)

@@ -1,6 +1,6 @@
 import { perform } from '#commands/perform.ts'
 import type { EventData } from '#webhooks/events.ts'
-import { operator, type Caller } from '#commands/caller.ts'
+import { operator, provider, type Caller } from '#commands/caller.ts'
 import { createApp } from '#apps/create-app.ts'
 import type { Method } from '#providers/providers.ts'
 import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
@@ -17,7 +17,7 @@ import { formatId } from '#shared/ids.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { createCheckoutSession, type CreatedSession } from '#checkout/create-session.ts'
-import { confirmPayment, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
+import { confirmAlone, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { enableMethod } from './operators.ts'
 
@@ -141,6 +141,15 @@ export async function partlyPaid(ctx: Context, app: TestApp, body: object, refer
   await transferred(ctx, session.transaction_id!, 90_000, { reference })
 }
 
+/** A payment as a provider reports it, by an event or, with `eventId` null, by a look-up. */
+export type ReportedPayment = Omit<ConfirmedPayment, 'events'> & { readonly eventId: string | null }
+
+/** Confirms a payment of a provider. */
+export async function reportPayment(ctx: Context, { eventId, ...payment }: ReportedPayment): Promise<ConfirmOutcome> {
+  const events = eventId === null ? [] : [{ eventId, eventType: 'payment' }]
+  return perform(ctx, provider(payment.provider), confirmAlone, undefined, { ...payment, events })
+}
+
 let transfers = 0
 
 /** The bank reports a transfer for a transaction: by default VND, made now, under a reference of its own. */
@@ -148,10 +157,10 @@ export async function transferred(
   ctx: Context,
   transactionId: number,
   amount: number,
-  changes: Partial<ConfirmedPayment> = {},
+  changes: Partial<ReportedPayment> = {},
 ): Promise<ConfirmOutcome> {
   transfers += 1
-  return confirmPayment(ctx, {
+  return reportPayment(ctx, {
     provider: 'bank_transfer',
     eventId: null,
     reference: `transfer ${transfers}`,

@@ -18,7 +18,7 @@ import { providerAccounts, providerPauses, providerSessions } from '#providers/s
 import { realtimeWrites } from '#realtime/store.ts'
 import { dailyMails } from '#mails/limits/store.ts'
 import { reminders } from '#mails/store.ts'
-import { endUsers, paymentApplications, subscriptions, trialGrants } from '#subscriptions/store.ts'
+import { endUsers, ledgerLines, subscriptions, trialGrants } from '#subscriptions/store.ts'
 import { providerEvents, receipts, transactionChanges, transactions } from '#transactions/store.ts'
 import { deliveryAttempts, events } from '#webhooks/store.ts'
 
@@ -39,7 +39,7 @@ export const TABLES: readonly AnyTable[] = [
   endUsers,
   subscriptions,
   trialGrants,
-  paymentApplications,
+  ledgerLines,
   realtimeWrites,
   transactions,
   receipts,

@@ -4,11 +4,12 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
-import type { ConfirmedPayment } from '#transactions/confirm-payment.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
-import { LIFETIME, MONTHLY, transferred } from '../support/factories.ts'
+import { LIFETIME, MONTHLY, type ReportedPayment, transferred } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario, type PayableCheckout } from '../support/scenario.ts'
+import { payments } from '#payments/store.ts'
 import { asRealTime } from '#shared/time.ts'
+import { providerEvents } from '#transactions/store.ts'
 import { expectError } from '../support/expect-error.ts'
 
 describe('money that arrives', () => {
@@ -21,7 +22,7 @@ describe('money that arrives', () => {
   })
   afterEach(() => stopWithCleanLedger(scenario.service))
 
-  const arrives = (amount: number, changes: Partial<ConfirmedPayment> = {}) =>
+  const arrives = (amount: number, changes: Partial<ReportedPayment> = {}) =>
     transferred(scenario.service.ctx, checkout.transaction_id, amount, changes)
   const transaction = () => scenario.transaction(checkout.transaction_id)
 
@@ -82,8 +83,12 @@ describe('money that arrives', () => {
   })
 
   it('another currency is refused and nothing is recorded', async () => {
-    expect((await arrives(99_000, { currency: 'USD' })).kind).to.equal('wrong_currency')
+    const { db } = scenario.service.ctx
+    const event = { eventId: 'evt_1', reference: 'cs_1' } as const
+    expect((await arrives(99_000, { ...event, currency: 'USD' })).kind).to.equal('wrong_currency')
     expect(await transaction()).to.include({ status: 'pending', amount_received: 0 })
+    expect([await db.count(payments, ''), await db.count(providerEvents, '')]).to.deep.equal([0, 0])
+    expect((await arrives(99_000, event)).kind, 'the same event with the right currency').to.equal('processed')
   })
 
   it('money for an unknown transaction is unknown_transaction', async () => {

@@ -5,11 +5,10 @@ import { openDatabase, type Database } from '#db/connect.ts'
 import { isRetryable } from '#db/database-error.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { systemClock } from '#shared/time.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { presentContext } from '../support/context.ts'
 import { query, testDatabase } from '../support/database.ts'
-import { aCheckout, anApp, aPlan, priceId } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, priceId, reportPayment } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
@@ -113,7 +112,7 @@ async function confirmUntilTaken(ctx: Context, transactionId: number, storm: Sto
 /** False if it failed with a conflict: a provider repeats the notification. */
 async function confirm(ctx: Context, transactionId: number): Promise<boolean> {
   try {
-    const { kind } = await confirmPayment(ctx, {
+    const { kind } = await reportPayment(ctx, {
       provider: 'payos',
       eventId: `event-${transactionId}`,
       reference: `money-${transactionId}`,

@@ -8,12 +8,11 @@ import { movePayment } from '#decisions/move-payment.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { AppError } from '#shared/errors.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { lossyServer, type Fate } from '../db/lossy-server.ts'
 import type { Response } from '../support/api.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
-import { FREE_TRIAL, MONTHLY, YEARLY } from '../support/factories.ts'
+import { FREE_TRIAL, MONTHLY, reportPayment, YEARLY } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
 import { startScenario, type PayableCheckout, type Scenario } from '../support/scenario.ts'
 import { seededRandom } from '../support/seeded-random.ts'
@@ -346,7 +345,7 @@ function unitsOf(scenario: Scenario, number: number, prices: readonly string[], 
 }
 
 function transfer({ service }: Scenario, transactionId: number, reference: string, amount: number) {
-  return confirmPayment(service.ctx, {
+  return reportPayment(service.ctx, {
     provider: 'bank_transfer',
     eventId: `event ${reference}`,
     reference,

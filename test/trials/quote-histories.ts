@@ -12,7 +12,6 @@ import { addMs, formatTimestamp, SECOND_MS, unixSeconds } from '#shared/time.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { findSubscription, getSubscription, listLedger } from '#subscriptions/store.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { discrepanciesOf } from '#transactions/ledger.ts'
 import { getTransaction } from '#transactions/store.ts'
 import { startBankScenario } from '../pages/bank-scenario.ts'
@@ -20,7 +19,7 @@ import { events } from '#webhooks/store.ts'
 import { histories, PRICES, PROMOTIONS, type Step } from '../subscriptions/histories.ts'
 import { ReferenceModel, type Offer } from '../subscriptions/reference-model.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { aCheckout, aPlan, aPromotion, priceId, SERVER } from '../support/factories.ts'
+import { aCheckout, aPlan, aPromotion, priceId, reportPayment, SERVER } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
 
 export interface HistoryOptions {
@@ -211,9 +210,9 @@ class History {
       currency: 'VND',
       paidAt: addMs(ctx.clock.now(), -late * SECOND_MS),
     }
-    await confirmPayment(ctx, payment)
+    await reportPayment(ctx, payment)
     // Reporting the same money again changes nothing.
-    await confirmPayment(ctx, payment)
+    await reportPayment(ctx, payment)
   }
 
   async #complete(index: number): Promise<void> {

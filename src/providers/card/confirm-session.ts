@@ -1,8 +1,8 @@
 import type { Context } from '#context.ts'
 import { confirmOnSession } from '#providers/confirm-on-session.ts'
 import { noteEvent } from '#providers/note-event.ts'
-import type { ProviderSession, ReportedSession } from '#providers/store.ts'
-import type { NotificationDecision } from '#providers/provider.ts'
+import type { ProviderSession } from '#providers/store.ts'
+import type { NotificationResult } from '#providers/provider.ts'
 import type { RealTime } from '#shared/time.ts'
 import { differences, intentOf, type CardSession } from './session-facts.ts'
 
@@ -22,14 +22,13 @@ export interface PaidReport {
 export async function confirmSession(
   ctx: Context,
   session: CardSession,
-  stored: ProviderSession | ReportedSession,
+  stored: ProviderSession,
   report: PaidReport,
-): Promise<NotificationDecision<'processed' | 'already_completed' | 'duplicate' | 'refused'>> {
+): Promise<NotificationResult<'processed' | 'already_completed' | 'duplicate' | 'refused'>> {
   const found = differences(session, stored)
   if (found.length > 0) return refuse(ctx, stored, report, found.join('; '))
   const { outcome, isMoreAsked } = await confirmOnSession(ctx, stored, {
-    eventId: report.eventId,
-    eventType: report.eventType,
+    events: report.eventId === null ? [] : [{ eventId: report.eventId, eventType: report.eventType }],
     reference: session.id,
     chargeReference: intentOf(session),
     amount: stored.amount,
@@ -54,7 +53,7 @@ async function refuse(
   stored: ProviderSession,
   report: PaidReport,
   reason: string,
-): Promise<NotificationDecision<'refused'>> {
+): Promise<NotificationResult<'refused'>> {
   await noteEvent(ctx, {
     provider: 'stripe',
     eventId: report.eventId ?? `lookup:${stored.reference ?? stored.id}`,

@@ -5,7 +5,7 @@ import { accountsInUse, type ProviderAccount } from '#providers/accounts.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import { endSession, markProcessing } from '#providers/open-session.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
-import type { NotificationDecision } from '#providers/provider.ts'
+import type { NotificationResult } from '#providers/provider.ts'
 import { findReportedSession } from '#providers/store.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { SECOND_MS, asRealTime, unixSeconds } from '#shared/time.ts'
@@ -38,18 +38,18 @@ export interface CardNotification {
   readonly body: Buffer
 }
 
-export type CardDecision = NotificationDecision<
+export type CardResult = NotificationResult<
   'processed' | 'already_completed' | 'duplicate' | 'ignored' | 'refused' | 'noted'
 >
 
-const IGNORED: CardDecision = { status: 'ignored', toClose: null }
+const IGNORED: CardResult = { status: 'ignored', toClose: null }
 
 /**
  * Takes one notification of the card provider; one address serves the apps of all sellers. Throws `invalid_request` (400) unless the
  * exact bytes have a recent signature by the webhook secret of an app: of the app that a session's metadata names, if any. Every
  * decision about the content is an answer (200). Any other error is our own, and the provider sends the notification again.
  */
-export async function receiveCardEvent(ctx: Context, notification: CardNotification): Promise<CardDecision> {
+export async function receiveCardEvent(ctx: Context, notification: CardNotification): Promise<CardResult> {
   const signature = parseSignature(typeof notification.signature === 'string' ? notification.signature : undefined)
   if (!signature || !isTimely(signature, unixSeconds(ctx.clock.now()))) throw unverified()
   const content = parseContent(notification.body)
@@ -88,7 +88,7 @@ async function signers(
   return accounts.filter(({ credentials }) => isSignedWith(credentials.webhookSecret, signature, body))
 }
 
-async function takePayment(ctx: Context, appIds: readonly number[], event: CardEvent): Promise<CardDecision> {
+async function takePayment(ctx: Context, appIds: readonly number[], event: CardEvent): Promise<CardResult> {
   const session = CardSession.safeParse(event.data.object)
   if (!session.success) throw unverified()
   if (event.type === PAYMENT_FAILED || !isPaid(session.data)) return noteUnpaid(ctx, appIds, event.type, session.data)
@@ -106,7 +106,7 @@ async function noteUnpaid(
   appIds: readonly number[],
   eventType: string,
   session: CardSession,
-): Promise<CardDecision> {
+): Promise<CardResult> {
   const isOver = session.status === 'complete' && session.payment_status === 'unpaid'
   const stored = isOver ? await findReportedSession(ctx.db, 'stripe', { reference: session.id, eventId: null }) : null
   if (!stored || !appIds.includes(stored.appId)) return IGNORED
@@ -120,7 +120,7 @@ async function refuseUnknown(
   appIds: readonly number[],
   event: CardEvent,
   sessionId: string,
-): Promise<CardDecision> {
+): Promise<CardResult> {
   const isNew = await noteEvent(ctx, {
     provider: 'stripe',
     eventId: event.id,
@@ -138,7 +138,7 @@ async function refuseForeign(
   appIds: readonly number[],
   event: CardEvent,
   transactionId: number,
-): Promise<CardDecision> {
+): Promise<CardResult> {
   await noteEvent(ctx, {
     provider: 'stripe',
     // A distinct id, so that a signer for one app cannot use up the event ids of another.

@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import { confirmOnSession } from '#providers/confirm-on-session.ts'
 import { endSession } from '#providers/open-session.ts'
 import { noteEvent } from '#providers/note-event.ts'
-import type { ProviderSession, ReportedSession } from '#providers/store.ts'
+import type { ProviderSession } from '#providers/store.ts'
 import { findPaymentOf } from '#payments/store.ts'
 import type { ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { transferTime } from './order.ts'
@@ -39,7 +39,7 @@ const WEIGHT: Readonly<Record<Result, number>> = {
  */
 export async function confirmTransfers(
   ctx: Context,
-  session: ProviderSession | ReportedSession,
+  session: ProviderSession,
   link: PaymentLink,
   reported: Transfer | null,
 ): Promise<Taken> {
@@ -56,8 +56,7 @@ export async function confirmTransfers(
   for (const transfer of transfersOf(read.data, reported)) {
     const reference = `${id}:${transfer.reference}`
     const { outcome, isMoreAsked } = await confirmOnSession(ctx, session, {
-      eventId: reported === null ? null : reference,
-      eventType: 'transfer',
+      events: reported === null ? [] : [{ eventId: reference, eventType: 'transfer' }],
       reference,
       amount: transfer.amount,
       currency: 'VND',

@@ -6,7 +6,7 @@ import type { Queries } from '#db/queries.ts'
 import { admit } from '#http/admission.ts'
 import { accountsInUse, findAccount, type ProviderAccount } from '#providers/accounts.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
-import type { NotificationDecision } from '#providers/provider.ts'
+import type { NotificationResult } from '#providers/provider.ts'
 import { findReportedSession, expediteLookup, type ProviderSession, type ReportedSession } from '#providers/store.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { payosClient } from './client.ts'
@@ -18,14 +18,14 @@ import { isSignedByOne } from './signature.ts'
 import type { Transfer } from './transfers.ts'
 
 type Status = 'processed' | 'underpaid' | 'already_completed' | 'duplicate' | 'ignored' | 'refused'
-export type PayosDecision = NotificationDecision<Status>
+export type PayosResult = NotificationResult<Status>
 
 /**
  * Takes one notification of PayOS. Throws `invalid_request` (400) for malformed or wrongly signed ones. Ignores an unknown order, such as
  * the one in PayOS's registration test, if an app's key signed it. The signature covers only `data` and no time, so the order is looked up
  * at PayOS before anything completes. Throws `provider_error` if PayOS cannot be asked.
  */
-export async function receivePayosNotification(ctx: Context, body: Buffer): Promise<PayosDecision> {
+export async function receivePayosNotification(ctx: Context, body: Buffer): Promise<PayosResult> {
   const notification = readNotification(parseContent(body))
   if (!notification) throw unverified()
   const { data, signature } = notification
@@ -61,7 +61,7 @@ async function askPayos(
   client: PayOS,
   session: ReportedSession,
   reported: Transfer,
-): Promise<PayosDecision> {
+): Promise<PayosResult> {
   const link = await findLink(ctx, client, session)
   const { result, isMoreAsked } = link ? await confirmTransfers(ctx, session, link, reported) : NOTHING_TAKEN
   switch (result) {

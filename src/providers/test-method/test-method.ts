@@ -1,6 +1,8 @@
 import { defineProvider } from '#providers/provider.ts'
 import { dueOf } from '#payments/balance.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { provider } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
+import { confirmAlone } from '#transactions/confirm-payment.ts'
 
 /** Pays at once without money: on sandbox apps only (R218). */
 export const testMethod = defineProvider({
@@ -15,12 +17,11 @@ export const testMethod = defineProvider({
   accepts: () => true,
   isReady: (_db, app) => Promise.resolve(app.isSandbox),
   async open(ctx, { transaction, returnUrl }) {
-    await confirmPayment(ctx, {
+    await perform(ctx, provider('test'), confirmAlone, undefined, {
       provider: 'test',
-      eventId: null,
+      events: [],
       reference: `test_${transaction.id}`,
       transactionId: transaction.id,
-      owner: transaction,
       amount: dueOf(transaction),
       currency: transaction.currency,
       paidAt: ctx.clock.now(),

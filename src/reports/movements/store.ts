@@ -7,7 +7,7 @@ import { monthTable } from '#reports/sales/store.ts'
 import { APP_NOW, type AppScope } from '#reports/store.ts'
 import type { Cohort } from './renewal-rates.ts'
 
-/** A line of the ledger of periods that continued a period before its end. */
+/** A ledger line that continued a period before its end. */
 const CONTINUES = `kind IN ('extended', 'restarted') AND (line.end_before IS NULL OR line.end_before > line.applied_at)`
 
 /** Subscriptions that began, were renewed before their end, and came back after it, by month in the app's own time (R422). */

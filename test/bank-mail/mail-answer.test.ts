@@ -7,7 +7,7 @@ import {
   type AccountFacts,
   type MailFacts,
   type PayableFacts,
-} from '#bank-mail/decide.ts'
+} from '#bank-mail/mail-answer.ts'
 
 const ACCOUNT: AccountFacts = { number: '27550951', isOfMailsBank: true, hasMailbox: true, isRecipient: true }
 const PAYABLE: PayableFacts = { currency: 'VND', isBankPageOpened: true, account: ACCOUNT, isAboutFormerAccount: false }

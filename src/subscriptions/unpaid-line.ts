@@ -4,19 +4,19 @@ import type { Tx } from '#commands/transaction.ts'
 import { findPrice } from '#plans/store.ts'
 import { wholeSeconds } from '#shared/time.ts'
 import { intervalOf } from './decide-payment.ts'
-import type { Reason } from './record-change.ts'
+import type { NewLine } from './record-change.ts'
 import type { Subscription } from './store.ts'
 
 /**
- * The reason for a change that is not a payment: an import, a plan switch, or an operator's end. It counts as opened and paid at its own
- * time (R101). `priceId` and `inTrial` are those after the change.
+ * The ledger line of a change that is no payment: an import, a plan switch, or an operator's end. It counts as opened and paid at its own time
+ * (R101). `priceId` and `inTrial` are those after the change.
  */
-export async function decisionReason(
+export async function unpaidLine(
   tx: Tx,
   app: App,
   kind: 'imported' | 'switched' | 'ended',
   { priceId, inTrial }: Pick<Subscription, 'priceId' | 'inTrial'>,
-): Promise<Reason> {
+): Promise<NewLine> {
   const found = await findPrice(tx, app.id, priceId)
   if (!found) throw new Error(`a subscription names price ${priceId}, which does not exist`)
   const now = appNow(app, tx.now)
@@ -25,7 +25,8 @@ export async function decisionReason(
     kind,
     interval: intervalOf(found.price, false),
     isTrial: inTrial,
-    appliedAt: wholeSeconds(now),
+    paidAt: wholeSeconds(now),
     openedAt: now,
+    isAccepted: false,
   }
 }

@@ -1,4 +1,7 @@
-/** Why a mail is not a payment, in the order of the checks (R193). */
+/**
+ * Why a mail is no payment, in the order of the checks (R193). Only `transaction_not_pending` is about money that is recorded: for a
+ * transaction that is no longer payable, which is then flagged (R123).
+ */
 export type IgnoredReason =
   | 'not_bank_email'
   | 'no_transfer_code'

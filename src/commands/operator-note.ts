@@ -1,0 +1,12 @@
+import { auditName } from './caller.ts'
+import type { CommandTx } from './command.ts'
+
+/** The operator who decided something about money, and why, as timelines show it. */
+export interface OperatorNote {
+  readonly actor: string
+  readonly note: string
+}
+
+export function noteOf({ caller }: Pick<CommandTx, 'caller'>, note: string): OperatorNote {
+  return { actor: auditName(caller), note }
+}
