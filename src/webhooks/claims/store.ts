@@ -5,7 +5,7 @@ import type { Param, Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
-import { envelopeOf } from '../envelope.ts'
+import { envelopeOf } from '#webhooks/envelope.ts'
 
 /** When the earliest undelivered event of an app is due. */
 export interface DueApp {

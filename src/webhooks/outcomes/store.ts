@@ -5,8 +5,8 @@ import type { Param, Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
-import { claimable } from '../claims/store.ts'
-import { events } from '../store.ts'
+import { claimable } from '#webhooks/claims/store.ts'
+import { events } from '#webhooks/store.ts'
 
 /** Ends a lease; another attempt may follow. */
 const NO_LEASE = 'lease = 0, begun = 0'
