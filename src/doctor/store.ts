@@ -2,7 +2,8 @@ import { bigint, flag, realTime, text } from '#db/columns.ts'
 import { IS_READ_ONLY } from '#db/session.ts'
 import { shape } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
-import { FIRST_DUE, type DeliveryStatus } from '#webhooks/store.ts'
+import { FIRST_DUE } from '#webhooks/claims/store.ts'
+import { type DeliveryStatus } from '#webhooks/store.ts'
 import type { RealTime } from '#shared/time.ts'
 
 /** The server as a session sees it, and its clock in UTC. */

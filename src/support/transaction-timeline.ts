@@ -29,7 +29,8 @@ import {
   type Transaction,
   type TransactionChange,
 } from '#transactions/store.ts'
-import { listAttempts, listEventsOfTransaction, type Event } from '#webhooks/store.ts'
+import { listAttempts } from '#webhooks/attempts/store.ts'
+import { listEventsOfTransaction, type Event } from '#webhooks/store.ts'
 
 /** One thing that happened; `at` is real time, in UTC. The text marks times of a test clock. */
 export interface TimelineEntry {

@@ -3,7 +3,7 @@ import type { GuardedClient } from '#http/outbound.ts'
 import { unixSeconds, type RealTime } from '#shared/time.ts'
 import type { WebhookAddress } from './read-target.ts'
 import { webhookHeaders } from './signature.ts'
-import type { ClaimedEvent } from './store.ts'
+import type { ClaimedEvent } from './claims/store.ts'
 
 /** An attempt that was made. `error` is `http_500`, `timeout`, `blocked_address`, …; null if the app acknowledged. */
 export interface MadeAttempt {

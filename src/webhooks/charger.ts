@@ -1,6 +1,6 @@
 import { byStatement } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
-import { chargeAttempts, type ClaimedEvent } from './store.ts'
+import { chargeAttempts, type ClaimedEvent } from './claims/store.ts'
 
 /** Maximum number of attempts charged in one statement. */
 const GROUP_SIZE = 200

@@ -3,7 +3,8 @@ import { byStatement, inTransaction } from '#commands/transaction.ts'
 import { databasePresent } from '#db/database-now.ts'
 import { randomNumber } from '#shared/crypto.ts'
 import { SECOND_MS } from '#shared/time.ts'
-import { claimDue, failLost, releaseLeases, type ClaimedEvent, type DueEvent, type Lease } from './store.ts'
+import { claimDue, type ClaimedEvent, type DueEvent, type Lease } from './claims/store.ts'
+import { failLost, releaseLeases } from './outcomes/store.ts'
 
 /** A claimed event, and when its lease ends by `performance.now`, which no clock change moves. */
 export interface LeasedEvent extends ClaimedEvent {

@@ -5,7 +5,7 @@ import { SECOND_MS } from '#shared/time.ts'
 import { openFairQueue } from '#shared/fair-queue.ts'
 import { claimDueEvents, releaseEvents, type LeasedEvent } from './claim-due-events.ts'
 import { shareClaims } from './share-claims.ts'
-import { listAppsWithPending, listDue, type DueEvent } from './store.ts'
+import { listAppsWithPending, listDue, type DueEvent } from './claims/store.ts'
 
 /** How often it polls for apps with due events when nothing wakes the sender. */
 const POLL_MS = SECOND_MS

@@ -4,16 +4,8 @@ import type { AttemptResult, MadeAttempt, MadeNoAttempt } from './attempt-delive
 import { databaseNow } from '#db/database-now.ts'
 import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { nextAttemptAt } from './schedule.ts'
-import {
-  hasAttempt,
-  insertAttempts,
-  markDelivered,
-  markFailed,
-  markNotConfigured,
-  markRetried,
-  postpone,
-  type NewAttempt,
-} from './store.ts'
+import { hasAttempt, insertAttempts, type NewAttempt } from './attempts/store.ts'
+import { markDelivered, markFailed, markNotConfigured, markRetried, postpone } from './outcomes/store.ts'
 
 /** Pause of an event with a signing secret that cannot be decrypted. An operator must restore the key. */
 export const UNREADABLE_PAUSE_MS = MINUTE_MS

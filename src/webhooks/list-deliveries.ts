@@ -3,7 +3,8 @@ import type { Context } from '#context.ts'
 import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
-import { listAttempts, listEventRows, type DeliveryAttempt, type DeliveryStatus, type Event } from './store.ts'
+import { listAttempts, type DeliveryAttempt } from './attempts/store.ts'
+import { listEventRows, type DeliveryStatus, type Event } from './store.ts'
 
 /** An event as operators see it. During an attempt, `next_attempt_at` is the time when that attempt was due. */
 export interface DeliveryView {

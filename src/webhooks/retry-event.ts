@@ -7,7 +7,8 @@ import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { formatId, requireId } from '#shared/ids.ts'
-import { countFailedEvents, findEvent, listFailedIds, requeue, requeueFailed } from './store.ts'
+import { countFailedEvents, listFailedIds, requeue, requeueFailed } from './outcomes/store.ts'
+import { findEvent } from './store.ts'
 
 /** Maximum number of events per transaction. */
 const BATCH_SIZE = 50

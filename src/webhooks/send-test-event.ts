@@ -14,7 +14,8 @@ import { envelopeOf } from './envelope.ts'
 import { finishAttempts } from './finish-attempts.ts'
 import { openTargets } from './read-target.ts'
 import { requireWebhook } from './retry-event.ts'
-import { insertEvent, leaseNew, type ClaimedEvent } from './store.ts'
+import { leaseNew, type ClaimedEvent } from './claims/store.ts'
+import { insertEvent } from './store.ts'
 
 const TEST_EVENT = 'webhook.test'
 

@@ -4,7 +4,8 @@ import { requireId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { envelopeOf } from './envelope.ts'
 import { presentDelivery, type DeliveryView } from './list-deliveries.ts'
-import { findEvent, listAttempts } from './store.ts'
+import { listAttempts } from './attempts/store.ts'
+import { findEvent } from './store.ts'
 
 /** One event with its request and the outcome of each attempt. Times are real. */
 export interface EventDetails extends DeliveryView {

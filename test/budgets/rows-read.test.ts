@@ -15,7 +15,7 @@ import { DAY_MS, HOUR_MS, addMs, asAppTime, formatTimestamp } from '#shared/time
 import { hasAbandonedWrites } from '#subscriptions/finish-pending-writes.ts'
 import { receipts } from '#transactions/store.ts'
 import { deleteOldRows } from '#upkeep/delete-old-rows.ts'
-import { claimDue, listAppsWithPending, listDue } from '#webhooks/store.ts'
+import { claimDue, listAppsWithPending, listDue } from '#webhooks/claims/store.ts'
 import { copyRow } from '../support/copies.ts'
 import { aCustomer, aPromotion, MONTHLY } from '../support/factories.ts'
 import { startScenario, type PayableCheckout, type Scenario } from '../support/scenario.ts'

@@ -31,7 +31,7 @@ import { openCharger } from '#webhooks/charger.ts'
 import { claimDueEvents } from '#webhooks/claim-due-events.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { retryEvent, retryFailed } from '#webhooks/retry-event.ts'
-import type { ClaimedEvent } from '#webhooks/store.ts'
+import type { ClaimedEvent } from '#webhooks/claims/store.ts'
 import { type ReportedPayment, reportPayment, SERVER } from '../support/factories.ts'
 import type { Scene, SceneName } from './scenes.ts'
 

@@ -20,7 +20,8 @@ import { dailyMails } from '#mails/limits/store.ts'
 import { reminders } from '#mails/store.ts'
 import { endUsers, ledgerLines, subscriptions, trialGrants } from '#subscriptions/store.ts'
 import { providerEvents, receipts, transactionChanges, transactions } from '#transactions/store.ts'
-import { deliveryAttempts, events } from '#webhooks/store.ts'
+import { deliveryAttempts } from '#webhooks/attempts/store.ts'
+import { events } from '#webhooks/store.ts'
 
 /** Every table that a store describes. */
 export const TABLES: readonly AnyTable[] = [

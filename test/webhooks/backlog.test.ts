@@ -4,14 +4,9 @@ import { databasePresent } from '#db/database-now.ts'
 import { addMs, asAppTime, DAY_MS } from '#shared/time.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { runSender } from '#webhooks/sender.ts'
-import {
-  events,
-  listAppsWithPending,
-  listDue,
-  listEventIdsSince,
-  listFailedIds,
-  type DeliveryStatus,
-} from '#webhooks/store.ts'
+import { listAppsWithPending, listDue } from '#webhooks/claims/store.ts'
+import { listFailedIds } from '#webhooks/outcomes/store.ts'
+import { events, listEventIdsSince, type DeliveryStatus } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { anApp, type TestApp } from '../support/factories.ts'
 import { insertMany } from '../support/many-rows.ts'

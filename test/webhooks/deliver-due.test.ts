@@ -16,18 +16,9 @@ import { emitEvent } from '#webhooks/emit-event.ts'
 import { envelopeOf } from '#webhooks/envelope.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
-import {
-  findEvent,
-  listAttempts,
-  chargeAttempts,
-  claimDue,
-  listDue,
-  type ClaimedEvent,
-  type DeliveryAttempt,
-  type Event,
-  events,
-  deliveryAttempts,
-} from '#webhooks/store.ts'
+import { listAttempts, type DeliveryAttempt, deliveryAttempts } from '#webhooks/attempts/store.ts'
+import { chargeAttempts, claimDue, listDue, type ClaimedEvent } from '#webhooks/claims/store.ts'
+import { findEvent, type Event, events } from '#webhooks/store.ts'
 import { whileRefusing } from '../support/broken-tables.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
