@@ -46,7 +46,8 @@ export class Column<T> {
 }
 
 type Columns = Readonly<Record<string, Column<unknown>>>
-type Values<C extends Columns> = { [K in keyof C]: C[K] extends Column<infer T> ? T : never }
+/** The values of some columns: a row, or the part of a row that several tables have. */
+export type Values<C extends Columns> = { [K in keyof C]: C[K] extends Column<infer T> ? T : never }
 
 /** A source of rows. It completes a statement and decodes its rows. */
 export interface Source<R> {

@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import type { MailQueue } from './mail-queue.ts'
+import type { ClaimedMail, MailQueue } from './mail-queue.ts'
 
 /** Mails claimed in one transaction: few enough to leave well before their claims expire. */
 const BATCH_SIZE = 20
@@ -8,20 +8,16 @@ const BATCH_SIZE = 20
 const REFILL_AT = 10
 
 /** Claims due mails shortly before they are sent. */
-export interface MailClaimer<Claimed> {
+export interface MailClaimer<Due> {
   /** The next claimed mail; null when none is left, or the sweep should stop. */
-  next(): Promise<Claimed | null>
-  /** Releases what was claimed and not taken. */
-  releaseAll(): Promise<void>
+  next(): Promise<ClaimedMail<Due> | null>
+  /** Gives back what was claimed and not taken. */
+  giveBackAll(): Promise<void>
 }
 
 /** `shouldStop`: whether to take no further mail. */
-export function openMailClaimer<Due, Claimed>(
-  ctx: Context,
-  queue: MailQueue<Due, Claimed>,
-  shouldStop: () => boolean,
-): MailClaimer<Claimed> {
-  const ready: Claimed[] = []
+export function openMailClaimer<Due>(ctx: Context, queue: MailQueue<Due>, shouldStop: () => boolean): MailClaimer<Due> {
+  const ready: ClaimedMail<Due>[] = []
   let claiming: Promise<void> | null = null
   let isOver = false
 
@@ -52,12 +48,12 @@ export function openMailClaimer<Due, Claimed>(
       if (ready.length <= REFILL_AT && !isOver) void startClaiming()
       return mail
     },
-    async releaseAll() {
+    async giveBackAll() {
       await claiming?.catch(() => undefined)
       const left = ready.splice(0)
       if (left.length === 0) return
       await inTransaction(ctx, async (tx) => {
-        for (const mail of left) await queue.release(tx, mail)
+        for (const { claim } of left) await queue.giveBack(tx, claim)
       })
     },
   }

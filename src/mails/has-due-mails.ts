@@ -3,13 +3,16 @@ import { databaseNow } from '#db/database-now.ts'
 import { findAppsAtLimit } from './daily-limit.ts'
 import { findDue, listSweeps } from './find-due.ts'
 import { listDueReceipts } from './due/store.ts'
-import { listDeadClaims } from './store.ts'
+import { listDeadClaims } from './claims/store.ts'
+import { receipts } from '#transactions/store.ts'
+import { reminders } from './store.ts'
 
 /** Whether a mail is due now, or a sweep that died has left a claim. In a file of its own, because the daemon's main thread loads nothing that sends mails. */
 export async function hasDueMails(ctx: Context): Promise<boolean> {
   const now = await databaseNow(ctx, ctx.db)
-  if ((await listDeadClaims(ctx.db, now, 1)).length > 0) return true
-  if ((await listDueReceipts(ctx.db, now, null, 1)).length > 0) return true
+  for (const table of [reminders, receipts]) if ((await listDeadClaims(ctx.db, table, now, 1)).length > 0) return true
+  for (const status of ['due', 'failed'] as const)
+    if ((await listDueReceipts(ctx.db, status, now, null, 1)).length > 0) return true
   const appsAtLimit = await findAppsAtLimit(ctx)
   for (const sweep of await listSweeps(ctx)) {
     if (!(await findDue(ctx, sweep, appsAtLimit).next()).done) return true

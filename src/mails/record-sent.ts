@@ -5,9 +5,8 @@ import { formatIsoOffset, formatTimestamp } from '#shared/time.ts'
 import { presentSubject } from '#subscriptions/present.ts'
 import { emitEvents, type Emission } from '#webhooks/emit-event.ts'
 import type { DueReminder } from '#mails/compose-reminder.ts'
-import { markSent } from './claims.ts'
-import { REMINDERS } from './mail-kinds.ts'
-import type { Claim } from './store.ts'
+import { markSent, type Claim } from './claims/store.ts'
+import { reminders } from './store.ts'
 
 /** What the app's event says about a mail. */
 export type SentReminder = Omit<DueReminder, 'price' | 'promotion'>
@@ -33,7 +32,7 @@ export const remindersSent = command({
  */
 export async function recordSent(tx: Tx, mails: readonly SentMail[]): Promise<void> {
   const claims = mails.map(({ claim }) => claim)
-  const recorded = await markSent(tx, REMINDERS, claims, tx.now)
+  const recorded = await markSent(tx, reminders, claims, tx.now)
   if (recorded === mails.length) await emitEvents(tx, mails.map(emissionIn(tx)))
   else if (mails.length > 1) throw new Error('an operator has resolved one of the mails')
 }

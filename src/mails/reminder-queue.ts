@@ -4,36 +4,21 @@ import { job } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { isDuplicate } from '#db/database-error.ts'
-import { databaseNow, databasePresent } from '#db/database-now.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { formatDay } from '#shared/time.ts'
-import { recordFailure, release } from './claims.ts'
+import { claimAsRead, countClaim, release, type Claim } from './claims/store.ts'
 import { composeReminder, type DueReminder } from './compose-reminder.ts'
 import { dailyLimit } from './daily-limit.ts'
 import { countMails } from './limits/store.ts'
 import { REMINDERS } from './mail-kinds.ts'
-import { Stopped, type MailQueue, type Outcome } from './mail-queue.ts'
+import type { ClaimedMail, MailQueue, Outcome } from './mail-queue.ts'
 import { remindersSent } from './record-sent.ts'
 import { stageWindow } from './stages.ts'
-import {
-  claimNew,
-  countMail,
-  dropClaim,
-  markHandedOver,
-  reclaim,
-  REMINDER_KEY,
-  type Claim,
-  type ReminderKey,
-} from './store.ts'
+import { claimNew, dropClaim, findClaimable, REMINDER_KEY, reminders, stillDue, type ReminderKey } from './store.ts'
 
 const REMINDER_JOB = job('reminders')
 
-/** A mail that only this sweep may send. */
-export interface ClaimedReminder {
-  readonly due: DueReminder
-  readonly claim: Claim
-  /** Whether an earlier sweep tried it. */
-  readonly wasTried: boolean
-}
+type ClaimedReminder = ClaimedMail<DueReminder>
 
 /** Rolls back the claims: an app has reached its daily limit. */
 class DailyLimitReached extends Error {
@@ -53,7 +38,7 @@ export function reminderQueue(
   run: ReminderRun,
   dueMails: AsyncGenerator<DueReminder>,
   appsAtLimit: Set<number>,
-): MailQueue<DueReminder, ClaimedReminder> {
+): MailQueue<DueReminder> {
   const isExcluded = (due: DueReminder): boolean => appsAtLimit.has(due.app.id) || run.failed.has(nameOf(due))
 
   async function* due(): AsyncGenerator<DueReminder> {
@@ -75,6 +60,7 @@ export function reminderQueue(
   }
 
   return {
+    kind: REMINDERS,
     due: due(),
     async claim(mails) {
       try {
@@ -84,31 +70,31 @@ export function reminderQueue(
         return claimOneByOne(mails)
       }
     },
-    async release(tx, { claim, wasTried }) {
-      if (!wasTried) return dropClaim(tx, claim)
-      const lastError = 'the sweep ended before it tried this mail again'
-      await release(tx, REMINDERS, claim, { ...REMINDERS.waiting(await databaseNow(ctx, tx)), lastError })
+    giveBack: giveBackReminder,
+    compose: (mail) => composeReminder(ctx.config, mail),
+    stillDue({ app, subscription, periodEnd, stage }, now) {
+      const { from, until } = stageWindow(stage, periodEnd)
+      return stillDue(now, {
+        subscriptionRevision: subscription.revision,
+        clockOffsetMs: app.clockOffsetMs,
+        from: realTime(app, from),
+        until: realTime(app, until),
+      })
     },
-    compose: (mail) => composeReminder(ctx.config, mail.due),
-    handOver: (mail) => handOver(ctx, mail),
     recordSent: (mails) => perform(ctx, REMINDER_JOB, remindersSent, undefined, { mails }),
-    stop: ({ claim }) => inTransaction(ctx, (tx) => dropClaim(tx, claim)),
-    async fail({ due: { app, stage, customer }, claim }, failure, reason) {
-      ctx.log.warn(
-        { reminderId: claim.id, appId: app.id, stage, reason },
-        failure === 'unknown'
-          ? 'a reminder may or may not have been sent: reminders plan shows it'
-          : 'a reminder was not sent',
-      )
-      const failed = { failure, reason, to: customer.email }
-      await inTransaction(ctx, (tx) => recordFailure(tx, REMINDERS, claim, failed))
-    },
+    stop: dropClaim,
     count(mail, outcome) {
       run.summary[outcome] += 1
-      if (outcome === 'failed') run.failed.add(nameOf(mail.due))
-      ctx.count('reminders_total', { stage: String(mail.due.stage), outcome })
+      if (outcome === 'failed') run.failed.add(nameOf(mail))
+      ctx.count('reminders_total', { stage: String(mail.stage), outcome })
     },
   }
+}
+
+/** Releases a claim whose mail was not tried. A mail that never failed is as if no sweep had claimed it. */
+export async function giveBackReminder(tx: Tx, claim: Claim): Promise<void> {
+  if (claim.failures === 0) await dropClaim(tx, claim)
+  else await release(tx, reminders, claim, { status: 'failed', retryAt: await databaseNow(tx.ctx, tx) })
 }
 
 function nameOf({ subscription, stage }: DueReminder): string {
@@ -131,27 +117,31 @@ async function claimUntried(tx: Tx, mails: readonly DueReminder[]): Promise<Clai
   await countByApp(tx, mails, day)
   return mails.flatMap((due, index) => {
     const claim = claims[index]
-    return claim ? [{ due, claim, wasTried: false }] : []
+    return claim ? [{ due, claim }] : []
   })
 }
 
 /** None if another sweep has the mail, or it has to wait. Throws `DailyLimitReached`. */
 async function claimOne(ctx: Context, due: DueReminder): Promise<ClaimedReminder[]> {
-  const limit = dailyLimit(ctx.config, due.app)
-  const again = await inTransaction(ctx, async (tx) => {
-    const now = await databaseNow(ctx, tx)
-    const claim = await reclaim(tx, keyOf(due), due.customer.email, now)
-    const counted = claim && limit !== null ? await countMail(tx, claim, formatDay(now), limit) : claim
-    if (claim && !counted) throw new DailyLimitReached()
-    return counted ? [{ due, claim: counted, wasTried: true }] : []
-  })
-  if (again.length > 0) return again
+  const again = await inTransaction(ctx, (tx) => claimAgain(tx, due))
+  if (again) return [{ due, claim: again }]
   try {
     return await inTransaction(ctx, (tx) => claimUntried(tx, [due]))
   } catch (error) {
     if (isDuplicate(error, REMINDER_KEY)) return []
     throw error
   }
+}
+
+async function claimAgain(tx: Tx, due: DueReminder): Promise<Claim | null> {
+  const now = await databaseNow(tx.ctx, tx)
+  const reminder = await findClaimable(tx, keyOf(due), due.customer.email, now)
+  const claim = reminder && (await claimAsRead(tx, reminders, reminder, now))
+  const limit = dailyLimit(tx.ctx.config, due.app)
+  if (!claim || limit === null) return claim
+  const counted = await countClaim(tx, reminders, claim, formatDay(now), limit)
+  if (!counted) throw new DailyLimitReached()
+  return counted
 }
 
 function keyOf({ app, subscription, periodEnd, stage }: DueReminder): ReminderKey {
@@ -166,17 +156,4 @@ async function countByApp(tx: Tx, mails: readonly DueReminder[], day: string): P
     const limit = ofApp[0] ? dailyLimit(tx.ctx.config, ofApp[0].app) : null
     if (limit !== null && !(await countMails(tx, appId, day, ofApp.length, limit))) throw new DailyLimitReached()
   }
-}
-
-/** The last check: a customer who has just paid or opted out gets no mail. */
-async function handOver(ctx: Context, { due, claim }: ClaimedReminder): Promise<void> {
-  const { app, subscription, periodEnd, stage } = due
-  const { from, until } = stageWindow(stage, periodEnd)
-  const isDue = await markHandedOver(ctx.db, databasePresent(ctx), claim, {
-    subscriptionRevision: subscription.revision,
-    clockOffsetMs: app.clockOffsetMs,
-    from: realTime(app, from),
-    until: realTime(app, until),
-  })
-  if (!isDue) throw new Stopped('permanently')
 }

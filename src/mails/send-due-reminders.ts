@@ -1,20 +1,18 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { findAppsAtLimit } from './daily-limit.ts'
 import { findDue, listSweeps } from './find-due.ts'
 import type { Outcome } from './mail-queue.ts'
-import { reminderQueue, type ReminderRun } from './reminder-queue.ts'
-import { sendMails, withMailSweep, type SweepOptions } from './send-mails.ts'
-import { dropClaim, hasFailed, listDeadClaims } from './store.ts'
+import { REMINDERS } from './mail-kinds.ts'
+import { giveBackReminder, reminderQueue, type ReminderRun } from './reminder-queue.ts'
+import { giveBackDead, sendMails, withMailSweep, type SweepOptions } from './send-mails.ts'
+import { hasFailed } from './store.ts'
 
 /** Outcomes of the mails that a sweep claimed. */
 export type SweepSummary = Record<Outcome, number>
 
-/** Claims of dead sweeps that one sweep deletes. */
-const MAX_DEAD_CLAIMS = 1000
 /** Longer than any stage's window: what failed earlier is no longer due. */
 const FAILED_BACK_MS = 8 * DAY_MS
 
@@ -26,7 +24,7 @@ export async function sendDueReminders(ctx: Context, options: SweepOptions = {})
   const summary: SweepSummary = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
   const run: ReminderRun = { summary, failed: new Set() }
   const hasMailer = await withMailSweep(ctx, options, async (mailSweep) => {
-    await dropDeadClaims(ctx)
+    await giveBackDead(ctx, { kind: REMINDERS, giveBack: giveBackReminder })
     const sweeps = await listSweeps(ctx, options.appId)
     const anyFailed = await hasFailed(ctx.db, addMs(await databaseNow(ctx, ctx.db), -FAILED_BACK_MS))
     const passes = sweeps.map((sweep) => ({ sweep, tries: 'new' as const }))
@@ -39,10 +37,4 @@ export async function sendDueReminders(ctx: Context, options: SweepOptions = {})
   if (!hasMailer) ctx.log.warn('no reminders are sent: BILLING_SMTP_URL is not set')
   if (Object.values(summary).some((count) => count > 0)) ctx.log.info({ ...summary }, 'reminders swept')
   return summary
-}
-
-/** Sweeps skip apps at their daily limit, so that the claim of a dead sweep would use up a mail of the day. */
-async function dropDeadClaims(ctx: Context): Promise<void> {
-  const dead = await listDeadClaims(ctx.db, await databaseNow(ctx, ctx.db), MAX_DEAD_CLAIMS)
-  for (const claim of dead) await inTransaction(ctx, (tx) => dropClaim(tx, claim))
 }

@@ -1,15 +1,21 @@
 import type { Context } from '#context.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow, databasePresent } from '#db/database-now.ts'
 import { MAIL_CONNECTIONS, MailError, openMailer, type Mailer, type MailFailure } from '#mail/send.ts'
 import { messageOf } from '#shared/errors.ts'
 import { MINUTE_MS } from '#shared/time.ts'
 import { openMailClaimer } from './claim-mails.ts'
-import { Stopped, type MailQueue, type Outcome } from './mail-queue.ts'
+import { listDeadClaims, markHandedOver } from './claims/store.ts'
+import { Stopped, type ClaimedMail, type MailQueue, type Outcome } from './mail-queue.ts'
+import { recordFailure, type Failed } from './record-failure.ts'
 import { openSentRecorder, type SentRecorder } from './sent-recorder.ts'
 
 /** A sweep of all apps ends after this long, well before its job counts as hung; the next sweep continues. */
 const LONGEST_SWEEP_MS = 10 * MINUTE_MS
 /** After this many mails in a row, whoever their customers are, the mail server itself counts as unreachable. */
 const MAX_UNREACHABLE_IN_A_ROW = 3
+/** Claims of dead sweeps that one sweep gives back. */
+const MAX_DEAD_CLAIMS = 1000
 
 const OUTCOMES: Record<MailFailure, Outcome> = {
   unknown: 'unconfirmed',
@@ -50,55 +56,82 @@ export async function withMailSweep(
   return true
 }
 
-/** Sends what is due in a queue, over several connections at once. Any number of daemons may do so at the same time. */
-export async function sendMails<Due, Claimed>(
+/** Gives back the claims of sweeps that died, so that their mails are due again and no longer count towards a limit. */
+export async function giveBackDead<Due>(
   ctx: Context,
-  sweep: MailSweep,
-  queue: MailQueue<Due, Claimed>,
+  { kind, giveBack }: Pick<MailQueue<Due>, 'kind' | 'giveBack'>,
 ): Promise<void> {
+  const dead = await listDeadClaims(ctx.db, kind.table, await databaseNow(ctx, ctx.db), MAX_DEAD_CLAIMS)
+  for (const claim of dead) await inTransaction(ctx, (tx) => giveBack(tx, claim))
+}
+
+/** Sends what is due in a queue, over several connections at once. Any number of daemons may do so at the same time. */
+export async function sendMails<Due>(ctx: Context, sweep: MailSweep, queue: MailQueue<Due>): Promise<void> {
   // While the mail server is unreachable, another attempt would fail too, and would keep its claim from other daemons.
   const shouldStop = (): boolean => sweep.unreachableInARow >= MAX_UNREACHABLE_IN_A_ROW || sweep.signal.aborted
   const claimer = openMailClaimer(ctx, queue, shouldStop)
   const recorder = openSentRecorder(queue)
-  const sendInTurn = async (): Promise<void> => {
-    for (let mail = await claimer.next(); mail; mail = await claimer.next()) await sendOne(sweep, queue, mail, recorder)
+  const sendOneAfterAnother = async (): Promise<void> => {
+    for (let mail = await claimer.next(); mail; mail = await claimer.next())
+      await sendOne(ctx, sweep, queue, mail, recorder)
   }
-  const turns = await Promise.allSettled(Array.from({ length: MAIL_CONNECTIONS }, sendInTurn))
-  const ends = await Promise.allSettled([recorder.end(), claimer.releaseAll()])
+  const senders = await Promise.allSettled(Array.from({ length: MAIL_CONNECTIONS }, sendOneAfterAnother))
+  const ends = await Promise.allSettled([recorder.end(), claimer.giveBackAll()])
   await queue.due.return(undefined)
-  for (const part of [...turns, ...ends]) if (part.status === 'rejected') throw part.reason
+  for (const part of [...senders, ...ends]) if (part.status === 'rejected') throw part.reason
 }
 
-async function sendOne<Due, Claimed>(
+async function sendOne<Due>(
+  ctx: Context,
   sweep: MailSweep,
-  queue: MailQueue<Due, Claimed>,
-  mail: Claimed,
-  recorder: SentRecorder<Claimed>,
+  queue: MailQueue<Due>,
+  mail: ClaimedMail<Due>,
+  recorder: SentRecorder<Due>,
 ): Promise<void> {
+  let to: string | null = null
   try {
-    await sweep.mailer.send(await queue.compose(mail), { beforeHandOver: () => queue.handOver(mail) })
+    const composed = await queue.compose(mail.due)
+    to = composed.to.address
+    await sweep.mailer.send(composed, { beforeHandOver: () => handOver(ctx, queue, mail) })
   } catch (error) {
     const failure = error instanceof MailError ? error.failure : 'refused'
     sweep.unreachableInARow = failure === 'unreachable' ? sweep.unreachableInARow + 1 : 0
-    queue.count(mail, await recordFailure(queue, mail, failure, error))
+    queue.count(mail.due, await recordError(ctx, queue, mail, { failure, to }, error))
     return
   }
   sweep.unreachableInARow = 0
   await recorder.record(mail)
 }
 
-async function recordFailure<Due, Claimed>(
-  queue: MailQueue<Due, Claimed>,
-  mail: Claimed,
-  failure: MailFailure,
+/** The last check: a customer who has just paid or opted out gets no reminder. Throws `Stopped`. */
+export async function handOver<Due>(
+  ctx: Context,
+  queue: MailQueue<Due>,
+  { due, claim }: ClaimedMail<Due>,
+): Promise<void> {
+  const now = databasePresent(ctx)
+  if (!(await markHandedOver(ctx.db, queue.kind.table, claim, now, queue.stillDue(due, now))))
+    throw new Stopped('later')
+}
+
+async function recordError<Due>(
+  ctx: Context,
+  queue: MailQueue<Due>,
+  { claim }: ClaimedMail<Due>,
+  failed: Omit<Failed, 'reason'>,
   error: unknown,
 ): Promise<Outcome> {
   // The mailer wraps what stopped a hand-over.
   const cause = error instanceof MailError ? error.cause : error
   if (cause instanceof Stopped) {
-    await queue.stop(mail, cause)
+    await inTransaction(ctx, (tx) => queue.stop(tx, claim, cause.until))
     return 'dropped'
   }
-  await queue.fail(mail, failure, messageOf(error).slice(0, 500))
-  return OUTCOMES[failure]
+  const reason = messageOf(error).slice(0, 500)
+  ctx.log.warn(
+    { kind: queue.kind.noun, id: claim.id, appId: claim.appId, failure: failed.failure, reason },
+    failed.failure === 'unknown' ? 'a mail may or may not have been sent' : 'a mail was not sent',
+  )
+  await inTransaction(ctx, (tx) => recordFailure(tx, queue.kind, claim, { ...failed, reason }))
+  return OUTCOMES[failed.failure]
 }

@@ -1,5 +1,5 @@
 import { isRetryable } from '#db/database-error.ts'
-import type { MailQueue } from './mail-queue.ts'
+import type { ClaimedMail, MailQueue } from './mail-queue.ts'
 
 /** Mails recorded in one transaction. If the daemon dies, those still waiting are left unconfirmed. */
 const GROUP_SIZE = 5
@@ -7,23 +7,23 @@ const GROUP_SIZE = 5
 const GATHER_MS = 20
 
 /** Records mails that the mail server accepted, in groups: while one group is written, the next one forms. */
-export interface SentRecorder<Claimed> {
+export interface SentRecorder<Due> {
   /** Returns at once, or when the present group has been written. Throws what kept an earlier mail from being recorded, which leaves it unconfirmed. */
-  record(mail: Claimed): Promise<void>
+  record(mail: ClaimedMail<Due>): Promise<void>
   /** Waits until everything is recorded; throws as `record` does. */
   end(): Promise<void>
 }
 
-export function openSentRecorder<Due, Claimed>(queue: MailQueue<Due, Claimed>): SentRecorder<Claimed> {
-  const waiting: Claimed[] = []
+export function openSentRecorder<Due>(queue: MailQueue<Due>): SentRecorder<Due> {
+  const waiting: ClaimedMail<Due>[] = []
   let writing: Promise<void> | null = null
   let gathering: NodeJS.Timeout | null = null
   let failure: Error | null = null
 
-  const write = async (mails: readonly Claimed[]): Promise<void> => {
+  const write = async (mails: readonly ClaimedMail<Due>[]): Promise<void> => {
     try {
       await queue.recordSent(mails)
-      for (const mail of mails) queue.count(mail, 'sent')
+      for (const { due } of mails) queue.count(due, 'sent')
     } catch (error) {
       if (mails.length === 1 || isRetryable(error))
         failure ??= error instanceof Error ? error : new Error(String(error))

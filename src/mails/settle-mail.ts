@@ -7,10 +7,12 @@ import { databaseNow } from '#db/database-now.ts'
 import { findPlan } from '#plans/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
-import { markSent, release } from './claims.ts'
-import { mailState, RECEIPTS, REMINDERS, type MailKind, type MailRow } from './mail-kinds.ts'
+import type { MailRow } from '#mail/mail-columns.ts'
+import { claimOf, mailState, markSent, release, type Claim } from './claims/store.ts'
+import { receipts } from '#transactions/store.ts'
+import { RECEIPTS, REMINDERS, type MailKind } from './mail-kinds.ts'
 import { recordSent, type SentReminder } from './record-sent.ts'
-import type { Claim, Reminder } from './store.ts'
+import type { Reminder } from './store.ts'
 
 const NOT_SENT = 'an operator recorded that it was not sent'
 
@@ -21,7 +23,7 @@ export const settleReminder = settling(REMINDERS, async (tx, reminder, claim) =>
 
 /** `sent` marks the receipt as sent; `not_sent` lets the next sweep send it. */
 export const settleReceipt = settling(RECEIPTS, async (tx, _receipt, claim) => {
-  await markSent(tx, RECEIPTS, [claim], await databaseNow(tx.ctx, tx))
+  await markSent(tx, receipts, [claim], await databaseNow(tx.ctx, tx))
 })
 
 /**
@@ -41,11 +43,11 @@ function settling<Mail extends MailRow>(
       const mail = await tx.one(table, 'WHERE id = ? FOR UPDATE', [mailId])
       if (!mail) throw notFound(noun)
       const now = await databaseNow(tx.ctx, tx)
-      if (mailState(kind, mail, now) !== 'unconfirmed')
+      if (mailState(mail, now) !== 'unconfirmed')
         throw new AppError('invalid_request', `this ${noun} is not unconfirmed`)
-      const claim = kind.claimOf(mail)
+      const claim = claimOf(mail)
       if (outcome === 'sent') await recordAsSent(tx, mail, claim)
-      else await release(tx, kind, claim, { ...kind.waiting(now), lastError: NOT_SENT })
+      else await release(tx, kind.table, claim, { status: 'failed', retryAt: now, lastError: NOT_SENT })
       await tx.audit({ appId: mail.appId, subject: `${noun} ${mailId}`, after: { outcome } })
     },
   })

@@ -1,82 +1,40 @@
-import { appTime, bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
-import type { Where } from '#db/conditions.ts'
+import { appTime, bigint, int, realTime, text } from '#db/columns.ts'
+import type { Condition, Where } from '#db/conditions.ts'
 import type { Present } from '#db/database-now.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { addMs, formatDay, SECOND_MS, type RealTime } from '#shared/time.ts'
+import { mailColumns, UNTRIED } from '#mail/mail-columns.ts'
+import type { RealTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
-import { countMails, uncountMail } from './limits/store.ts'
+import { claimOf, type Claim } from './claims/store.ts'
+import { uncountMail } from './limits/store.ts'
 import type { Stage } from './stages.ts'
-
-/**
- * `claimed`: a sweep is sending it, or died; with `handedOverAt` set the mail server may have it, and no sweep sends it again.
- * `failed`: it was not handed over, and a later sweep may claim it. `refused`: the address does not exist, and a sweep may claim it when
- * the customer has another one. `sent`: the mail server accepted it.
- */
-export type ReminderStatus = 'claimed' | 'failed' | 'refused' | 'sent'
 
 /** One mail of one stage of one period. Its unique key keeps it from being sent twice. */
 export const reminders = table('reminders', {
-  id: id(),
-  appId: bigint('app_id'),
+  ...mailColumns,
+  claimedAt: realTime('claimed_at'),
   subscriptionId: bigint('subscription_id'),
   /** In the app's own time. */
   periodEnd: appTime('period_end'),
   stage: int('stage').as<Stage>(),
-  status: exact('status', 16).as<ReminderStatus>(),
-  /** By the database's clock, as are the next three. Also identifies the claim among later claims of the same row. */
-  claimedAt: realTime('claimed_at'),
-  handedOverAt: realTime('handed_over_at').nullable(),
-  sentAt: realTime('sent_at').nullable(),
-  /** When a failed mail may be claimed again; null for at once. */
-  retryAt: realTime('retry_at').nullable(),
-  /** How often it failed. */
-  failures: int('failures'),
-  lastError: words('last_error', 500).nullable(),
-  /** The address that does not exist. */
-  refusedTo: exact('refused_to', 254).nullable(),
-  /** The UTC day, `YYYY-MM-DD`, whose daily limit this mail counts towards; null without a limit. */
-  countedOn: exact('counted_on', 10).nullable(),
 })
 export type Reminder = Row<typeof reminders>
-
-/** A claim this old that was not handed over belongs to a sweep that died, and may be taken over. */
-const CLAIM_LEASE_MS = 60 * SECOND_MS
-
-/** Claims from before this instant belong to sweeps that died. */
-export function staleBefore(now: RealTime): RealTime {
-  return addMs(now, -CLAIM_LEASE_MS)
-}
 
 export type ReminderKey = Pick<Reminder, 'appId' | 'subscriptionId' | 'periodEnd' | 'stage'>
 
 /** A mail to claim, and the day whose limit it counts towards. */
 export type NewClaim = ReminderKey & Pick<Reminder, 'countedOn'>
 
-type Marks = readonly [RealTime, ...RealTime[]]
-
-/** A mail that one sweep may send, a reminder or a receipt. */
-export interface Claim {
-  readonly id: number
-  readonly appId: number
-  /** How often it failed before. */
-  readonly failures: number
-  /** What the sweep wrote into the column that tells claims apart: the claim holds while one of these stands there. */
-  readonly marks: Marks
-  /** The UTC day whose daily limit the mail counts towards; null without a limit. */
-  readonly countedOn: string | null
-}
-
 /** The unique key by which only one sweep can claim a mail. */
 export const REMINDER_KEY = 'reminders_subscription_end_stage'
 
 /** Claims mails that no sweep has tried, at `now` by the database's clock. Throws a duplicate on `REMINDER_KEY` if one has. */
 export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime): Promise<Claim[]> {
-  const fresh = { handedOverAt: null, sentAt: null, retryAt: null, failures: 0, lastError: null, refusedTo: null }
   await tx.insertAll(
     reminders,
-    mails.map((mail) => ({ ...mail, status: 'claimed', claimedAt: now, ...fresh }) as const),
+    mails.map((mail) => ({ ...UNTRIED, ...mail, status: 'claimed', claimedAt: now }) as const),
   )
   const rows = await tx.all(reminders, `WHERE subscription_id IN (?) AND status = 'claimed' AND claimed_at = ?`, [
     mails.map(({ subscriptionId }) => subscriptionId),
@@ -100,60 +58,29 @@ export function nameOf({
 }
 
 /**
- * Claims a mail to `address` that a sweep has tried before, at `now` by the database's clock. Null if it was sent, is being sent, is
+ * A mail that a sweep has tried before and that may be claimed again at `now`, for `address`. Null if it was sent, is being sent, is
  * unconfirmed, has to wait after a failure, or was refused for this address.
  */
-export async function reclaim(tx: Tx, key: ReminderKey, address: string, now: RealTime): Promise<Claim | null> {
-  if (!(await takeOver(tx, key, address, now))) return null
-  const { subscriptionId, periodEnd, stage } = key
-  const claimed = await tx.one(reminders, 'WHERE subscription_id = ? AND period_end = ? AND stage = ?', [
-    subscriptionId,
-    periodEnd,
-    stage,
-  ])
-  if (!claimed) throw new Error('the claimed reminder does not exist')
-  return claimOf(claimed)
+export async function findClaimable(
+  db: Queries,
+  { subscriptionId, periodEnd, stage }: ReminderKey,
+  address: string,
+  now: RealTime,
+): Promise<Reminder | null> {
+  const again = claimable('?', now, [address])
+  return db.one(
+    reminders.as('r'),
+    `WHERE r.subscription_id = ? AND r.period_end = ? AND r.stage = ? AND ${again.sql}`,
+    [subscriptionId, periodEnd, stage, ...again.params],
+  )
 }
 
-export function claimOf({ id: reminderId, appId, failures, claimedAt, countedOn }: Reminder): Claim {
-  return { id: reminderId, appId, failures, marks: [claimedAt], countedOn }
-}
-
-/**
- * Counts a reclaimed mail towards the app's limit of `day`. Null if the limit is reached: the caller must not commit. A mail that was
- * already counted on that day, by a sweep that died, is not counted again.
- */
-export async function countMail(tx: Tx, claim: Claim, day: string, limit: number): Promise<Claim | null> {
-  if (claim.countedOn === day) return claim
-  await tx.update(reminders, { id: claim.id }, { countedOn: day })
-  return (await countMails(tx, claim.appId, day, 1, limit)) ? { ...claim, countedOn: day } : null
-}
-
-/** Claims of sweeps that died before handing anything over, which still count towards the limit of the day of `now`; at most `limit`. */
-export async function listDeadClaims(db: Queries, now: RealTime, limit: number): Promise<Claim[]> {
-  const dead = `WHERE status = 'claimed' AND claimed_at < ? AND handed_over_at IS NULL AND counted_on = ? LIMIT ?`
-  const rows = await db.all(reminders, dead, [staleBefore(now), formatDay(now), limit])
-  return rows.map(claimOf)
-}
-
-/** Reminders `r` that were tried before and may be claimed once more, at `now`, for the address that is the SQL expression `to`. */
+/** Reminders `r` that were tried before and may be claimed again at `now`, for the address that is the SQL expression `to`. */
 export function claimable(to: string, now: RealTime, values: readonly string[] = []): Where {
   return {
-    sql: `(r.handed_over_at IS NULL AND ((r.status = 'failed' AND (r.retry_at IS NULL OR r.retry_at <= ?))
-      OR (r.status = 'refused' AND r.refused_to <> ${to}) OR (r.status = 'claimed' AND r.claimed_at < ?)))`,
-    params: [now, ...values, staleBefore(now)],
+    sql: `((r.status = 'failed' AND (r.retry_at IS NULL OR r.retry_at <= ?)) OR (r.status = 'refused' AND r.refused_to <> ${to}))`,
+    params: [now, ...values],
   }
-}
-
-async function takeOver(tx: Tx, key: ReminderKey, address: string, now: RealTime): Promise<boolean> {
-  const again = claimable('?', now, [address])
-  return (
-    (await tx.run(
-      `UPDATE reminders r SET r.status = 'claimed', r.claimed_at = ?, r.refused_to = NULL
-       WHERE r.subscription_id = ? AND r.period_end = ? AND r.stage = ? AND ${again.sql}`,
-      [now, key.subscriptionId, key.periodEnd, key.stage, ...again.params],
-    )) === 1
-  )
 }
 
 /** What must still be true at the hand-over: the subscription that the mail describes, the app's clock, and the stage's window. */
@@ -166,34 +93,22 @@ export interface Expected {
 }
 
 /**
- * Marks that the mail leaves now, in one autocommitted statement. From then on no sweep sends it again. False if the claim was lost,
- * the window is not open, the day that counts the mail has ended, or, since the mail was composed, the subscription changed, its
- * customer opted out, or its app was disabled or its clock moved.
+ * The window is open for the reminder `r` at `now`, and since the mail was composed the subscription did not change, its customer did not
+ * opt out, and its app was neither disabled nor its clock moved.
  */
-export async function markHandedOver(db: Queries, now: Present, claim: Claim, expected: Expected): Promise<boolean> {
-  return (
-    (await db.run(
-      `UPDATE reminders r SET r.handed_over_at = ${now.sql}
-     WHERE r.id = ? AND r.status = 'claimed' AND r.claimed_at = ? AND r.handed_over_at IS NULL
-       AND (r.counted_on IS NULL OR r.counted_on = DATE_FORMAT(${now.sql}, '%Y-%m-%d')) AND ${now.sql} >= ? AND ${now.sql} < ?
-       AND EXISTS (
-         SELECT 1 FROM subscriptions s JOIN apps a ON a.id = s.app_id
-         WHERE s.id = r.subscription_id AND s.revision = ? AND s.current_period_end = r.period_end
-           AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL AND a.clock_offset_ms = ?)`,
-      [
-        ...now.params,
-        claim.id,
-        claim.marks[0],
-        ...now.params,
-        ...now.params,
-        expected.from,
-        ...now.params,
-        expected.until,
-        expected.subscriptionRevision,
-        expected.clockOffsetMs,
-      ],
-    )) === 1
-  )
+export function stillDue(now: Present, expected: Expected): Condition {
+  return [
+    `${now.sql} >= ? AND ${now.sql} < ? AND EXISTS (
+       SELECT 1 FROM subscriptions s JOIN apps a ON a.id = s.app_id
+       WHERE s.id = r.subscription_id AND s.revision = ? AND s.current_period_end = r.period_end
+         AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL AND a.clock_offset_ms = ?)`,
+    ...now.params,
+    expected.from,
+    ...now.params,
+    expected.until,
+    expected.subscriptionRevision,
+    expected.clockOffsetMs,
+  ]
 }
 
 /** Whether any mail that was tried after `since` has failed. */
@@ -214,7 +129,7 @@ export async function releaseRefused(tx: Tx, reminderIds: readonly number[]): Pr
 export async function dropClaim(tx: Tx, claim: Claim): Promise<void> {
   const found = await tx.run(
     `DELETE FROM reminders WHERE id = ? AND status = 'claimed' AND claimed_at = ? AND handed_over_at IS NULL`,
-    [claim.id, claim.marks[0]],
+    [claim.id, claim.claimedAt],
   )
   if (found === 1) await uncountMail(tx, claim)
 }

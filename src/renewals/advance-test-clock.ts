@@ -11,7 +11,8 @@ import { AppError, invalidField } from '#shared/errors.ts'
 import { SECOND_MS, addMs, formatTimestamp, parseAppTime, type AppTime } from '#shared/time.ts'
 import { integer, timestamp } from '#shared/validate.ts'
 import { expireDue } from './expire-due.ts'
-import { listOpenClaims, staleBefore, type OpenClaim } from '#mails/store.ts'
+import { staleBefore } from '#mails/claims/store.ts'
+import { listOpenClaims, type OpenClaim } from '#mails/store.ts'
 
 /** Later times would let a period of a hundred years end beyond year 9999. */
 const LATEST = '9000-01-01 00:00:00'

@@ -16,7 +16,7 @@ export interface MailView {
   readonly reminder_id: number
   readonly reminder_day: number
   readonly period_end: string
-  /** `sent`, `failed`, `refused`, `claimed` (under way), `unconfirmed` (it may have been sent). */
+  /** `claimed` (under way), `failed` (tried again later), `sent`, `unconfirmed` (it may have been sent), `refused` (the address does not exist). */
   readonly status: string
   readonly at: string
   readonly error: string | null
@@ -29,7 +29,7 @@ export interface ReceiptView {
   readonly kind: string
   readonly amount: number
   readonly currency: string
-  /** `due`, `handed_over` (under way), `unconfirmed` (it may have been sent), `sent`, `dropped`. */
+  /** `due`, `claimed` (under way), `failed` (tried again later), `sent`, `unconfirmed` (it may have been sent), `dropped` (not sent). */
   readonly status: string
   readonly at: string
   readonly error: string | null

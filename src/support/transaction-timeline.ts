@@ -13,7 +13,7 @@ import {
 } from '#payments/store.ts'
 import { listProviderSessionsOf } from '#providers/store.ts'
 import { listRemindersOf } from '#mails/store.ts'
-import { mailState, RECEIPTS } from '#mails/mail-kinds.ts'
+import { mailState } from '#mails/claims/store.ts'
 import { realTime } from '#apps/app-time.ts'
 import { formatId } from '#shared/ids.ts'
 import { englishMoney } from '#shared/money.ts'
@@ -289,7 +289,7 @@ async function receiptMoments(ctx: Context, { id, currency }: Transaction): Prom
   return (await listReceiptsOf(ctx.db, [id])).map((receipt) => ({
     at: receipt.sentAt ?? receipt.createdAt,
     part: 'mail',
-    text: `receipt ${receipt.id} of ${englishMoney(receipt.amount, currency)} ${receipt.kind}: ${mailState(RECEIPTS, receipt, now)}`,
+    text: `receipt ${receipt.id} of ${englishMoney(receipt.amount, currency)} ${receipt.kind}: ${mailState(receipt, now)}`,
   }))
 }
 

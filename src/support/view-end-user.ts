@@ -10,7 +10,7 @@ import { databaseNow } from '#db/database-now.ts'
 import { presentCustomer } from '#customers/present.ts'
 import { findPrice, type Price } from '#plans/store.ts'
 import { renewalLink } from '#mails/renewal-link.ts'
-import { mailState, RECEIPTS, REMINDERS } from '#mails/mail-kinds.ts'
+import { mailState } from '#mails/claims/store.ts'
 import { listRemindersOf } from '#mails/store.ts'
 import { dueOf } from '#payments/balance.ts'
 import { formatId } from '#shared/ids.ts'
@@ -102,7 +102,7 @@ async function mailsOf(ctx: Context, { id }: Subscription, now: RealTime): Promi
     reminder_id: reminder.id,
     reminder_day: reminder.stage,
     period_end: formatTimestamp(reminder.periodEnd),
-    status: mailState(REMINDERS, reminder, now),
+    status: mailState(reminder, now),
     at: formatTimestamp(reminder.sentAt ?? reminder.handedOverAt ?? reminder.claimedAt),
     error: reminder.lastError,
   }))
@@ -117,7 +117,7 @@ async function receiptsOf(ctx: Context, transactions: readonly Transaction[], no
     kind: receipt.kind,
     amount: receipt.amount,
     currency: currencies.get(receipt.transactionId) ?? '',
-    status: mailState(RECEIPTS, receipt, now),
+    status: mailState(receipt, now),
     at: formatTimestamp(receipt.sentAt ?? receipt.createdAt),
     error: receipt.lastError,
   }))

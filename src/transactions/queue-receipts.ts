@@ -1,5 +1,6 @@
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
+import { UNTRIED } from '#mail/mail-columns.ts'
 import { keptOf } from '#payments/balance.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
 import { insertReceipt, type Receipt, type Transaction } from './store.ts'
@@ -13,12 +14,10 @@ export async function queueReceipts(tx: Tx, app: NotifiedApp, before: Transactio
       appId: app.id,
       transactionId: after.id,
       ...content,
+      ...UNTRIED,
       status: 'due',
-      failures: 0,
-      nextTryAt: tx.now,
-      lastError: null,
+      retryAt: tx.now,
       createdAt: tx.now,
-      sentAt: null,
     })
   }
 }

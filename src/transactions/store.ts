@@ -1,7 +1,8 @@
-import { appTime, bigint, exact, flag, id, int, json, realTime, text, words } from '#db/columns.ts'
+import { appTime, bigint, exact, flag, id, json, realTime, text, words } from '#db/columns.ts'
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
+import { mailColumns } from '#mail/mail-columns.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { notifiedApps, type NotifiedApp } from '#apps/store.ts'
@@ -126,13 +127,10 @@ export type ProviderEvent = Row<typeof providerEvents>
 /** The subject of a mail to the payer: all of the money arrived, a part arrived, or some was refunded. */
 export type ReceiptKind = 'received' | 'part' | 'refunded'
 
-/**
- * A mail about money, added with the change that it reports. `due`: to be sent from `nextTryAt` on; a sweep that claims it moves that time.
- * `handed_over`: the mail server may have it, so it is not sent again. `dropped`: it has no recipient, or no reason any more.
- */
+/** A mail about money, added with the change that it reports. */
 export const receipts = table('receipts', {
-  id: id(),
-  appId: bigint('app_id'),
+  ...mailColumns,
+  retryAt: realTime('next_try_at'),
   transactionId: bigint('transaction_id'),
   kind: exact('kind', 16).as<ReceiptKind>(),
   /** The amount that arrived, or was to be refunded, in the transaction's currency. */
@@ -142,13 +140,8 @@ export const receipts = table('receipts', {
    * grows. Part of the unique key.
    */
   total: bigint('total'),
-  status: exact('status', 16).as<'due' | 'handed_over' | 'sent' | 'dropped'>(),
-  failures: int('failures'),
-  /** By the database's clock, as are the next two. */
-  nextTryAt: realTime('next_try_at'),
-  lastError: words('last_error', 500).nullable(),
+  /** By the database's clock. */
   createdAt: realTime('created_at'),
-  sentAt: realTime('sent_at').nullable(),
 })
 export type Receipt = Row<typeof receipts>
 

@@ -4,6 +4,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { API_ROUTES } from '#daemon/app.ts'
 import { databasePresent } from '#db/database-now.ts'
 import { hasDueMails } from '#mails/has-due-mails.ts'
+import { UNTRIED } from '#mail/mail-columns.ts'
 import { listDueReceipts } from '#mails/due/store.ts'
 import { listDueRefunds, refunds } from '#payments/store.ts'
 import { hasDueLookUps } from '#providers/engine/reconcile-payments.ts'
@@ -168,9 +169,8 @@ describe('no statement reads more rows than it returns and a page, where there a
         amount: 1,
         total: 1,
         status: 'due',
-        failures: 0,
       } as const
-      await tx.insert(receipts, { ...receipt, nextTryAt: later, lastError: null, createdAt: now, sentAt: null })
+      await tx.insert(receipts, { ...UNTRIED, ...receipt, retryAt: later, createdAt: now })
       await queueRealtimeWrite(tx, { appId, subscriptionId: 1, revision: 1 })
     })
     // Every second one is done, the others are due in an hour.
@@ -205,7 +205,7 @@ describe('no statement reads more rows than it returns and a page, where there a
     const events = await check('webhooks', () => listDue(ctx.db, [appId], 50, databasePresent(ctx)))
     await check('webhooks', () => claimDue(ctx.db, events, { token: 1, ms: 1000 }, databasePresent(ctx)))
     await check('are mails due', () => hasDueMails(ctx))
-    await check('receipts', () => listDueReceipts(ctx.db, due, null, 100))
+    await check('receipts', () => listDueReceipts(ctx.db, 'due', due, null, 100))
     await check('has anything run out', () => hasRunOut(ctx))
     await check('expiry', () => listRunOut(ctx.db, 'apps in real time', asAppTime(due), null, 50))
     await check('are look-ups due', () => hasDueLookUps(ctx))

@@ -11,6 +11,7 @@ import { assignTransferCode } from '#providers/bank-transfer/store.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { insertProviderSession } from '#providers/store.ts'
 import { reminders } from '#mails/store.ts'
+import { UNTRIED } from '#mail/mail-columns.ts'
 import { asRealTime, formatDay } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { find, MAX_PER_KIND } from '#support/find.ts'
@@ -290,8 +291,8 @@ describe('find and open', () => {
   it('finds a mail by its Message-ID, as the mail server logs it, and shows it on the screen of its end user', async () => {
     const subscription = (await ctx.db.one(subscriptions, "WHERE app_id = ? AND external_ref = 'user-1'", [app]))!
     const row = { appId: Number(app), transactionId: made.flagged, kind: 'part', amount: 1, total: 1 } as const
-    const times = { nextTryAt: ctx.clock.now(), createdAt: ctx.clock.now(), sentAt: null }
-    const receipt = await ctx.db.insert(receipts, { ...row, ...times, status: 'sent', failures: 0, lastError: null })
+    const times = { retryAt: ctx.clock.now(), createdAt: ctx.clock.now() }
+    const receipt = await ctx.db.insert(receipts, { ...UNTRIED, ...row, ...times, status: 'sent' })
     const [person] = (await cli.json(['find', `receipt.${receipt}@pay.example`])).end_users
     expect(person!.receipts).to.have.length(1)
     expect(person!.receipts[0]).to.include({
@@ -336,9 +337,8 @@ describe('find and open', () => {
     const subscription = (await ctx.db.one(subscriptions, "WHERE app_id = ? AND external_ref = 'user-1'", [app]))!
     const now = ctx.clock.now()
     const mail = { appId: Number(app), subscriptionId: subscription.id, periodEnd: subscription.currentPeriodEnd! }
-    const times = { claimedAt: now, handedOverAt: null, sentAt: null, retryAt: null, failures: 1, countedOn: null }
     await ctx.db.insert(reminders, {
-      ...{ ...mail, ...times, stage: 3, status: 'refused' },
+      ...{ ...UNTRIED, ...mail, stage: 3, status: 'refused', claimedAt: now, failures: 1 },
       ...{ lastError: '550 no such user', refusedTo: 'an@example.com' },
     })
     await cli.json(['subscription', 'reminders', app, 'user-1', 'off'])

@@ -10,6 +10,7 @@ import { reminders } from '#mails/store.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { receipts, transactions } from '#transactions/store.ts'
+import { unansweredSince } from '../support/unanswered.ts'
 import {
   aCheckout,
   aCustomer,
@@ -80,19 +81,8 @@ export async function anUnconfirmedReminder(ctx: Context, app: TestApp): Promise
   const subscription = (await ctx.db.one(subscriptions, 'WHERE app_id = ?', [app.app.id]))!
   const anHourAgo = addMs(ctx.clock.now(), -HOUR_MS)
   return ctx.db.insert(reminders, {
-    appId: app.app.id,
-    subscriptionId: subscription.id,
-    periodEnd: subscription.currentPeriodEnd!,
-    stage: 3,
-    status: 'claimed',
-    claimedAt: anHourAgo,
-    handedOverAt: anHourAgo,
-    sentAt: null,
-    lastError: 'no answer',
-    refusedTo: null,
-    retryAt: null,
-    failures: 0,
-    countedOn: null,
+    ...{ appId: app.app.id, subscriptionId: subscription.id, periodEnd: subscription.currentPeriodEnd!, stage: 3 },
+    ...unansweredSince(anHourAgo),
   })
 }
 
@@ -102,8 +92,8 @@ export async function anUnconfirmedReceipt(ctx: Context, app: TestApp): Promise<
   const anHourAgo = addMs(ctx.clock.now(), -HOUR_MS)
   return ctx.db.insert(receipts, {
     ...{ appId: app.app.id, transactionId: transaction.id, kind: 'received', amount: 99_000, total: 99_000 },
-    ...{ status: 'handed_over', failures: 0, lastError: 'no answer', sentAt: null },
-    ...{ nextTryAt: anHourAgo, createdAt: anHourAgo },
+    ...unansweredSince(anHourAgo),
+    ...{ retryAt: anHourAgo, createdAt: anHourAgo },
   })
 }
 

@@ -21,6 +21,7 @@ import { examine } from '#doctor/doctor.ts'
 import type { CheckResult } from '#shared/check-result.ts'
 import { queueRealtimeWrite, realtimeWrites, type RealtimeWrite } from '#realtime/store.ts'
 import { reminders } from '#mails/store.ts'
+import { UNTRIED } from '#mail/mail-columns.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { MINUTE_MS, addMs, asAppTime, formatTimestamp } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
@@ -492,15 +493,7 @@ describe('doctor', () => {
         subscriptionId,
         periodEnd: asAppTime(at),
         stage: 1,
-        status: 'claimed',
-        claimedAt: at,
-        handedOverAt: at,
-        sentAt: null,
-        lastError: null,
-        countedOn: null,
-        refusedTo: null,
-        retryAt: null,
-        failures: 0,
+        ...{ ...UNTRIED, status: 'claimed', claimedAt: at, handedOverAt: at },
       })
       await queueRealtimeWrite(tx, { appId: app.app.id, subscriptionId, revision: 1 })
     })

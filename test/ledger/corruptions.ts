@@ -607,7 +607,7 @@ export const CORRUPTIONS: readonly Corruption[] = [
     sql: ({ transactions }) => [
       `UPDATE receipts SET status = 'due', next_try_at = ${DISTANT} WHERE transaction_id = ${transactions.monthly}`,
     ],
-    finds: ['receipt is due or leased in the distant future'],
+    finds: ['receipt is claimed or due in the distant future'],
   },
   {
     title: 'a realtime node is leased until 2999',

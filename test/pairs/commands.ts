@@ -19,6 +19,7 @@ import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { findDue, listSweeps } from '#mails/find-due.ts'
 import { Stopped } from '#mails/mail-queue.ts'
 import { reminderQueue } from '#mails/reminder-queue.ts'
+import { handOver } from '#mails/send-mails.ts'
 import { settleReceipt, settleReminder } from '#mails/settle-mail.ts'
 import { updatePromotion } from '#promotions/update-promotion.ts'
 import { expireDue } from '#renewals/expire-due.ts'
@@ -27,6 +28,7 @@ import { optOut, setReminders } from '#renewals/opt-out.ts'
 import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { openCharger } from '#webhooks/charger.ts'
 import { claimDueEvents } from '#webhooks/claim-due-events.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
@@ -321,12 +323,12 @@ async function sendReminders(ctx: Context): Promise<unknown> {
     for await (const mail of queue.due) due.push(mail)
     for (const mail of await queue.claim(due)) {
       try {
-        await queue.handOver(mail)
+        await handOver(ctx, queue, mail)
         await queue.recordSent([mail])
         counted.push('sent')
       } catch (error) {
         if (!(error instanceof Stopped)) throw error
-        await queue.stop(mail, error)
+        await inTransaction(ctx, (tx) => queue.stop(tx, mail.claim, error.until))
         counted.push('stopped')
       }
     }

@@ -7,6 +7,7 @@ import { HOUR_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { events } from '#webhooks/store.ts'
 import { RELAY_SETTINGS } from '../bank-mail/bank-shop.ts'
+import { unansweredSince } from '../support/unanswered.ts'
 import { aBankMail, anOpenApproval, anUnconfirmedReceipt } from '../cli/states.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import {
@@ -166,8 +167,7 @@ async function anUnconfirmedMail(
   const row = await ctx.db.one(subscriptions, 'WHERE id = ?', [subscription.id])
   if (!row?.currentPeriodEnd) throw new Error('the subscription has no end')
   return ctx.db.insert(reminders, {
-    ...{ appId: app.app.id, subscriptionId: row.id, periodEnd: row.currentPeriodEnd, stage: 3, status: 'claimed' },
-    ...{ claimedAt: anHourAgo, handedOverAt: anHourAgo, sentAt: null, lastError: 'no answer' },
-    ...{ refusedTo: null, retryAt: null, failures: 0, countedOn: null },
+    ...{ appId: app.app.id, subscriptionId: row.id, periodEnd: row.currentPeriodEnd, stage: 3 },
+    ...unansweredSince(anHourAgo),
   })
 }

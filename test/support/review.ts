@@ -2,6 +2,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { customers } from '#customers/store.ts'
 import { reminders } from '#mails/store.ts'
+import { UNTRIED } from '#mail/mail-columns.ts'
 import { insertPayment } from '#payments/store.ts'
 import { beginPause, endPause, insertProviderAccount, listPauses } from '#providers/store.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'
@@ -50,7 +51,7 @@ export async function aRefusedAddress(ctx: Context, { app }: TestApp): Promise<n
   const { id: subscriptionId, currentPeriodEnd } = (await ctx.db.one(subscriptions, 'WHERE app_id = ?', [app.id]))!
   const refused = {
     ...{ appId: app.id, subscriptionId, periodEnd: currentPeriodEnd!, status: 'refused' as const },
-    ...{ claimedAt: ctx.clock.now(), handedOverAt: null, sentAt: null, retryAt: null, failures: 1, countedOn: null },
+    ...{ ...UNTRIED, claimedAt: ctx.clock.now(), failures: 1 },
     ...{ lastError: '550 no such user', refusedTo: 'an@example.com' },
   }
   const first = await ctx.db.insert(reminders, { ...refused, stage: 1 })

@@ -115,10 +115,7 @@ async function checkWebhooks({ receiver, apps }: LineRig): Promise<{ webhooks: n
 }
 
 const STAGE_DAYS = [3, 1, 0]
-const UNCONFIRMED = {
-  reminders: `status = 'claimed' AND handed_over_at IS NOT NULL`,
-  receipts: `status = 'handed_over'`,
-} as const
+const IS_UNCONFIRMED = `status = 'claimed' AND handed_over_at IS NOT NULL`
 
 /** Each mail arrived at most once, those recorded as sent once; what is neither is shown to operators. */
 async function checkMails({ inbox, clock }: LineRig): Promise<{ mails: number; unconfirmed: number }> {
@@ -126,9 +123,9 @@ async function checkMails({ inbox, clock }: LineRig): Promise<{ mails: number; u
   const twice = arrived.find((id, index) => arrived.indexOf(id) !== index)
   if (twice !== undefined) throw new Error(`the mail ${twice} arrived twice`)
   let unconfirmed = 0
-  for (const [kind, isUnconfirmed] of Object.entries(UNCONFIRMED)) {
-    await expectCount(`${kind} left over`, 0, `${kind} WHERE status <> 'sent' AND NOT (${isUnconfirmed})`)
-    unconfirmed += (await rows(`SELECT id FROM ${kind} WHERE ${isUnconfirmed}`)).length
+  for (const kind of ['reminders', 'receipts']) {
+    await expectCount(`${kind} left over`, 0, `${kind} WHERE status <> 'sent' AND NOT (${IS_UNCONFIRMED})`)
+    unconfirmed += (await rows(`SELECT id FROM ${kind} WHERE ${IS_UNCONFIRMED}`)).length
   }
   const recorded = [
     ...(await rows<{ part: string }>(

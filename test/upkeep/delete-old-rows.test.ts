@@ -5,6 +5,7 @@ import { commitTokens, insertCommitToken } from '#commands/store.ts'
 import { insertJobRun, jobRuns } from '#db/store.ts'
 import { idempotencyKeys } from '#http/store.ts'
 import { dailyMails } from '#mails/limits/store.ts'
+import { UNTRIED } from '#mail/mail-columns.ts'
 import { deleteOldRows } from '#upkeep/delete-old-rows.ts'
 import { getTransactionTimeline } from '#support/transaction-timeline.ts'
 import { closeBankMail } from '#bank-mail/close-bank-mail.ts'
@@ -98,18 +99,18 @@ describe('rows that are kept for a limited time', () => {
 
   it('are deleted: sent and dropped receipts after 400 days, and no other receipts', async () => {
     const ctx = testContext()
-    const states = ['sent', 'dropped', 'due', 'handed_over'] as const
+    const states = ['sent', 'dropped', 'due', 'claimed', 'failed'] as const
     for (const [index, status] of states.entries())
       await ctx.db.insert(receipts, {
-        ...{ appId: 1, transactionId: index + 1, kind: 'received', amount: 1, total: 1, status, failures: 0 },
-        ...{ nextTryAt: ctx.clock.now(), lastError: null, createdAt: ctx.clock.now(), sentAt: null },
+        ...{ ...UNTRIED, appId: 1, transactionId: index + 1, kind: 'received', amount: 1, total: 1, status },
+        ...{ retryAt: ctx.clock.now(), createdAt: ctx.clock.now() },
       })
     ctx.clock.advance('400d')
     expect(await deleteOldRows(ctx)).to.deep.equal(NOTHING)
     ctx.clock.advance('1s')
     expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, receiptsDeleted: 2 })
     const left = await ctx.db.all(receipts, 'ORDER BY id')
-    expect(left.map(({ status }) => status)).to.deep.equal(['due', 'handed_over'])
+    expect(left.map(({ status }) => status)).to.deep.equal(['due', 'claimed', 'failed'])
   })
 
   it('are not deleted by work that is already stopped', async () => {

@@ -65,8 +65,8 @@ const receiptRules: TableRules = {
       broken: namesNone('transaction_id', 'transactions', SAME_APP),
     },
     {
-      fault: 'is due or leased in the distant future',
-      broken: `x.status IN ('due', 'handed_over') AND x.next_try_at > ${FAR}`,
+      fault: 'is claimed or due in the distant future',
+      broken: `x.status NOT IN ('sent', 'dropped') AND (x.claimed_at > ${FAR} OR x.handed_over_at > ${FAR} OR x.next_try_at > ${FAR})`,
     },
     { fault: 'was sent without a time', broken: `x.status = 'sent' AND x.sent_at IS NULL` },
   ],

@@ -27,7 +27,7 @@ export async function listMovedApps(db: Queries): Promise<{ id: number; clockOff
 /**
  * Subscriptions whose mail of `stage` is due at `now` (the time of the scope's apps), in the order of their ends. Left out are mails
  * that were sent, are being sent, or were refused for the customer's present address. `withFailed` adds those that failed and have
- * waited out their pause. `realNow` is by the database's clock, and decides which claims are stale.
+ * waited out their pause at `realNow`, by the database's clock.
  *
  * The query reads an index on the period end within the stage's window, so that its cost depends on what is due, not on what exists.
  * It ignores the stored status, which a sweep with a wrong clock can falsify.
@@ -98,16 +98,17 @@ export async function listEndingSubscriptions(
   return db.all(subscriptions.as('s'), inOrder, [...params, bounds.limit])
 }
 
-/** Receipts that are due by `now`, and follow `after`. */
+/** Receipts of a status that may be claimed by `now`, and follow `after`. */
 export async function listDueReceipts(
   db: Queries,
+  status: 'due' | 'failed',
   now: RealTime,
-  after: Pick<Receipt, 'id' | 'nextTryAt'> | null,
+  after: Pick<Receipt, 'id' | 'retryAt'> | null,
   limit: number,
 ): Promise<Receipt[]> {
   const { sql, params } = where(
-    [`status = 'due' AND next_try_at <= ?`, now],
-    after && ['(next_try_at > ? OR (next_try_at = ? AND id > ?))', after.nextTryAt, after.nextTryAt, after.id],
+    ['status = ? AND next_try_at <= ?', status, now],
+    after && ['(next_try_at > ? OR (next_try_at = ? AND id > ?))', after.retryAt, after.retryAt, after.id],
   )
   return db.all(receipts, `${sql} ORDER BY next_try_at, id LIMIT ?`, [...params, limit])
 }

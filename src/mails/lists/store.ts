@@ -2,7 +2,7 @@ import { bigint, exact } from '#db/columns.ts'
 import { below, where, type Condition, type Position, type Where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, type Source } from '#db/table.ts'
-import { confirmedBy, RECEIPTS, REMINDERS } from '#mails/mail-kinds.ts'
+import { areUnconfirmed, claimOf } from '#mails/claims/store.ts'
 import { reminders, type Reminder } from '#mails/store.ts'
 import { DAY_MS, addMs, type RealTime } from '#shared/time.ts'
 import { receipts, type Receipt, type Transaction } from '#transactions/store.ts'
@@ -42,7 +42,7 @@ export function unconfirmedReminders(now: RealTime): Selection<ReminderWithOwner
   return {
     ...OF_REMINDERS,
     joins: 'JOIN subscriptions s ON s.id = r.subscription_id',
-    conditions: [REMINDERS.handedOverBy(confirmedBy(now))],
+    conditions: [areUnconfirmed(now)],
   }
 }
 
@@ -52,9 +52,9 @@ export function unconfirmedReceipts(now: RealTime): Selection<ReceiptOfTransacti
     source: receipts.joined('r', { externalRef: exact('t.external_ref', 191), currency: exact('t.currency', 3) }),
     from: 'receipts r',
     joins: 'JOIN transactions t ON t.id = r.transaction_id',
-    conditions: [RECEIPTS.handedOverBy(confirmedBy(now))],
-    column: 'r.next_try_at',
-    timeOf: ({ nextTryAt }) => nextTryAt,
+    conditions: [areUnconfirmed(now)],
+    column: 'r.claimed_at',
+    timeOf: (receipt) => claimOf(receipt).claimedAt,
   }
 }
 

@@ -1,0 +1,140 @@
+import type { Tx } from '#commands/transaction.ts'
+import { where, type Condition } from '#db/conditions.ts'
+import type { Present } from '#db/database-now.ts'
+import type { Queries, Where } from '#db/queries.ts'
+import type { Table } from '#db/table.ts'
+import type { MailRow, MailStatus } from '#mail/mail-columns.ts'
+import { countMails, uncountMail } from '#mails/limits/store.ts'
+import { addMs, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
+
+/** A mail that one sweep may send. */
+export interface Claim {
+  readonly id: number
+  readonly appId: number
+  /** How often the mail failed before. */
+  readonly failures: number
+  /** The claim holds while the row has this time. */
+  readonly claimedAt: RealTime
+  readonly countedOn: string | null
+}
+
+/** Throws if no sweep has claimed the mail. */
+export function claimOf({ id, appId, failures, claimedAt, countedOn }: MailRow): Claim {
+  if (!claimedAt) throw new Error(`no sweep has claimed mail ${id}`)
+  return { id, appId, failures, claimedAt, countedOn }
+}
+
+/** Claims a mail as it was read, at `now`. Null if it has changed since: another sweep was faster. */
+export async function claimAsRead(tx: Tx, table: Table<MailRow>, mail: MailRow, now: RealTime): Promise<Claim | null> {
+  const { id, status, claimedAt } = mail
+  const claimed = { status: 'claimed', claimedAt: now, refusedTo: null } as const
+  const isOurs = (await tx.update(table, { id, status, claimedAt }, claimed)) === 1
+  return isOurs ? claimOf({ ...mail, ...claimed }) : null
+}
+
+/** Counts a claimed mail towards the app's limit of `day`. Null if the limit is reached. */
+export async function countClaim(
+  tx: Tx,
+  table: Table<MailRow>,
+  claim: Claim,
+  day: string,
+  limit: number,
+): Promise<Claim | null> {
+  if (!(await countMails(tx, claim.appId, day, 1, limit))) return null
+  await tx.update(table, { id: claim.id }, { countedOn: day })
+  return { ...claim, countedOn: day }
+}
+
+/**
+ * Marks that the mail leaves now, in one autocommitted statement. From then on no sweep sends it again. False if the claim was lost, the
+ * day that counts the mail has ended, or `stillDue` does not hold.
+ */
+export async function markHandedOver(
+  db: Queries,
+  table: Table<MailRow>,
+  claim: Claim,
+  now: Present,
+  stillDue: Condition,
+): Promise<boolean> {
+  const { sql, params } = where(
+    [`r.id = ? AND r.status = 'claimed' AND r.claimed_at = ? AND r.handed_over_at IS NULL`, claim.id, claim.claimedAt],
+    [`(r.counted_on IS NULL OR r.counted_on = DATE_FORMAT(${now.sql}, '%Y-%m-%d'))`, ...now.params],
+    stillDue,
+  )
+  const marked = `UPDATE ${table.name} r SET r.handed_over_at = ${now.sql} ${sql}`
+  return (await db.run(marked, [...now.params, ...params])) === 1
+}
+
+/** Records that the mail server accepted the mails. Returns how many; a mail that an operator has settled meanwhile stays as it is. */
+export async function markSent(
+  tx: Tx,
+  table: Table<MailRow>,
+  claims: readonly Claim[],
+  sentAt: RealTime,
+): Promise<number> {
+  let sent = 0
+  for (const alike of Map.groupBy(claims, ({ claimedAt }) => claimedAt.getTime()).values())
+    sent += await tx.update(table, heldBy(alike), { status: 'sent', sentAt, lastError: null })
+  return sent
+}
+
+/** Notes an error of a mail that may have been sent. The claim stays. */
+export async function noteError(tx: Tx, table: Table<MailRow>, claim: Claim, lastError: string): Promise<void> {
+  await tx.update(table, heldBy([claim]), { lastError })
+}
+
+/** Ends the claim of a mail that did not leave, which no longer counts towards a limit. */
+export async function release(
+  tx: Tx,
+  table: Table<MailRow>,
+  claim: Claim,
+  changes: Pick<MailRow, 'status'> & Partial<MailRow>,
+): Promise<void> {
+  const released = await tx.update(table, heldBy([claim]), { ...changes, handedOverAt: null, countedOn: null })
+  if (released === 1) await uncountMail(tx, claim)
+}
+
+/** The rows of claims that still hold. All began at the same time. */
+function heldBy(claims: readonly Claim[]): Where<MailRow> {
+  return {
+    id: claims.map(({ id }) => id),
+    status: 'claimed',
+    claimedAt: claims.slice(0, 1).map(({ claimedAt }) => claimedAt),
+  }
+}
+
+/** A claim this old that was not handed over belongs to a sweep that died. */
+const CLAIM_LEASE_MS = 60 * SECOND_MS
+
+/** Claims from before this time belong to sweeps that died. */
+export function staleBefore(now: RealTime): RealTime {
+  return addMs(now, -CLAIM_LEASE_MS)
+}
+
+/** Claims of sweeps that died before they handed the mail over; at most `limit`. */
+export async function listDeadClaims(
+  db: Queries,
+  table: Table<MailRow>,
+  now: RealTime,
+  limit: number,
+): Promise<Claim[]> {
+  const dead = `WHERE status = 'claimed' AND claimed_at < ? AND handed_over_at IS NULL LIMIT ?`
+  return (await db.all(table, dead, [staleBefore(now), limit])).map(claimOf)
+}
+
+/** The mail server answers within this time, or never. */
+const CONFIRMATION_MS = 3 * MINUTE_MS
+
+/** The rows `r` that are unconfirmed at `now`: they were handed over, and the mail server's answer will not come any more. */
+export function areUnconfirmed(now: RealTime): Condition {
+  return [`r.status = 'claimed' AND r.handed_over_at <= ?`, addMs(now, -CONFIRMATION_MS)]
+}
+
+/** The status of a mail; `unconfirmed` for a claimed one as `areUnconfirmed` finds it. */
+export function mailState(
+  { status, handedOverAt }: Pick<MailRow, 'status' | 'handedOverAt'>,
+  now: RealTime,
+): MailStatus | 'unconfirmed' {
+  const isUnconfirmed = status === 'claimed' && handedOverAt !== null && handedOverAt <= addMs(now, -CONFIRMATION_MS)
+  return isUnconfirmed ? 'unconfirmed' : status
+}

@@ -1,0 +1,44 @@
+import type { Tx } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
+import type { MailRow } from '#mail/mail-columns.ts'
+import type { MailFailure } from '#mail/send.ts'
+import { addMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
+import { noteError, release, type Claim } from './claims/store.ts'
+import type { MailKind } from './mail-kinds.ts'
+
+/** A mail that the server refused waits this long, then twice as long each time, up to an hour. */
+const FIRST_PAUSE_MS = MINUTE_MS
+const LONGEST_PAUSE_MS = HOUR_MS
+
+/** Why a mail was not confirmed as sent. */
+export interface Failed {
+  readonly failure: MailFailure
+  readonly reason: string
+  /** The address that it was for; null if the mail could not be composed. */
+  readonly to: string | null
+}
+
+/** Records why a mail was not confirmed as sent. If it did not leave, a later sweep tries it again, or it is given up. */
+export async function recordFailure(tx: Tx, kind: MailKind, claim: Claim, failed: Failed): Promise<void> {
+  const { failure, reason: lastError } = failed
+  if (failure === 'unknown') await noteError(tx, kind.table, claim, lastError)
+  else
+    await release(tx, kind.table, claim, {
+      ...nextAfter(kind, claim, failed, await databaseNow(tx.ctx, tx)),
+      lastError,
+    })
+}
+
+function nextAfter(
+  { givenUp, unreachableMs, mostFailures }: MailKind,
+  claim: Claim,
+  { failure, to }: Failed,
+  now: RealTime,
+): Pick<MailRow, 'status'> & Partial<MailRow> {
+  if (failure === 'no_such_address') return { status: givenUp, refusedTo: to }
+  if (failure === 'unreachable') return { status: 'failed', retryAt: addMs(now, unreachableMs) }
+  const failures = claim.failures + 1
+  if (failures > mostFailures) return { status: givenUp, failures }
+  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(claim.failures, 10), LONGEST_PAUSE_MS)
+  return { status: 'failed', retryAt: addMs(now, pauseMs), failures }
+}
