@@ -11,8 +11,8 @@ const REFILL_AT = 10
 export interface MailClaimer<Due> {
   /** The next claimed mail; null when none is left, or the sweep should stop. */
   next(): Promise<ClaimedMail<Due> | null>
-  /** Gives back what was claimed and not taken. */
-  giveBackAll(): Promise<void>
+  /** Releases what was claimed and not taken. */
+  releaseAll(): Promise<void>
 }
 
 /** `shouldStop`: whether to take no further mail. */
@@ -48,12 +48,12 @@ export function openMailClaimer<Due>(ctx: Context, queue: MailQueue<Due>, should
       if (ready.length <= REFILL_AT && !isOver) void startClaiming()
       return mail
     },
-    async giveBackAll() {
+    async releaseAll() {
       await claiming?.catch(() => undefined)
       const left = ready.splice(0)
       if (left.length === 0) return
       await inTransaction(ctx, async (tx) => {
-        for (const { claim } of left) await queue.giveBack(tx, claim)
+        for (const { claim } of left) await queue.releaseUntried(tx, claim)
       })
     },
   }

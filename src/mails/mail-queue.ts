@@ -46,7 +46,7 @@ export interface MailQueue<Due> {
   /** Those of the mails that no other sweep has. */
   claim(mails: readonly Due[]): Promise<ClaimedMail<Due>[]>
   /** Releases a claim whose mail was not tried. */
-  giveBack(tx: Tx, claim: Claim): Promise<void>
+  releaseUntried(tx: Tx, claim: Claim): Promise<void>
   /** Throws `Stopped` for a mail that must not leave. */
   compose(due: Due): Promise<Mail>
   /** What must still be true of the row `r` at the hand-over, at `now` by the database's clock; null for nothing. */
@@ -55,6 +55,6 @@ export interface MailQueue<Due> {
   recordSent(mails: readonly ClaimedMail<Due>[]): Promise<void>
   /** Ends a claim whose mail was stopped. */
   stop(tx: Tx, claim: Claim, until: Stopped['until']): Promise<void>
-  /** Called once for each mail that was claimed and not given back. */
+  /** Called once for each mail that was claimed and not released untried. */
   count(due: Due, outcome: Outcome): void
 }

@@ -70,7 +70,7 @@ export function reminderQueue(
         return claimOneByOne(mails)
       }
     },
-    giveBack: giveBackReminder,
+    releaseUntried: releaseUntriedReminder,
     compose: (mail) => composeReminder(ctx.config, mail),
     stillDue({ app, subscription, periodEnd, stage }, now) {
       const { from, until } = stageWindow(stage, periodEnd)
@@ -92,7 +92,7 @@ export function reminderQueue(
 }
 
 /** Releases a claim whose mail was not tried. A mail that never failed is as if no sweep had claimed it. */
-export async function giveBackReminder(tx: Tx, claim: Claim): Promise<void> {
+export async function releaseUntriedReminder(tx: Tx, claim: Claim): Promise<void> {
   if (claim.failures === 0) await dropClaim(tx, claim)
   else await release(tx, reminders, claim, { status: 'failed', retryAt: await databaseNow(tx.ctx, tx) })
 }

@@ -10,7 +10,7 @@ import { receiptLimit } from './daily-limit.ts'
 import { listDueReceipts } from './due/store.ts'
 import { RECEIPTS } from './mail-kinds.ts'
 import type { ClaimedMail, MailQueue } from './mail-queue.ts'
-import { giveBackDead, sendMails, withMailSweep, type SweepOptions } from './send-mails.ts'
+import { releaseDead, sendMails, withMailSweep, type SweepOptions } from './send-mails.ts'
 
 const PAGE_SIZE = 100
 /** How long a receipt waits for its refund to succeed at the provider before it is looked at again. */
@@ -28,7 +28,7 @@ interface DueReceipt {
  */
 export async function sendDueReceipts(ctx: Context, options: Pick<SweepOptions, 'signal'> = {}): Promise<void> {
   await withMailSweep(ctx, options, async (sweep) => {
-    await giveBackDead(ctx, { kind: RECEIPTS, giveBack })
+    await releaseDead(ctx, { kind: RECEIPTS, releaseUntried })
     for (const status of ['due', 'failed'] as const) await sendMails(ctx, sweep, receiptQueue(ctx, status))
   })
 }
@@ -38,7 +38,7 @@ function receiptQueue(ctx: Context, status: 'due' | 'failed'): MailQueue<DueRece
     kind: RECEIPTS,
     due: findDueReceipts(ctx, status),
     claim: (mails) => inTransaction(ctx, (tx) => claimReceipts(tx, mails)),
-    giveBack,
+    releaseUntried,
     compose: ({ app, receipt }) => composeReceipt(ctx, app, receipt),
     stillDue: () => null,
     async recordSent(mails) {
@@ -91,7 +91,7 @@ async function claimWithin(
   return counted
 }
 
-async function giveBack(tx: Tx, claim: Claim): Promise<void> {
+async function releaseUntried(tx: Tx, claim: Claim): Promise<void> {
   const status = claim.failures === 0 ? 'due' : 'failed'
   await release(tx, receipts, claim, { status, retryAt: await databaseNow(tx.ctx, tx) })
 }

@@ -6,8 +6,8 @@ import { findAppsAtLimit } from './daily-limit.ts'
 import { findDue, listSweeps } from './find-due.ts'
 import type { Outcome } from './mail-queue.ts'
 import { REMINDERS } from './mail-kinds.ts'
-import { giveBackReminder, reminderQueue, type ReminderRun } from './reminder-queue.ts'
-import { giveBackDead, sendMails, withMailSweep, type SweepOptions } from './send-mails.ts'
+import { releaseUntriedReminder, reminderQueue, type ReminderRun } from './reminder-queue.ts'
+import { releaseDead, sendMails, withMailSweep, type SweepOptions } from './send-mails.ts'
 import { hasFailed } from './store.ts'
 
 /** Outcomes of the mails that a sweep claimed. */
@@ -24,7 +24,7 @@ export async function sendDueReminders(ctx: Context, options: SweepOptions = {})
   const summary: SweepSummary = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
   const run: ReminderRun = { summary, failed: new Set() }
   const hasMailer = await withMailSweep(ctx, options, async (mailSweep) => {
-    await giveBackDead(ctx, { kind: REMINDERS, giveBack: giveBackReminder })
+    await releaseDead(ctx, { kind: REMINDERS, releaseUntried: releaseUntriedReminder })
     const sweeps = await listSweeps(ctx, options.appId)
     const anyFailed = await hasFailed(ctx.db, addMs(await databaseNow(ctx, ctx.db), -FAILED_BACK_MS))
     const passes = sweeps.map((sweep) => ({ sweep, tries: 'new' as const }))

@@ -14,7 +14,7 @@ import { openSentRecorder, type SentRecorder } from './sent-recorder.ts'
 const LONGEST_SWEEP_MS = 10 * MINUTE_MS
 /** After this many mails in a row, whoever their customers are, the mail server itself counts as unreachable. */
 const MAX_UNREACHABLE_IN_A_ROW = 3
-/** Claims of dead sweeps that one sweep gives back. */
+/** Claims of dead sweeps that one sweep releases. */
 const MAX_DEAD_CLAIMS = 1000
 
 const OUTCOMES: Record<MailFailure, Outcome> = {
@@ -56,13 +56,13 @@ export async function withMailSweep(
   return true
 }
 
-/** Gives back the claims of sweeps that died, so that their mails are due again and no longer count towards a limit. */
-export async function giveBackDead<Due>(
+/** Releases the claims of sweeps that died, so that their mails are due again and no longer count towards a limit. */
+export async function releaseDead<Due>(
   ctx: Context,
-  { kind, giveBack }: Pick<MailQueue<Due>, 'kind' | 'giveBack'>,
+  { kind, releaseUntried }: Pick<MailQueue<Due>, 'kind' | 'releaseUntried'>,
 ): Promise<void> {
   const dead = await listDeadClaims(ctx.db, kind.table, await databaseNow(ctx, ctx.db), MAX_DEAD_CLAIMS)
-  for (const claim of dead) await inTransaction(ctx, (tx) => giveBack(tx, claim))
+  for (const claim of dead) await inTransaction(ctx, (tx) => releaseUntried(tx, claim))
 }
 
 /** Sends what is due in a queue, over several connections at once. Any number of daemons may do so at the same time. */
@@ -76,7 +76,7 @@ export async function sendMails<Due>(ctx: Context, sweep: MailSweep, queue: Mail
       await sendOne(ctx, sweep, queue, mail, recorder)
   }
   const senders = await Promise.allSettled(Array.from({ length: MAIL_CONNECTIONS }, sendOneAfterAnother))
-  const ends = await Promise.allSettled([recorder.end(), claimer.giveBackAll()])
+  const ends = await Promise.allSettled([recorder.end(), claimer.releaseAll()])
   await queue.due.return(undefined)
   for (const part of [...senders, ...ends]) if (part.status === 'rejected') throw part.reason
 }
