@@ -23,8 +23,8 @@ export function installedConfig(prefix: string): Config {
 /** The settings that are not secret, and the addresses that contain passwords. */
 export function findSettings(prefix: string, answers: Answers): PartState {
   const before = readInstalled(prefix, ENVIRONMENT_FILE)
-  const wanted = wantedLines(prefix, answers, new Map(linesOf(before ?? '')))
-  const content = withLines(before ?? SAMPLE_ENVIRONMENT, wanted)
+  const required = requiredLines(prefix, answers, new Map(linesOf(before ?? '')))
+  const content = withLines(before ?? SAMPLE_ENVIRONMENT, required)
   const files = [
     { path: ENVIRONMENT_FILE, content, mode: 0o644 },
     secretFile('BILLING_SMTP_URL', answers.smtpUrl),
@@ -43,7 +43,7 @@ export function findSettings(prefix: string, answers: Answers): PartState {
 const REMOVE = 'remove BILLING_DATABASE_URL'
 
 /** Settings by variable; null: the line must be absent. */
-function wantedLines(
+function requiredLines(
   prefix: string,
   { baseUrl, mailFrom, databaseUrl, proxy, relay }: Answers,
   present: ReadonlyMap<string, string>,
@@ -62,14 +62,14 @@ function wantedLines(
 }
 
 /** The text with these lines in place of older ones, or at its end. All other lines stay, including comments. */
-function withLines(text: string, wanted: ReadonlyMap<string, string | null>): string {
-  const left = new Map(wanted)
+function withLines(text: string, required: ReadonlyMap<string, string | null>): string {
+  const left = new Map(required)
   const kept = text
     .trimEnd()
     .split('\n')
     .flatMap((line) => {
       const name = /^([A-Z_]+)=/.exec(line)?.[1] ?? ''
-      if (!wanted.has(name)) return [line]
+      if (!required.has(name)) return [line]
       const value = left.get(name) ?? null
       left.delete(name)
       return value === null ? [] : [`${name}=${value}`]

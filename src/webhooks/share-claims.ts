@@ -29,10 +29,10 @@ export function shareClaims(apps: readonly Claimable[], ready: number): Map<numb
   // A claim is worth its round trips once half of the waiting events are sent, both over all apps and for the app.
   if (ready > MAX_AHEAD / 2) return shares
   const mostAhead = Math.min(CLAIM_SIZE, MAX_AHEAD - ready)
-  let wanting = apps.filter(({ held, depth }) => held <= depth / 2)
-  while (wanting.length > 0) {
-    wanting = wanting.filter(({ appId, held, depth }) => held + (shares.get(appId) ?? 0) < depth)
-    for (const { appId } of wanting) {
+  let lacking = apps.filter(({ held, depth }) => held <= depth / 2)
+  while (lacking.length > 0) {
+    lacking = lacking.filter(({ appId, held, depth }) => held + (shares.get(appId) ?? 0) < depth)
+    for (const { appId } of lacking) {
       if (shared >= mostAhead) return shares
       shares.set(appId, (shares.get(appId) ?? 0) + 1)
       shared += 1
