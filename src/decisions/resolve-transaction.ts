@@ -10,7 +10,8 @@ import { noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { balanceOf, dismissed, keptOf } from '#payments/balance.ts'
-import { listRefundsOfTransaction, type Refund } from '#payments/store.ts'
+import { findPayment, listRefundsOfTransaction, type Refund } from '#payments/store.ts'
+import type { Queries } from '#db/queries.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { bankPageProvider, providerOfCode } from '#providers/providers.ts'
 import { isRefundedByProvider, sendRefunds } from '#providers/engine/refunds.ts'
@@ -63,8 +64,36 @@ export async function possibleResolutions(
   const transaction = await getTransaction(ctx.db, transactionId)
   const possible = RESOLUTIONS.filter((action) => refusalOf(transaction, action, amount) === null)
   if (possible.length > 0) return possible
-  const refusals = RESOLUTIONS.map((action) => `${action}: ${refusalOf(transaction, action, amount) ?? ''}`)
+  const refusals = []
+  for (const action of RESOLUTIONS)
+    refusals.push(`${action}: ${(await explainRefusal(ctx.db, transaction, action, amount)) ?? ''}`)
   throw new AppError('invalid_request', `transaction ${transactionId} cannot be resolved; ${refusals.join('; ')}`)
+}
+
+/** `refusalOf`; if a failed refund took the money away from the transaction, it names the command that refunds it again (R131). */
+async function explainRefusal(
+  db: Queries,
+  transaction: Transaction,
+  action: Resolution,
+  amount: number | null,
+): Promise<string | null> {
+  const refusal = refusalOf(transaction, action, amount)
+  if (refusal === null || action !== 'refund' || keptOf(transaction) > 0) return refusal
+  const paymentIds = await listReturnedPayments(db, transaction.id)
+  if (paymentIds.length === 0) return refusal
+  const commands = paymentIds.map((paymentId) => `payment refund ${paymentId}`)
+  return `a refund of it failed, and the money waits outside the transaction: refund it by ${commands.join(', ')}`
+}
+
+/** The payments that hold money of this transaction's failed refunds. */
+async function listReturnedPayments(db: Queries, transactionId: number): Promise<number[]> {
+  const refunds = await listRefundsOfTransaction(db, transactionId)
+  // The money of a refund that the provider refused to make, which has no reference, went back to the transaction.
+  const failed = refunds.filter(({ status, reference }) => status === 'failed' && reference !== null)
+  const returned: number[] = []
+  for (const paymentId of new Set(failed.map((refund) => refund.paymentId)))
+    if ((await findPayment(db, paymentId))?.amountLeft) returned.push(paymentId)
+  return returned
 }
 
 /** Says what `resolveTransaction` would do: does it, looks, and takes it back. Throws as it would. */
@@ -150,7 +179,7 @@ const resolve = command({
     const terms: Terms = { action, amount: amount ?? null, reference: reference ?? null }
     const before = (await lockTransactions(tx, [transactionId])).get(transactionId)
     if (!before) throw notFound(`transaction ${transactionId}`)
-    const refusal = refusalOf(before, action, terms.amount)
+    const refusal = await explainRefusal(tx, before, action, terms.amount)
     if (refusal !== null && !grant) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
     const wanted = action === 'refund' ? wantedRefund(before, terms, note) : null
     const waits = wanted && (await refuseAboveLimit(tx, tx.caller, wanted, grant))

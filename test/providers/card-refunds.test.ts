@@ -2,7 +2,8 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { cardCredentials } from '#providers/card/credentials.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
-import { resolveTransaction } from '#decisions/resolve-transaction.ts'
+import { refundPayment } from '#decisions/refund-payment.ts'
+import { possibleResolutions, resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { listPaymentRows, listRefundsOfTransaction, payments } from '#payments/store.ts'
 import { providerAccounts } from '#providers/store.ts'
 import { unixSeconds } from '#shared/time.ts'
@@ -205,6 +206,29 @@ describe('refunds of card payments', () => {
         [1999, null],
       ])
       expect(await ledger()).to.deep.equal([])
+    })
+
+    it('that fails later is made again by payment refund, which transaction resolve names while only its money is left', async () => {
+      const { transactionId } = await paidCard()
+      await refund(transactionId, 500)
+      await refund(transactionId)
+      const [part, rest] = shop.stripe.refunds
+      await notify('refund.failed', shop.stripe.endRefund(rest!, 'failed', 'expired_or_canceled_card'))
+      const { paymentId } = (await listRefundsOfTransaction(shop.service.ctx.db, transactionId))[0]!
+      const named = `a refund of it failed, and the money waits outside the transaction: refund it by payment refund ${paymentId}`
+      expect((await failure(refund(transactionId))).message).to.equal(`transaction ${transactionId}: ${named}`)
+      expect((await failure(possibleResolutions(shop.service.ctx, transactionId))).message).to.include(
+        `refund: ${named}`,
+      )
+      await notify('refund.failed', shop.stripe.endRefund(part!, 'failed', 'expired_or_canceled_card'))
+      expect((await failure(refund(transactionId))).message).to.include(named)
+      await refundPayment(shop.service.ctx, operator('mai'), { payment_id: paymentId, note: 'again' })
+      expect(await refundsOf(transactionId)).to.deep.equal([
+        [500, 'failed'],
+        [1499, 'failed'],
+      ])
+      expect(posts().map(({ form }) => form)).to.have.nested.property('[2].amount', 1999)
+      expect((await failure(refund(transactionId))).message).to.include('no money is left to be refunded')
     })
   })
 
