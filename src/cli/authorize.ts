@@ -12,9 +12,10 @@ import { isRemote, type Who } from './who.ts'
 export function authorizeWords(program: Command, words: readonly string[], who: Who): void {
   if (isRemote(who) && words[0] === 'complete') throw new AppError('forbidden', 'forbidden: completion is for shells')
   const named = namedCommand(program, words)
-  if (named.commands.length > 0 || words.includes('--help') || words.includes('-h')) return
   const path = pathOf(named)
-  refuseUnless(who, path, permissionOf(path).role)
+  const isHelp = named.commands.length > 0 || words.includes('--help') || words.includes('-h')
+  // The line `as NAME` leads to itself again, with words of help too.
+  if (path === 'as' || !isHelp) refuseUnless(who, path, permissionOf(path).role)
 }
 
 /** Throws `forbidden` where the role may not run the command with the options that it has after parsing. */

@@ -19,8 +19,8 @@ export async function runCli(words: readonly string[], who: Who = ACCOUNT): Prom
 
 /** The operator of the line `as NAME`, which ends as another line; null for any other. */
 function operatorOf(words: readonly string[]): string | null {
-  const [first, name] = words.filter((word) => word !== '--json')
-  return first === 'as' && name !== undefined && !name.startsWith('-') ? name : null
+  const [first, name, ...others] = words.filter((word) => word !== '--json')
+  return first === 'as' && name !== undefined && !name.startsWith('-') && others.length === 0 ? name : null
 }
 
 async function runAs(name: string): Promise<void> {

@@ -175,6 +175,10 @@ describe('the command line: operators, their roles, and approvals', () => {
     for (const line of [
       'as root',
       '--json as root',
+      'as linh --help',
+      'as linh -h',
+      '--help as linh',
+      'as --help',
       'complete app',
       'app list; id',
       'app list && id',
@@ -188,6 +192,15 @@ describe('the command line: operators, their roles, and approvals', () => {
       'app list # more',
     ])
       await expectForbidden('linh', line)
+  })
+
+  it('as takes a name and no further word: anything else is wrong usage', async () => {
+    await anOperator('linh', 'owner')
+    const sshCli = openCli({ SSH_ORIGINAL_COMMAND: 'app list' })
+    for (const words of [['app', 'list'], ['--write'], ['minh'], ['minh', '--json']])
+      expect((await sshCli.run(['as', 'linh', ...words])).code, words.join(' ')).to.equal(2)
+    expect((await sshCli.run(['as', 'linh', '--help'])).stdout).to.include('Usage: billing-cli as')
+    expect((await sshCli.run(['as', 'linh', '--json'])).code).to.equal(0)
   })
 
   it('quotes and backslashes are understood as a shell does, and nothing is expanded', () => {
