@@ -66,7 +66,8 @@ async function report(thrown: unknown, asJson: boolean): Promise<void> {
   else printError(message)
 }
 
-function sentenceOf({ message }: CommanderError): string {
+function sentenceOf({ code, message }: CommanderError): string {
+  if (code === 'commander.help') return 'name a command: --help lists them'
   return withoutWords(message)
     .replace(/^error: /, '')
     .trim()
