@@ -121,7 +121,7 @@ const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'key rotate': owner,
   'key export': file,
   'backup create': file,
-  'backup list': file,
+  'backup list': read,
   'backup verify': file,
   'backup restore': owner,
   stats: read,

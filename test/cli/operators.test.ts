@@ -131,6 +131,8 @@ describe('the command line: operators, their roles, and approvals', () => {
 
   it('a role may do what it is for, and nothing beyond it, by the options that take effect', async () => {
     for (const role of ['view', 'support', 'money', 'owner']) await anOperator(role, role)
+    expect((await asked('view', 'backup list --json')).code).to.equal(0)
+    await expectForbidden('view', 'backup verify')
     await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
     const id = String(await newestTransaction())
     await expectForbidden('view', `transaction resolve ${id} --action dismiss --note n --yes`)
