@@ -84,13 +84,15 @@ export function forbidden(): AppError {
 
 /** The same message for every error, so that callers learn nothing from it; for sandbox keys it says what is wrong. */
 function unauthorized(ctx: Context, call: SignedCall, app?: App | null): AppError {
-  const [apiKey, timestamp, signature] = [
-    header(call, 'x-app-key'),
-    header(call, 'x-timestamp'),
-    header(call, 'x-signature'),
-  ]
-  const signedText = `${timestamp}.${call.method}.${call.target}.${call.body.toString('utf8')}`
-  const explained = explainRefusal({ apiKey, timestamp, signature, signedText }, app, ctx.clock.now())
+  const timestamp = header(call, 'x-timestamp')
+  const sent = {
+    apiKey: header(call, 'x-app-key'),
+    authorization: header(call, 'authorization'),
+    timestamp,
+    signature: header(call, 'x-signature'),
+    signedText: `${timestamp}.${call.method}.${call.target}.${call.body.toString('utf8')}`,
+  }
+  const explained = explainRefusal(sent, app, ctx.clock.now())
   return new AppError('unauthorized', explained ?? 'the key, signature, timestamp or token is missing or wrong')
 }
 

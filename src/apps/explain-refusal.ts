@@ -4,9 +4,10 @@ import type { App } from './store.ts'
 /** How far `X-Timestamp` may be from the service's clock, either way (R3). */
 export const TIMESTAMP_TOLERANCE_SECONDS = 300
 
-/** The headers of a signed call, empty if they are missing, and the text that the signature must cover. */
-export interface SignedHeaders {
+/** The headers of a call, empty if they are missing, and the text that the signature must cover. */
+export interface SentHeaders {
   readonly apiKey: string
+  readonly authorization: string
   readonly timestamp: string
   readonly signature: string
   readonly signedText: string
@@ -15,14 +16,25 @@ export interface SignedHeaders {
 const MAX_SHOWN = 500
 
 /**
- * Says which part of a call's credentials is wrong, for developers who try a sandbox app. Null for live keys and identity tokens, which
- * get the same message for every error. `app` is null if no app has the key, and undefined if the database was not asked.
+ * Says which part of a call's credentials is wrong, for developers who try a sandbox app (R4). Null for live keys, which get the same
+ * message for every error. `app` is null if no app has the key, and undefined if the database was not asked.
  */
-export function explainRefusal(sent: SignedHeaders, app: App | null | undefined, now: RealTime): string | null {
-  const { apiKey, timestamp, signature, signedText } = sent
-  const isSigned = timestamp !== '' || signature !== ''
-  if (!apiKey.startsWith('pk_test_') || app?.auth === 'identity' || (app !== null && !isSigned)) return null
-  if (app === null || !/^pk_test_[0-9a-f]{24}$/.test(apiKey)) return 'X-App-Key: no app has this key'
+export function explainRefusal(sent: SentHeaders, app: App | null | undefined, now: RealTime): string | null {
+  if (!sent.apiKey.startsWith('pk_test_')) return null
+  if (app === null || !/^pk_test_[0-9a-f]{24}$/.test(sent.apiKey)) return 'X-App-Key: no app has this key'
+  if (app?.auth === 'identity') return explainToken(sent)
+  if (app || sent.timestamp !== '' || sent.signature !== '') return explainSignature(sent, now)
+  if (sent.authorization !== '') return explainToken(sent)
+  return 'X-Timestamp and X-Signature are missing, or, for an identity-token app, Authorization: Bearer with a token'
+}
+
+function explainToken({ authorization }: SentHeaders): string {
+  return authorization === ''
+    ? 'Authorization: Bearer with an identity token is missing'
+    : 'Authorization: must be Bearer with an identity token that is valid for this app and has not expired'
+}
+
+function explainSignature({ timestamp, signature, signedText }: SentHeaders, now: RealTime): string {
   if (timestamp === '') return 'X-Timestamp: is missing'
   if (!/^\d{1,12}$/.test(timestamp)) return 'X-Timestamp: must be Unix seconds, in digits alone'
   const behind = unixSeconds(now) - Number(timestamp)

@@ -83,9 +83,35 @@ describe('a refusal of unauthorized calls', () => {
     for (const change of changes) expect(await refusal(change)).to.equal(ONE_MESSAGE)
   })
 
-  it('of an identity-token app is the same message for every error, in a sandbox too', async () => {
-    const { apiKey } = await anApp(service.ctx, { auth: 'identity' })
+  it('of a sandbox key without any proof names the headers that either kind of app needs', async () => {
+    const missing =
+      'X-Timestamp and X-Signature are missing, or, for an identity-token app, Authorization: Bearer with a token'
+    for (const { apiKey } of [app, await anApp(service.ctx, { auth: 'identity' })]) {
+      headers = { 'Content-Type': 'application/json', 'X-App-Key': apiKey }
+      expect(await refusal()).to.equal(missing)
+    }
+    headers['X-App-Key'] = app.apiKey
+    expect(await refusal({ Authorization: 'Bearer a.b.c' })).to.equal('X-Timestamp: is missing')
+    expect(await refusal({ 'X-App-Key': `pk_test_${'0'.repeat(24)}`, Authorization: 'Bearer a.b.c' })).to.equal(
+      'X-App-Key: no app has this key',
+    )
+  })
+
+  it('of an identity-token app in a sandbox says whether the token is missing or wrong, and never why', async () => {
+    const wrong = 'Authorization: must be Bearer with an identity token that is valid for this app and has not expired'
+    headers['X-App-Key'] = (await anApp(service.ctx, { auth: 'identity' })).apiKey
+    expect(await refusal()).to.equal('Authorization: Bearer with an identity token is missing')
+    for (const Authorization of ['Bearer a.b.c', 'Bearer abc', 'a.b.c'])
+      expect(await refusal({ Authorization })).to.equal(wrong)
+    headers = { 'Content-Type': 'application/json', 'X-App-Key': headers['X-App-Key'] }
+    expect(await refusal({ Authorization: 'Bearer abc' })).to.equal(wrong)
+  })
+
+  it('of a live identity-token app is the same message for every error', async () => {
+    const { apiKey } = await anApp(service.ctx, { auth: 'identity', sandbox: false })
     expect(await refusal({ 'X-App-Key': apiKey })).to.equal(ONE_MESSAGE)
     expect(await refusal({ 'X-App-Key': apiKey, Authorization: 'Bearer a.b.c' })).to.equal(ONE_MESSAGE)
+    headers = { 'Content-Type': 'application/json', 'X-App-Key': apiKey }
+    expect(await refusal()).to.equal(ONE_MESSAGE)
   })
 })

@@ -46,7 +46,7 @@ describe('identity tokens of an OIDC issuer', () => {
     visits.length = 0
     service = await startService()
     issuer = await startOidcIssuer()
-    app = (await anApp(service.ctx, { auth: 'identity' })).app
+    app = (await anApp(service.ctx, { auth: 'identity', sandbox: false })).app
     app = await perform(service.ctx, operator('tester'), setIdentity, identity(), { app })
   })
   afterEach(async () => {
@@ -207,12 +207,12 @@ describe('identity tokens of an OIDC issuer', () => {
   })
 
   it('a token is accepted only for the app with its issuer and audience, and never for an HMAC app', async () => {
-    const other = (await anApp(service.ctx, { auth: 'identity' })).app
+    const other = (await anApp(service.ctx, { auth: 'identity', sandbox: false })).app
     expect(answerOf(await call(await good(), { 'X-App-Key': other.apiKey })), 'no provider yet').to.equal(REFUSED)
     await perform(service.ctx, operator('tester'), setIdentity, identity({ audience: 'another-app' }), { app: other })
     expect(answerOf(await call(await good(), { 'X-App-Key': other.apiKey }))).to.equal(REFUSED)
     expect((await call(await good({ aud: 'another-app' }), { 'X-App-Key': other.apiKey })).status).to.equal(200)
-    const hmac = (await anApp(service.ctx)).app
+    const hmac = (await anApp(service.ctx, { sandbox: false })).app
     expect(answerOf(await call(await good(), { 'X-App-Key': hmac.apiKey }))).to.equal(REFUSED)
   })
 
