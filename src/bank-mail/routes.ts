@@ -43,9 +43,10 @@ function asNotRead(thrown: unknown): MailNotRead {
 
 /** 503, so that the relay keeps the mail and sends it again. */
 function sendLater(http: RouterContext<RequestState>): void {
-  const error = new AppError('internal_error', 'the mail could not be read now; send it again')
-  http.status = 503
-  http.set('Retry-After', '60')
+  const headers = { 'Retry-After': '60' }
+  const error = new AppError('service_unavailable', 'the mail could not be read now; send it again', { headers })
+  http.status = error.status
+  http.set(error.headers)
   http.body = errorBody(error, http.state.requestId)
 }
 

@@ -69,14 +69,14 @@ describe('a mail that was not read', () => {
       shop.service.call<never>(method, new URL(path, url).href, options)
 
   for (const [what, last] of Object.entries({ 'took too long': 'loop', 'killed its worker': 'throw' })) {
-    it(`because it ${what} is answered 503, so that it comes again, and is read then`, async () => {
+    it(`because it ${what} is answered 503 service_unavailable, so that it comes again, and is read then`, async () => {
       const payment = await shop.pay()
       const mail = `${await genuineMail('ACB', { ...TRANSFER, content: payment.transferCode! })}\r\n\r\n${last}`
       const busy = await aDaemon()
       const answer = await busy.relay(mail)
       expect(answer.status).to.equal(DEFERRED)
       expect(answer.headers['retry-after']).to.equal('60')
-      expect(answer.body.error).to.include({ code: 'internal_error' })
+      expect(answer.body.error).to.include({ code: 'service_unavailable' })
       expect(await unmatched()).to.deep.equal([])
       const [row] = (await listBankMails(shop.service.ctx)).rows
       expect(row).to.include({ status: 'deferred', reason: 'unreadable', bank: null })
