@@ -187,7 +187,7 @@ export interface SignedCall {
 
 type Http = RouterContext<RequestState>
 
-/** A router for API routes: body, authentication (with it admission), access, rate limit, idempotency, route, envelope, in this order. */
+/** A router for API routes: body, authentication (with it admission), rate limit, access, idempotency, route, envelope, in this order. */
 export function apiRouter<Caller extends CommandCaller & { readonly appId: number }>(
   ctx: Context,
   routes: readonly ApiRoute<Caller>[],
@@ -212,8 +212,8 @@ async function serve<Caller extends CommandCaller & { readonly appId: number }>(
   const body = await readBody(http.req, API_BODY_BYTES)
   const target = http.req.url ?? ''
   const caller = await auth.authenticate(ctx, { method: http.method, target, headers: http.req.headers, body })
-  auth.authorize(caller, route.access)
   http.set({ ...(await rateLimit.take(caller.appId, auth.subject(caller))) })
+  auth.authorize(caller, route.access)
   // Not kept under an `Idempotency-Key`: the corrected call has the same path and body.
   refuseUnknownParameters(route.words.filter, http.query)
   const request = (): ApiRequest<Caller> => ({

@@ -102,6 +102,24 @@ describe('the rate limit', () => {
     }
   })
 
+  it('counts and names itself in the 403 of a client that may not make the call', async () => {
+    const limited = await startService({ BILLING_RATE_LIMIT_PER_SECOND: '10' })
+    const clients = await startIdentityClients()
+    try {
+      const headers = await clients.headers(limited.ctx, await clients.app(limited.ctx), 'user-1')
+      const forbidden = () => limited.call('POST', '/api/v1/plans', { headers, raw: '{}' })
+      const answer = await forbidden()
+      expectError(answer, 403, 'forbidden')
+      expect(answer.headers).to.include({ 'ratelimit-limit': '10', 'ratelimit-remaining': '9' })
+      expect(answer.headers['ratelimit-reset']).to.match(/^[12]$/)
+      const flood = await Promise.all(Array.from({ length: 50 }, forbidden))
+      expect(flood.filter(({ status }) => status === 429)).not.to.deep.equal([])
+    } finally {
+      await limited.stop()
+      await clients.stop()
+    }
+  })
+
   function burst(size: number) {
     return Promise.all(Array.from({ length: size }, () => seller.get('/api/v1/plans')))
   }
