@@ -15,7 +15,7 @@ import { AppError } from '#shared/errors.ts'
 import { formatId, parseId } from '#shared/ids.ts'
 import { englishMoney } from '#shared/money.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
-import { currencyCode, externalRef, integer, name, publicId, text, timestamp, webAddress } from '#shared/validate.ts'
+import { currencyCode, externalRef, integer, name, publicId, timestamp, webAddress } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
@@ -57,7 +57,9 @@ const SubscriptionCheckout = z.strictObject({
   mode: z.literal('subscription'),
   price_id: z.string().describe('A price on sale, `price_1`.'),
   skip_trial: z.boolean().optional().describe('True to pay the full price at once.'),
-  promotion_code: text(191)
+  // Any text: one that cannot be a code is as unknown as any other.
+  promotion_code: z
+    .string()
     .optional()
     .describe('The code of a promotion, in upper or lower case: takes its discount off this payment.'),
 })

@@ -121,6 +121,11 @@ describe('a checkout with a promotion', () => {
     const cases: readonly [code: string, words: RegExp][] = [
       ['NOPE', /no promotion with this code/],
       ['<script>', /no promotion with this code/],
+      ['', /no promotion with this code/],
+      [' ', /no promotion with this code/],
+      ['N'.repeat(41), /no promotion with this code/],
+      ['N'.repeat(50_000), /no promotion with this code/],
+      ['TET\ud800\u0000', /no promotion with this code/],
       ['OTHER', /not for the plan "pro"/],
       ['DOLLARS', /not for prices in VND/],
       ['PAST', /is over/],
