@@ -1,5 +1,6 @@
 import { requireSelf, route, type AppRoute } from '#apps/authenticate.ts'
 import { createCheckoutSession, CreatedSessionOutput } from './create-session.ts'
+import { refuseClientMetadata } from './refuse-client-choices.ts'
 
 export const checkoutRoutes: readonly AppRoute[] = [
   route.command({
@@ -16,6 +17,7 @@ export const checkoutRoutes: readonly AppRoute[] = [
     scope({ caller, body }) {
       const named = (body as { external_ref?: unknown } | null)?.external_ref
       if (typeof named === 'string') requireSelf(caller, named)
+      if (caller.endUser !== null) refuseClientMetadata(body)
       return { app: caller.app, endUser: caller.endUser }
     },
     output: CreatedSessionOutput,

@@ -102,14 +102,18 @@ describe('the metadata of a checkout', () => {
     expect(scenario.service.ctx.logged.join('')).not.to.contain('secret-of-the-seller')
   })
 
-  it("is 403 forbidden to an end user's client", async () => {
+  it("is 403 forbidden to an end user's client, whatever its value and the rest of the body are", async () => {
     const clients = await startIdentityClients()
     const { service } = scenario
     const app = await clients.app(service.ctx)
     const price_id = 'price_1'
-    const body = { external_ref: 'user-1', mode: 'subscription', price_id, ...URLS, metadata: { order: 'A-1' } }
+    const body = { external_ref: 'user-1', mode: 'subscription', price_id, ...URLS }
     const headers = await clients.headers(service.ctx, app, 'user-1')
-    expectError(await service.call('POST', PATH, { headers, raw: JSON.stringify(body) }), 403, 'forbidden')
+    for (const metadata of [{ order: 'A-1' }, {}, { 'not a key': 1 }, null, 'x', 7, []])
+      for (const rest of [body, { ...body, price_id: 7 }]) {
+        const raw = JSON.stringify({ ...rest, metadata })
+        expectError(await service.call('POST', PATH, { headers, raw }), 403, 'forbidden')
+      }
     await clients.stop()
   })
 })
