@@ -7,7 +7,7 @@ export interface Fit {
   readonly transaction_id: number
   /** `₫99,000 of 28 Oct fits transaction 1 (user-lan, pending)` */
   readonly what: string
-  /** The command, without `billing-cli`. */
+  /** The command, without `billing-cli`; complete, so that a script may run it as it is. */
   readonly command: string
 }
 
@@ -23,7 +23,7 @@ export function fitOf(mail: ListedMail, transactionId?: number): Fit | null {
     bank_mail_id: id,
     transaction_id: best.transaction_id,
     what: `${money} ${relationOf(amount, best)}`,
-    command: `bank-mail match ${id} ${best.transaction_id}`,
+    command: `bank-mail match ${id} ${best.transaction_id} --note "…"`,
   }
 }
 

@@ -127,7 +127,7 @@ describe('find and open', () => {
       made.shop.app.id,
     ]))!
     const [mail] = await cli.json(['bank-mail', 'list', '--unmatched'])
-    const command = `billing-cli bank-mail match ${mail!.id} ${waiting.id}`
+    const command = `billing-cli bank-mail match ${mail!.id} ${waiting.id} --note "…"`
     const day = new Date().toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
     const what = `₫99,000 of ${day} fits transaction ${waiting.id} (user-1, pending)`
     const person = await cli.json(['find', 'user-1', '--app', String(made.shop.app.id)])
@@ -141,7 +141,7 @@ describe('find and open', () => {
     const reference = (await ctx.db.one(bankMails, 'WHERE id = ?', [mail!.id]))!.bankReference!
     expect((await cli.json(['find', reference])).next_steps).to.deep.equal([{ what, command }])
     const list = (await cli.table(['bank-mail', 'list', '--unmatched'])).replaceAll('\n', ' ')
-    expect(list).to.include(`${what}: bank-mail match ${mail!.id} ${waiting.id}`)
+    expect(list).to.include(`${what}: bank-mail match ${mail!.id} ${waiting.id} --note "…"`)
     await ctx.db.update(transactions, { id: waiting.id }, { amount: 98_000 })
     const [step] = (await cli.json(['find', 'user-1', '--app', String(made.shop.app.id)])).end_users[0]!.next_steps
     expect(step!.command).to.equal('billing-cli bank-mail list --unmatched')

@@ -42,7 +42,7 @@ describe('review', () => {
     })
     const unmatched = byKind(items, 'unmatched_bank_mail')
     expect(unmatched).to.include({ app_id: null, sandbox: null, amount: 99_000, currency: 'VND' })
-    expect(unmatched.next_step).to.match(/^billing-cli bank-mail match \d+ \d+$/)
+    expect(unmatched.next_step).to.match(/^billing-cli bank-mail match \d+ \d+ --note "…"$/)
     expect(byKind(items, 'unreadable_bank_mail')).to.include({ amount: null, app_id: null })
     expect(byKind(items, 'unapplied_payment')).to.include({ amount: 70_000 })
     expect(byKind(items, 'failed_webhook').id).to.match(/^evt_\d+$/)
