@@ -74,7 +74,7 @@ export const prepareWebhookSecret = command({
   },
 })
 
-/** Signs with the prepared secret from now on, and returns it. Throws `invalid_request` if none is prepared. */
+/** Signs with the prepared secret from now on, which was shown when it was prepared. Throws `invalid_request` if none is prepared. */
 export const activateWebhookSecret = command({
   name: 'app.activate-webhook-secret',
   input: nothing,
@@ -88,7 +88,7 @@ export const activateWebhookSecret = command({
     const secret = tx.ctx.keyring.open(app.nextWebhookSecret, secretPlace('next_webhook_secret', app.apiKey))
     await updateAppRow(tx, app.id, { webhookSecret: sealWebhookSecret(tx.ctx, app, secret), nextWebhookSecret: null })
     await tx.audit({ appId: app.id, subject: `app ${app.id}` })
-    return { webhook_secret: secret }
+    return { webhook_secret: null }
   },
 })
 

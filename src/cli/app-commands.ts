@@ -20,11 +20,7 @@ export const commands: Commands = {
     description: 'register an app; its secret is shown only once',
     options: [
       ['--name <name>', 'what operators and customers call it'],
-      [
-        '--auth <kind>',
-        "hmac (a seller's server) or identity (clients with an identity token)",
-        oneOf('hmac', 'identity'),
-      ],
+      ['--auth <kind>', "hmac (a seller's server) or identity (clients with a token)", oneOf('hmac', 'identity')],
       ['--sandbox', 'a sandbox app: test method, test clock, no real money'],
       ['--webhook-url <url>', 'where its webhooks go'],
     ],
@@ -113,7 +109,7 @@ export const commands: Commands = {
     description: 'a new webhook secret, shown only once; the old one stops working immediately',
     options: [
       ['--prepare', 'make the next secret, and go on signing with the present one'],
-      ['--activate', 'sign with the prepared secret from now on'],
+      ['--activate', 'sign with the prepared secret from now on; prints no secret'],
       YES,
     ],
     examples: [
@@ -128,11 +124,12 @@ export const commands: Commands = {
       const app = await session.app(named)
       if (app.webhookSecret !== null && !options.prepare) await confirmVoid(app, options)
       const secrets = await import('#apps/rotate-secret.ts')
-      const one = options.prepare
-        ? secrets.prepareWebhookSecret
-        : options.activate
-          ? secrets.activateWebhookSecret
-          : secrets.rotateWebhookSecret
+      if (options.activate) {
+        const activated = await performAs(session, secrets.activateWebhookSecret, undefined, { app })
+        session.out.result(activated, () => session.out.line('The prepared secret signs from now on.'))
+        return
+      }
+      const one = options.prepare ? secrets.prepareWebhookSecret : secrets.rotateWebhookSecret
       printSecret(session, await performAs(session, one, undefined, { app }))
       if (options.prepare)
         session.out.hint(`Once receivers accept it: billing-cli app rotate-webhook-secret ${app.id} --activate`)
@@ -201,10 +198,7 @@ export const commands: Commands = {
     description:
       "write all of an app's data into a folder, as JSON Lines and CSV, without secrets; or its sales alone, for bookkeeping",
     options: [
-      [
-        '--sales',
-        'only sales.csv: a row for each payment and each refund, with decimal amounts, in the time zone of the app',
-      ],
+      ['--sales', 'only sales.csv: a row for each payment and each refund, in decimals and the zone of the app'],
       ['--out <folder>', 'the target folder; created if it does not exist'],
       ['--dir <folder>', 'the same as --out'],
     ],

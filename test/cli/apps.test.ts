@@ -96,7 +96,10 @@ describe('the command line: apps, payment methods and bank accounts', () => {
     expect(Object.keys(overlapping)).to.deep.equal(['api_secret'])
     const next = await cli.json(['app', 'rotate-webhook-secret', id, '--prepare'])
     expect(Object.keys(next)).to.deep.equal(['webhook_secret'])
-    expect(await cli.json(['app', 'rotate-webhook-secret', id, '--activate', '--yes'])).to.deep.equal(next)
+    const activate = ['app', 'rotate-webhook-secret', id, '--activate', '--yes']
+    expect(await cli.json(activate)).to.deep.equal({ webhook_secret: null })
+    await cli.json(['app', 'rotate-webhook-secret', id, '--prepare'])
+    expect(await cli.table(activate)).to.equal('The prepared secret signs from now on.\n')
     for (const wrong of ['8d', '0h', 'soon', '24'])
       expect(await cli.run(['app', 'rotate-secret', id, '--overlap', wrong])).to.include({ code: 2 })
     expect(await cli.run(['app', 'rotate-webhook-secret', id, '--activate', '--yes'])).to.include({ code: 1 })

@@ -120,7 +120,7 @@ interface Outputs {
   'app enable': ShownApp
   'app list': ShownApp[]
   'app rotate-secret': { api_secret: string }
-  'app rotate-webhook-secret': { webhook_secret: string }
+  'app rotate-webhook-secret': { webhook_secret: string | null }
   'app set-identity': ShownApp
   'app set-realtime': ShownApp
   'app show': ShownApp

@@ -200,7 +200,7 @@ async function setUp(
   ])
   secrets['API secret'] = app.api_secret
   const id = String(app.app_id)
-  secrets['webhook secret'] = (await cli.json(['app', 'rotate-webhook-secret', id])).webhook_secret
+  secrets['webhook secret'] = (await cli.json(['app', 'rotate-webhook-secret', id])).webhook_secret!
   await run('method', 'enable', id, 'test')
   await run('method', 'enable', id, 'card', '--skip-check')
   await run('method', 'enable', id, 'payos', '--skip-check')
