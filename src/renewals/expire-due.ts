@@ -19,7 +19,7 @@ const EXPIRY = job('expire')
 
 /**
  * Stores `expired` on subscriptions whose period has ended, and returns how many. Reads do not depend on it, since they compute the status
- * themselves. Only apps that opted in to `subscription.expired` get an event (R110).
+ * themselves. Only apps that opted in to `subscription.expired` get an event (R118).
  */
 export async function expireDue(ctx: Context, options: SweepOptions = {}): Promise<number> {
   let expired = 0

@@ -63,7 +63,8 @@ export async function recordChange(
   current: Subscription | NewSubscription,
   { set, line, planAndCustomer, transactionId, announce }: SubscriptionChange,
 ): Promise<SubscriptionView> {
-  const saved = 'id' in current ? await saveChange(tx, app, current, set) : await saveNew(tx, app, current, set)
+  const saved =
+    'id' in current ? await saveChange(tx, app, current, set, line) : await saveNew(tx, app, current, set, line)
   if (line) await addLine(tx, saved, 'id' in current ? current : null, line)
   const view = { subscription: saved, ...planAndCustomer }
   const updated: Emission<EventType> = {
@@ -105,6 +106,7 @@ async function saveNew(
   app: NotifiedApp,
   { endUserId, externalRef }: NewSubscription,
   set: Columns,
+  line: NewLine | null,
 ): Promise<Subscription> {
   const { planId, priceId, period, customerId = null, inTrial = false, promotionCode = null } = set
   if (planId === undefined || priceId === undefined || !period)
@@ -117,7 +119,7 @@ async function saveNew(
     planId,
     priceId,
     customerId,
-    ...columnsOf(period, now),
+    ...columnsOf(period, line, now),
     inTrial,
     promotionCode,
     revision: 1,
@@ -128,12 +130,18 @@ async function saveNew(
   })
 }
 
-async function saveChange(tx: Tx, app: NotifiedApp, current: Subscription, set: Columns): Promise<Subscription> {
+async function saveChange(
+  tx: Tx,
+  app: NotifiedApp,
+  current: Subscription,
+  set: Columns,
+  line: NewLine | null,
+): Promise<Subscription> {
   const { period, ...columns } = set
   const now = appNow(app, tx.now)
   const changed = {
     ...columns,
-    ...(period ? columnsOf(period, now) : {}),
+    ...(period ? columnsOf(period, line, now) : {}),
     revision: current.revision + 1,
     updatedAt: now,
   }
@@ -141,9 +149,11 @@ async function saveChange(tx: Tx, app: NotifiedApp, current: Subscription, set: 
   return { ...current, ...changed }
 }
 
-function columnsOf(period: Period, now: AppTime) {
+function columnsOf(period: Period, line: NewLine | null, now: AppTime) {
+  // A period that was sold may be over before its payment is known. The expiry job finds it as it finds any other, and reports its end (R118).
+  const isSold = line !== null && line.kind !== 'imported' && line.kind !== 'ended'
   return {
-    status: effectiveStatus({ currentPeriodEnd: period.end }, now),
+    status: isSold ? 'active' : effectiveStatus({ currentPeriodEnd: period.end }, now),
     periodStart: period.start,
     currentPeriodEnd: period.end,
     anchorDay: period.anchorDay,

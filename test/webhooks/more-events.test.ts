@@ -9,7 +9,7 @@ import { getApp } from '#apps/store.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { refusalOf } from '../support/expect-error.ts'
-import { FREE_TRIAL, LIFETIME, MONTHLY } from '../support/factories.ts'
+import { FREE_TRIAL, LIFETIME, MONTHLY, transferred } from '../support/factories.ts'
 import { changeApp } from '../support/operators.ts'
 import { newEventTypes, startScenario, type Scenario } from '../support/scenario.ts'
 
@@ -143,6 +143,27 @@ describe('events that an app asks for', () => {
       expect(await expired(), 'extended meanwhile').to.deep.equal([])
       scenario.at('2026-05-01 10:00:01')
       expect((await expired()).map(({ period_end }) => period_end)).to.deep.equal(['2026-05-01 10:00:00'])
+    })
+
+    it('reports the end of a period that is over before its payment is known, after subscription.updated and once', async () => {
+      await ask('subscription.expired')
+      const { prices } = await scenario.plan('pro', MONTHLY)
+      const { transaction_id } = await scenario.checkout({ price_id: prices[0] })
+      const another = await scenario.checkout({ price_id: prices[0], external_ref: 'user-2' })
+      const paidAt = scenario.service.ctx.clock.now()
+      const known = (id: number) => transferred(scenario.service.ctx, id, MONTHLY.amount, { paidAt })
+      scenario.at('2026-04-02 10:00:00')
+      await known(transaction_id)
+      expect(await scenario.subscription()).to.include({ status: 'expired', current_period_end: '2026-04-01 10:00:00' })
+      const [updated, ...others] = await scenario.newEvents()
+      expect(updated!.data).to.include({ external_ref: 'user-1', status: 'expired' })
+      expect(others).to.deep.equal([])
+      const [event, ...more] = await expired()
+      expect(event).to.include({ external_ref: 'user-1', period_end: '2026-04-01 10:00:00' })
+      expect(more).to.deep.equal([])
+      await ask()
+      await known(another.transaction_id)
+      expect(await expired(), 'it does not ask any more').to.deep.equal([])
     })
 
     it('is sent when an operator ends a subscription, and not again by the job', async () => {
