@@ -88,7 +88,11 @@ export const commands: Commands = {
       const input = settingsInput(options)
       if (Object.keys(input).length === 0)
         throw new UsageError('nothing to change: give a setting, such as --name; app update --help lists them')
-      await printApp(session.out, await performAs(session, updateApp, input, { app: await session.app(named) }))
+      const app = await session.app(named)
+      // What ended before is reported as the app had asked until now (R118).
+      if ('more_events' in input)
+        await (await import('#renewals/expire-due.ts')).expireDue(session.ctx, { appId: app.id })
+      await printApp(session.out, await performAs(session, updateApp, input, { app }))
     },
   },
   'app disable [app]': switchApp('disable', 'refuse its API calls; payments already opened complete'),

@@ -8,8 +8,12 @@ import { beforeEach, describe, it } from 'mocha'
 import { CardCredentials } from '#providers/card/credentials.ts'
 import { currentAccount } from '#providers/accounts.ts'
 import { METHODS } from '#providers/providers.ts'
+import { expireDue } from '#renewals/expire-due.ts'
+import { addMs } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
+import { events } from '#webhooks/store.ts'
 import { testContext } from '../support/context.ts'
-import { anApp } from '../support/factories.ts'
+import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, PROGRAM, type Cli } from './run-cli.ts'
@@ -416,6 +420,31 @@ describe('the command line: apps, payment methods and bank accounts', () => {
       [1, ['bank-account', 'update', id, '--mailbox', 'nobody'], 'mailbox'],
       [1, [...add, '--mailbox', 'a@b.example, c@d.example'], 'mailbox'],
     )
+  })
+
+  it('asks for subscription.expired from now on: of a period that ended before, the old setting decides', async () => {
+    const ctx = testContext()
+    const app = await anApp(ctx)
+    const plan = await aPlan(ctx, app)
+    const ended = async (externalRef: string) => {
+      await aSubscription(ctx, app, plan, { external_ref: externalRef })
+      const { id, periodStart } = (await ctx.db.one(subscriptions, 'WHERE external_ref = ?', [externalRef]))!
+      await ctx.db.update(subscriptions, { id }, { currentPeriodEnd: addMs(periodStart, -1000) })
+    }
+    const ask = (types: string) => cli.json(['app', 'update', String(app.app.id), '--more-events', types])
+    const reported = async () => {
+      await expireDue(ctx)
+      const rows = await ctx.db.all(events, "WHERE event_type = 'subscription.expired' ORDER BY id")
+      return rows.map(({ externalRef }) => externalRef)
+    }
+    await ended('before')
+    await ask('subscription.expired')
+    expect(await reported()).to.deep.equal([])
+    await ended('after')
+    await ask('none')
+    expect(await reported()).to.deep.equal(['after'])
+    await ended('later')
+    expect(await reported()).to.deep.equal(['after'])
   })
 
   itRunsEveryForm('apps.test.ts')
