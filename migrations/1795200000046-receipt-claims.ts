@@ -3,8 +3,8 @@ import { exactCollation } from './exact-collation.ts'
 import type { Migration } from './migration.ts'
 
 /**
- * Receipts are claimed as reminders are. A receipt whose lease an older daemon holds is still `due`, from the end of the lease on. One that
- * an older daemon handed over is `handed_over` until now, with the end of its lease, which was two minutes, as `next_try_at`.
+ * Receipts are claimed in the same way as reminders. A receipt that an older daemon has leased stays `due`, from the end of the lease on. A
+ * receipt that an older daemon handed over has been `handed_over` until now, with the end of its two-minute lease as `next_try_at`.
  */
 export class ReceiptClaims1795200000046 implements Migration {
   readonly phase = 'expand'

@@ -29,8 +29,8 @@ export interface MailMoney {
 export type BookedMoney = (Received & Recorded) | { readonly kind: 'duplicate' }
 
 /**
- * Books the money for the transaction by `confirmPayment`. `duplicate` if a mail of the same Message-ID, or about the
- * same movement, was booked before. Unique keys in the same database transaction guarantee both, also for concurrent copies.
+ * Books the money for the transaction with `confirmPayment`. `duplicate` if a mail with the same Message-ID, or about the same movement,
+ * was booked before. Unique keys in the same database transaction guarantee both, even for concurrent copies.
  */
 export async function bookMoney(
   tx: Tx,
@@ -64,7 +64,7 @@ export async function bookMoney(
 
 /** Money of a mail that cannot be booked for a transaction yet. */
 export interface UnallocatedMoney extends Pick<MailMoney, 'bank' | 'reference' | 'bankAccountId' | 'paidAt'> {
-  /** Null if the mail does not prove it, until an operator says it. */
+  /** Null if the mail does not prove it, until an operator states it. */
   readonly amount: number | null
   /** Null if the app is not known. */
   readonly appId: number | null

@@ -1,6 +1,6 @@
 /**
- * Why a mail is no payment, in the order of the checks (R193). Only `transaction_not_pending` is about money that is recorded: for a
- * transaction that is no longer payable, which is then flagged (R123).
+ * Why a mail does not count as a payment, in the order of the checks (R193). Only `transaction_not_pending` is about money that is
+ * recorded: for a transaction that is no longer payable, which is then flagged (R123).
  */
 export type IgnoredReason =
   | 'not_bank_email'

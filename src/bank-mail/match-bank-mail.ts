@@ -44,8 +44,8 @@ export interface MatchPreview extends MatchedMail {
 
 /**
  * Matches a mail's money to a transaction for an operator (R197). The money is booked as if the mail had the transaction's code. Throws
- * `not_found`. Throws `invalid_request` if the mail does not wait, if the transaction is not in VND or belongs to an app that never used
- * the account, or if `amount` is missing or refused.
+ * `not_found`. Throws `invalid_request` if the mail does not wait, or if `amount` is missing or refused. Throws it too if the transaction
+ * is not in VND or belongs to an app that never used the account.
  */
 export async function matchBankMail(ctx: Context, caller: Caller, input: unknown): Promise<MatchedMail> {
   const { status, transactionId } = await perform(ctx, caller, match, input, null)

@@ -14,8 +14,8 @@ export interface PerformOptions<Result> {
 }
 
 /**
- * The only way to run a command: checks the input, opens the transaction, runs the work, writes its audit entries and the kept answer,
- * commits, and runs what is to follow the commit. In a rehearsal (`ctx.rehearsal`), records all changes there and rolls back. Throws
+ * The only way to run a command. Checks the input, opens the transaction, runs the work, writes its audit entries and the kept answer,
+ * commits, and runs the work that follows the commit. In a rehearsal (`ctx.rehearsal`), records all changes there and rolls back. Throws
  * `invalid_request` for bad input, and what the command throws.
  *
  * If the answer to COMMIT was lost, returns the result of the run that was committed.

@@ -52,9 +52,9 @@ class CommittedBefore extends Error {
 }
 
 /**
- * The only place that opens a transaction: for commands by `perform`, and for the bookkeeping of queues (claims, leases, pauses), which no
- * caller asked for and the audit log does not name. Steps receive its `tx`. In a rehearsal, the work runs and is rolled back, which
- * shows exactly what it would do.
+ * The only place that opens a transaction: for commands, through `perform`, and for the bookkeeping of queues (claims, leases, pauses). No
+ * caller asked for that bookkeeping, so the audit log does not name it. Steps receive its `tx`. In a rehearsal, the work runs and is rolled
+ * back, which shows exactly what it would do.
  *
  * The work may run several times and must be repeatable: no network calls, no counters outside `tx`. It also runs again if the answer to
  * COMMIT was lost, unless `wasCommitted` finds the earlier attempt. Without `wasCommitted`, a second run must give the same result by

@@ -5,7 +5,7 @@ import { perform } from '#commands/perform.ts'
 import { confirmPayment, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { endPaidSession, type ProviderSession } from './store.ts'
 
-/** Money that came by a session; the other fields are the session's. */
+/** Money that arrived through a session, which supplies the other fields. */
 export type SessionPayment = Omit<ConfirmedPayment, 'provider' | 'providerAccountId' | 'transactionId'>
 
 export interface SessionOutcome {

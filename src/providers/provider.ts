@@ -72,15 +72,15 @@ export interface Notifications {
   /** The largest body; a longer one is not genuine. */
   readonly maxBytes: number
   /**
-   * Takes one notification and returns the result. Throws `unverified` (400) for what is not genuine. Any other error is our own,
-   * and the provider sends the notification again.
+   * Takes one notification and returns the result. Throws `unverified` (400) for what is not genuine. Any other error is a failure on our
+   * side, and the provider sends the notification again.
    */
   receive(ctx: Context, notification: { headers: IncomingHttpHeaders; body: Buffer }): Promise<NotificationResult>
 }
 
 /** The result of a notification. */
 export interface NotificationResult<Status extends string = string> {
-  /** In the answer to the provider. */
+  /** The status in the answer to the provider. */
   readonly status: Status
   /** A transaction whose open sessions may ask for more than is due and must then be closed; null for none. */
   readonly toClose: number | null
@@ -114,9 +114,9 @@ export interface ProviderRefunds {
 
 /** Codes that people copy into a transfer, and into a question about it. Pure. */
 export interface PayerCodes {
-  /** Those in a text, in our own spelling. */
+  /** The codes in a text, in our own spelling. */
   findIn(text: string): string[]
-  /** Those that a text with one typo may mean. */
+  /** The codes that a text with one typo may mean. */
   near(text: string): string[]
 }
 

@@ -102,8 +102,8 @@ export async function updateSessionIn(
 }
 
 /**
- * Ends a paid session; returns whether the transaction has others that may still be paid. Under the end user's lock, under which all
- * sessions are opened.
+ * Ends a paid session; returns whether the transaction has others that may still be paid. Call it under the end user's lock, as sessions
+ * are opened under it.
  */
 export async function endPaidSession(
   tx: Tx,

@@ -23,8 +23,8 @@ export interface PaidTransaction {
 }
 
 /**
- * Applies a payment to the end user's subscription (R106): writes the period, its ledger line and the events. Returns null, or why
- * nothing was applied. A step, under the end user's lock, under which `rows` were read.
+ * Applies a payment to the end user's subscription (R106): writes the period, its ledger line and the events. Returns null, or the reason
+ * why nothing was applied. A step, under the end user's lock; `rows` were read under it.
  */
 export async function applyPayment(
   tx: Tx,

@@ -58,7 +58,7 @@ export async function decideOn(
   return { interval, effect: decide(current, last, quote, paidAt) }
 }
 
-/** The columns of a new transaction that hold its quote, but for the price. */
+/** The columns of a new transaction that hold its quote, except the price. */
 export interface QuoteColumns {
   readonly isTrial: boolean
   readonly purpose: Purpose

@@ -34,11 +34,11 @@ export interface Quote {
 }
 
 /**
- * How a subscription's plan and price were last chosen (R101): by a payment that started, changed or restarted it, or by a plan switch,
- * an import or an operator's end, which count as opened and paid at their own time. An extension chooses no plan.
+ * How a subscription's plan and price were last chosen (R101): by a payment that started, changed or restarted it, or by a plan switch, an
+ * import or an operator's end. The last three count as opened and paid at their own time. An extension does not choose a plan.
  */
 export interface PlanChoice {
-  /** Whether the present plan was bought, and not switched to or imported. */
+  /** Whether the present plan was bought, rather than imported or the result of a switch. */
   readonly isPurchase: boolean
   readonly openedAt: AppTime
   readonly paidAt: AppTime
@@ -83,8 +83,8 @@ export function purposeOf(current: SubscriptionState | null, planId: number, isT
 }
 
 /**
- * What a payment does to a subscription (R94). The one function behind checkout page, renewal page, dry runs, application and
- * `ledger verify`. `last` is the latest plan choice of `current`, null if there is no subscription or if nothing depends on it
+ * What a payment does to a subscription (R94). Checkout page, renewal page, dry runs, application and `ledger verify` all use this
+ * function. `last` is the latest plan choice of `current`, null if there is no subscription or if nothing depends on it
  * (`dependsOnPlanChoice`). Times are the app's own; `paidAt` is in whole seconds.
  */
 export function decide(

@@ -43,7 +43,7 @@ export interface NewLine extends Pick<
 
 export interface SubscriptionChange {
   readonly set: Columns
-  /** Null only where plan, price and period stay. */
+  /** Null only if plan, price and period stay the same. */
   readonly line: NewLine | null
   /** The plan and the customer after the change, which its events name. */
   readonly planAndCustomer: PlanAndCustomer

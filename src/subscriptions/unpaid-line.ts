@@ -8,8 +8,8 @@ import type { NewLine } from './record-change.ts'
 import type { Subscription } from './store.ts'
 
 /**
- * The ledger line of a change that is no payment: an import, a plan switch, or an operator's end. It counts as opened and paid at its own time
- * (R101). `priceId` and `inTrial` are those after the change.
+ * The ledger line of a change without a payment: an import, a plan switch, or an operator's end. It counts as opened and paid at its own
+ * time (R101). `priceId` and `inTrial` are those after the change.
  */
 export async function unpaidLine(
   tx: Tx,

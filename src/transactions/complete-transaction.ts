@@ -29,7 +29,7 @@ export interface Received {
 
 /**
  * Counts money for the transaction to which it is allocated (R120 to R123). A pending transaction is completed if the money is enough, and
- * flagged `underpaid` otherwise, whether its checkout link has expired or not. Where nothing is due any more, the transaction is flagged
+ * flagged `underpaid` otherwise, whether its checkout link has expired or not. If nothing is due any more, the transaction is flagged
  * `duplicate_payment`, unless it has a flag. A step, under the end user's lock.
  */
 export async function receiveMoney(
@@ -67,9 +67,9 @@ export interface Completion {
 }
 
 /**
- * Completes a pending transaction: emits the event of a one-time purchase, or applies the subscription period. What cannot be applied is
- * completed and flagged. The balance in `rows` counts money that is not stored yet. Returns the changed transaction. A step, under the end
- * user's lock. Throws `invalid_request` if it cannot be applied and no money came.
+ * Completes a pending transaction: emits the event of a one-time purchase, or applies the subscription period. A transaction that cannot be
+ * applied is completed and flagged. The balance in `rows` counts money that is not stored yet. Returns the changed transaction. A step,
+ * under the end user's lock. Throws `invalid_request` if it cannot be applied and no money arrived.
  */
 export async function completeTransaction(
   tx: Tx,
@@ -159,8 +159,8 @@ async function announceCompletion(tx: Tx, app: NotifiedApp, transaction: Transac
 }
 
 /**
- * When the payment counts as made, in the app's own time and whole seconds: never before the transaction was opened and never in the
- * future, even if a provider's clock says so.
+ * When the payment counts as made, in the app's own time and whole seconds. Even if a provider's clock is wrong, this is never before the
+ * transaction was opened and never in the future.
  */
 function paymentTime(tx: Tx, app: NotifiedApp, transaction: Transaction, paidAt: RealTime): AppTime {
   const now = appNow(app, tx.now)

@@ -20,7 +20,7 @@ export interface ConfirmedPayment {
   readonly provider: ProviderCode
   /** By which the provider reported it; empty for lookups and the test method. If one was recorded before, the payment is a duplicate. */
   readonly events: readonly Pick<ProviderEvent, 'eventId' | 'eventType'>[]
-  /** The credentials version under which it came; absent if a provider needs none. */
+  /** The credentials version under which it arrived; absent if a provider needs none. */
   readonly providerAccountId?: number
   /** The provider's own id of the money: unique by provider. */
   readonly reference: string
@@ -58,9 +58,9 @@ export interface Recorded {
 }
 
 /**
- * The entry point for money (R91): whatever confirms a payment calls this in its command. Under the end user's lock it records the
- * provider's events and the payment, allocates the payment to the transaction, completes and applies that, and writes the events to send.
- * Reports the outcome after the commit. Only `processed` and `underpaid`, and `already_completed` with a `paymentId`, record money.
+ * The entry point for money (R91): everything that confirms a payment calls this in its command. Under the end user's lock it records the
+ * provider's events and the payment, allocates the payment, completes and applies the transaction, and writes the events to send. Reports
+ * the outcome after the commit. Only `processed` and `underpaid`, and `already_completed` with a `paymentId`, record money.
  */
 export async function confirmPayment(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
   const outcome = await recordOnce(tx, payment)

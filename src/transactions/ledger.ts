@@ -66,7 +66,7 @@ async function currentDiscrepancies(db: Queries, read: Subscription, found: Disc
   return currentDiscrepancies(db, now, discrepanciesOf(now, await listLedger(db, now.id)))
 }
 
-/** Where the lines of a subscription's ledger contradict the rules, each other, or the subscription. */
+/** The places at which the lines of a subscription's ledger contradict the rules, each other, or the subscription. */
 export function discrepanciesOf(subscription: Subscription, lines: readonly QuotedLine[]): Discrepancy[] {
   const subject = `subscription ${subscription.id}`
   const texts: string[] = []
