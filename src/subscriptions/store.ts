@@ -20,7 +20,6 @@ export const endUsers = table('end_users', {
   version: bigint('version'),
   createdAt: realTime('created_at'),
 })
-export type EndUserRow = Row<typeof endUsers>
 
 /** Times are the app's own, in whole seconds. `currentPeriodEnd` null means lifetime. */
 export const subscriptions = table('subscriptions', {
