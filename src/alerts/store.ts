@@ -166,11 +166,10 @@ export async function finishChore(db: Queries, name: string, result: object): Pr
   await db.update(alertChores, { name }, { result })
 }
 
-/** Removes up to `limit` alerts that were closed before `before`, and as many messages from before then. Returns the greater number. */
-export async function deleteOldAlerts(tx: Tx, before: RealTime, limit: number): Promise<number> {
-  const messages = await tx.run('DELETE FROM alert_messages WHERE created_at < ? ORDER BY id LIMIT ?', [before, limit])
-  const closed = await tx.run('DELETE FROM alerts WHERE closed_at < ? ORDER BY closed_at LIMIT ?', [before, limit])
-  return Math.max(messages, closed)
+/** Removes up to `limit` alerts that were closed before `before`, and as many messages from before then. */
+export async function deleteOldAlerts(tx: Tx, before: RealTime, limit: number): Promise<void> {
+  await tx.run('DELETE FROM alert_messages WHERE created_at < ? ORDER BY id LIMIT ?', [before, limit])
+  await tx.run('DELETE FROM alerts WHERE closed_at < ? ORDER BY closed_at LIMIT ?', [before, limit])
 }
 
 /** The apps that are not disabled and have failed events. */
