@@ -267,7 +267,7 @@ describe('architecture', () => {
       const own = /^providers\/([^/]+)\//.exec(path)?.[1]
       const others = providerFolders().filter((folder) => folder !== own)
       const names = others.flatMap((folder) => namesOf(folder))
-      const code = codeOf(path).replace(/withExamples\([^)]*\)|examples: \[[^\]]*\]/g, '')
+      const code = codeOf(path).replace(/examples: \[[^\]]*\]/g, '')
       return names.filter((name) => name.test(code)).map((name) => `${path} names ${name.source}`)
     })
     expect(naming.filter((found) => !MAY_NAME_PROVIDERS.some(({ path }) => path.test(found)))).to.deep.equal([])

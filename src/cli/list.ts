@@ -15,10 +15,10 @@ interface List<Row, Shown, Options, Asked> extends Pick<TableOptions, 'optional'
   /** The filters; those of pages are added. */
   readonly options?: Declaration['options']
   readonly examples: readonly string[]
-  readonly page?: (asked: Asked, query: PageQuery) => Promise<Page<Row>>
-  /** How many rows at most without `--limit`: 100 if left out. Where the filters decide, `--limit` is one of the options. */
-  readonly most?: string | ((options: Options) => number)
   readonly rows?: (asked: Asked) => Promise<readonly Row[]>
+  readonly page?: (asked: Asked, query: PageQuery) => Promise<Page<Row>>
+  /** How many rows of pages are shown without `--limit`, at most: 100 if left out. */
+  readonly most?: Most<Options>
   /** Each with its head and its cell of a row; `false` stands for one that is not shown. */
   columns(asked: Asked, shown: readonly Shown[]): Columns<Shown> | Promise<Columns<Shown>>
   /** What to say instead of an empty table. */
@@ -29,10 +29,12 @@ interface List<Row, Shown, Options, Asked> extends Pick<TableOptions, 'optional'
 
 /** A row with its app, and whether that is a sandbox; null for rows that belong to no app. */
 export type Marked<Row> = Row & { readonly app_id: number | null; readonly sandbox: boolean | null }
+/** Where the filters decide, `--limit` is one of them, and says so. */
+type Most<Options> = string | ((filters: Options) => number)
 type Columns<Shown> = readonly (ListColumn<Shown> | false)[]
 
 /** What a list of the whole service is asked for. */
-export interface OfService<Options = object> {
+interface OfService<Options = object> {
   readonly ctx: Context
   readonly out: Output
   readonly options: Options
@@ -89,6 +91,7 @@ export function listOfService<Row, Options = object>(list: List<Row, Row, Option
   }))
 }
 
+/** A list that is about to be read: what it is asked for, the line above it, and how its rows are marked. */
 interface Opened<Row, Shown, Asked> {
   readonly asked: Asked
   readonly heading: string | null
@@ -139,12 +142,12 @@ interface PageOptions {
 }
 
 /** What a page of a list is asked for. */
-export interface PageQuery {
+interface PageQuery {
   readonly limit: string
   readonly cursor?: string
 }
 
-function pageOptions(most: unknown = '100'): Option[] {
+function pageOptions(most: Most<never> = '100'): Option[] {
   return [
     ...(typeof most === 'string' ? [new Option('--limit <n>', 'how many at most').default(most)] : []),
     new Option('--cursor <cursor>', 'continue an earlier list, which printed it'),
@@ -152,13 +155,10 @@ function pageOptions(most: unknown = '100'): Option[] {
 }
 
 /** The number of `--limit`, or what stands for it. */
-function limitOf<Options>(
-  options: Options & PageOptions,
-  most: string | ((options: Options) => number) | undefined,
-): number {
-  const { limit = '' } = options
-  if (options.limit === undefined && typeof most === 'function') return most(options)
-  if (!/^[1-9]\d{0,5}$/.test(limit)) throw new UsageError('--limit must be a number from 1 to 999999')
+function limitOf<Options>(options: Options & PageOptions, most: Most<Options> | undefined): number {
+  const { limit } = options
+  if (limit === undefined && typeof most === 'function') return most(options)
+  if (!/^[1-9]\d{0,5}$/.test(limit ?? '')) throw new UsageError('--limit must be a number from 1 to 999999')
   return Number(limit)
 }
 
