@@ -2,30 +2,28 @@ import { required, requiredWord } from './ask.ts'
 import { minuteCell } from './cells.ts'
 import { Coloured } from './coloured.ts'
 import type { Commands, Texts } from './declaration.ts'
+import { listOfService } from './list.ts'
 import { performAs } from './session.ts'
-import { listOf } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `alert …`: what operators are told when something begins to be wrong. */
 export const commands: Commands = {
-  'alert list': {
+  'alert list': listOfService({
     description: 'open alerts, and those of the last thirty days that are over',
     examples: ['alert list', 'alert list --json'],
-    async run({ ctx, out }) {
-      const { listAlerts } = await import('#alerts/list-alerts.ts')
-      const rows = await listAlerts(ctx)
-      const columns = listOf(rows, [
-        ['state', (row) => (row.closed_at === null ? new Coloured('open', 'red') : 'over')],
-        ['kind', (row) => row.kind],
-        ['about', (row) => row.subject],
-        ['opened (UTC)', (row) => minuteCell(row.opened_at)],
-        ['over (UTC)', (row) => minuteCell(row.closed_at)],
-        ['muted until (UTC)', (row) => minuteCell(row.muted_until)],
-      ])
-      const optional = ['muted until (UTC)']
-      out.result(rows, () => out.table({ ...columns, none: 'no alerts', optional, codes: ['kind'] }))
-    },
-  },
+    rows: async ({ ctx }) => (await import('#alerts/list-alerts.ts')).listAlerts(ctx),
+    columns: () => [
+      ['state', (row) => (row.closed_at === null ? new Coloured('open', 'red') : 'over')],
+      ['kind', (row) => row.kind],
+      ['about', (row) => row.subject],
+      ['opened (UTC)', (row) => minuteCell(row.opened_at)],
+      ['over (UTC)', (row) => minuteCell(row.closed_at)],
+      ['muted until (UTC)', (row) => minuteCell(row.muted_until)],
+    ],
+    none: () => 'no alerts',
+    optional: ['muted until (UTC)'],
+    codes: ['kind'],
+  }),
   'alert test': {
     description: 'send a test message by each channel now; exit 1 if one fails',
     examples: ['alert test'],

@@ -6,11 +6,11 @@ import { goAhead, required, requiredChoice } from './ask.ts'
 import { stateCell } from './cells.ts'
 import type { Consent } from './change.ts'
 import { YES, type Commands, type Declaration, type Flags, type Texts } from './declaration.ts'
+import { listOfService } from './list.ts'
 import { oneOf } from './one-of.ts'
 import type { Output } from './output.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, markOf, performAs, printOf, type Session } from './session.ts'
-import { listOf } from './table.ts'
 import { DAY_MS, parseDuration, SECOND_MS } from '#shared/time.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -47,23 +47,23 @@ export const commands: Commands = {
       })
     },
   },
-  'app list': {
+  'app list': listOfService({
     description: 'all apps',
     examples: ['app list', 'app list --json'],
-    async run({ ctx, out }) {
+    async rows({ ctx }) {
       const [{ allApps }, { presentApp }] = await Promise.all([import('#apps/find-app.ts'), import('#apps/present.ts')])
-      const apps = await allApps(ctx)
-      const columns = listOf(apps, [
-        ['id', (row) => row.id],
-        ['', (row) => markOf(row.isSandbox)],
-        ['name', (row) => row.name],
-        ['auth', (row) => row.auth],
-        ['api_key', (row) => row.apiKey],
-        ['state', (row) => stateCell(row.disabledAt === null ? 'enabled' : 'disabled')],
-      ])
-      out.result(apps.map(presentApp), () => out.table({ ...columns, none: 'No apps yet: billing-cli app create' }))
+      return (await allApps(ctx)).map(presentApp)
     },
-  },
+    columns: () => [
+      ['id', (row) => row['app_id']],
+      ['', (row) => markOf(row['sandbox'] === true)],
+      ['name', (row) => row['name']],
+      ['auth', (row) => row['auth']],
+      ['api_key', (row) => row['api_key']],
+      ['state', (row) => stateCell(row['disabled'] === true ? 'disabled' : 'enabled')],
+    ],
+    none: () => 'No apps yet: billing-cli app create',
+  }),
   'app show [app]': {
     description: 'one app, without its secrets',
     examples: ['app show 1', 'app show pk_test_0123456789abcdef01234567'],

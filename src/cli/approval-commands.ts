@@ -1,34 +1,32 @@
 import type { Approval } from '#approvals/store.ts'
-import { requiredChoice } from './ask.ts'
 import { minuteCell, moneyCell, stateCell } from './cells.ts'
 import { changeWithNote, type Consent } from './change.ts'
 import { NOTE, YES, type Commands } from './declaration.ts'
-import { numberOf } from './number-of.ts'
+import { listOfService } from './list.ts'
+import { pickId } from './number-of.ts'
 import { performAs, type Session } from './session.ts'
-import { listOf } from './table.ts'
 
 /** `approval …`: refunds above the limit, which wait for a second operator. */
 export const commands: Commands = {
-  'approval list': {
+  'approval list': listOfService({
     description: 'refunds that waited for a second operator, the open ones first',
     examples: ['approval list', 'approval list --json'],
-    async run({ ctx, out }) {
+    async rows({ ctx }) {
       const { listApprovals } = await import('#approvals/list-approvals.ts')
       const { presentApproval } = await import('#approvals/present.ts')
-      const rows = (await listApprovals(ctx)).map(presentApproval)
-      const columns = listOf(rows, [
-        ['id', (row) => row.id],
-        ['asked (UTC)', (row) => minuteCell(row.requested_at)],
-        ['by', (row) => row.requested_by],
-        ['amount', (row) => moneyCell(row.amount, row.currency)],
-        ['status', (row) => stateCell(row.status)],
-        ['command', (row) => row.command],
-      ])
-      out.result(rows, () =>
-        out.table({ ...columns, none: 'no refund has waited for a second operator', right: ['id', 'amount'] }),
-      )
+      return (await listApprovals(ctx)).map(presentApproval)
     },
-  },
+    columns: () => [
+      ['id', (row) => row.id],
+      ['asked (UTC)', (row) => minuteCell(row.requested_at)],
+      ['by', (row) => row.requested_by],
+      ['amount', (row) => moneyCell(row.amount, row.currency)],
+      ['status', (row) => stateCell(row.status)],
+      ['command', (row) => row.command],
+    ],
+    none: () => 'no refund has waited for a second operator',
+    right: ['id', 'amount'],
+  }),
   'approval show [id]': {
     description: 'one request: the stored command, and what it would do',
     examples: ['approval show 3', 'approval show 3 --json'],
@@ -82,14 +80,16 @@ async function printApproval({ out }: Session, approval: Approval): Promise<void
 }
 
 /** The id; on a terminal it is picked from the open ones if it is missing. */
-async function pickApproval({ ctx }: Session, id: string | undefined): Promise<number> {
-  const text = await requiredChoice(id, '<id>', 'Which approval?', async () => {
-    const { listApprovals } = await import('#approvals/list-approvals.ts')
-    const open = (await listApprovals(ctx)).filter(({ status }) => status === 'open')
-    return open.map((row) => ({
-      value: String(row.id),
-      name: `${row.id}: ${moneyCell(row.amount, row.currency)}, asked by ${row.requestedBy}`,
-    }))
+function pickApproval({ ctx }: Session, given: string | undefined): Promise<number> {
+  return pickId(given, {
+    question: 'Which approval?',
+    async choices() {
+      const { listApprovals } = await import('#approvals/list-approvals.ts')
+      const open = (await listApprovals(ctx)).filter(({ status }) => status === 'open')
+      return open.map(({ id, amount, currency, requestedBy }) => ({
+        id,
+        words: `${moneyCell(amount, currency)}, asked by ${requestedBy}`,
+      }))
+    },
   })
-  return numberOf(text, '<id>')
 }

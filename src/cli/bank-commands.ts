@@ -2,15 +2,14 @@ import { printable } from './printable.ts'
 import type { BankAccount } from '#bank-accounts/store.ts'
 import type { ListedMail } from '#bank-mail/list-bank-mails.ts'
 import type { MatchedMail } from '#bank-mail/match-bank-mail.ts'
-import { goAhead, required, requiredChoice } from './ask.ts'
+import { goAhead, required } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
 import { agreeTo, refuseWithoutNote, type Consent } from './change.ts'
 import { Coloured } from './coloured.ts'
-import { NOTE, YES, type Commands, type Texts } from './declaration.ts'
-import { numberOf } from './number-of.ts'
-import { gatherRows, readLimit, type PageOptions } from './pages.ts'
-import { banner, performAs, withSandbox, type Session } from './session.ts'
-import { listOf, type ListColumn } from './table.ts'
+import { NOTE, YES, type Commands, type Flags, type Texts } from './declaration.ts'
+import { listOfApps, listOfService, type OfApps } from './list.ts'
+import { numberOf, pickId, type IdChoice } from './number-of.ts'
+import { banner, performAs, type Session } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { wrap } from './wrap.ts'
 
@@ -36,25 +35,25 @@ export const commands: Commands = {
       await printAccount(session, await performAs(session, addBankAccount, input, {}))
     },
   },
-  'bank-account list': {
+  'bank-account list': listOfService({
     description: 'all accounts, disabled ones too',
     examples: ['bank-account list', 'bank-account list --json'],
-    async run({ ctx, out }) {
+    async rows({ ctx }) {
       const { listBankAccounts } = await import('#bank-accounts/list-bank-accounts.ts')
       const { presentBankAccount } = await import('#bank-accounts/present-bank-account.ts')
-      const shown = (await listBankAccounts(ctx)).map((row) => presentBankAccount(row, ctx.config))
-      const columns = listOf(shown, [
-        ['id', (row) => row.bank_account_id],
-        ['bank', (row) => row.bank],
-        ['number', (row) => row.account_number],
-        ['holder', (row) => row.account_holder],
-        ['forward to', (row) => row.forward_address ?? row.forward_code],
-        ['mailbox', (row) => row.mailbox],
-        ['disabled', (row) => row.disabled],
-      ])
-      out.result(shown, () => out.table({ ...columns, none: 'No accounts yet: billing-cli bank-account add' }))
+      return (await listBankAccounts(ctx)).map((row) => presentBankAccount(row, ctx.config))
     },
-  },
+    columns: () => [
+      ['id', (row) => row.bank_account_id],
+      ['bank', (row) => row.bank],
+      ['number', (row) => row.account_number],
+      ['holder', (row) => row.account_holder],
+      ['forward to', (row) => row.forward_address ?? row.forward_code],
+      ['mailbox', (row) => row.mailbox],
+      ['disabled', (row) => row.disabled],
+    ],
+    none: () => 'No accounts yet: billing-cli bank-account add',
+  }),
   'bank-account update [id]': {
     description: 'change the mailbox that the bank writes to; an empty value accepts mails to any mailbox',
     options: [['--mailbox <address>', 'the address that the bank writes to, or "" for any']],
@@ -89,49 +88,55 @@ export const commands: Commands = {
       await printAccount(session, assigned, banner(app))
     },
   },
-  'bank-mail list': {
+  'bank-mail list': listOfApps({
     description: 'mails of the relay, newest first, without what payers wrote',
     options: [
       ['--unmatched', 'only those that need review, with suggestions'],
       ['--limit <n>', 'how many at most; 200, with --unmatched all'],
-      ['--cursor <cursor>', 'continue an earlier list: the cursor at its end'],
     ],
     examples: ['bank-mail list', 'bank-mail list --unmatched'],
-    refuse: (_args, options: MailOptions) => void mailLimit(options),
-    async run({ ctx, out }, _args, options: MailOptions) {
+    most: ({ unmatched }: Flags<'unmatched'>) => (unmatched ? Infinity : 200),
+    async page({ ctx, options }: OfApps<Flags<'unmatched'>>, query) {
       const { listBankMails } = await import('#bank-mail/list-bank-mails.ts')
-      const { fitOf } = await import('#bank-mail/fits.ts')
-      const filter = { unmatched: options.unmatched === true }
-      const found = await gatherRows(out, mailLimit(options), options, (query) => listBankMails(ctx, filter, query))
-      const mails = await withSandbox(ctx, found)
-      out.result(mails, () => {
-        out.table({
-          ...listOf(mails, MAIL_COLUMNS),
-          none: filter.unmatched ? 'No money waits for a match.' : 'no mails',
-          codes: ['outcome'],
-          right: ['id', 'amount', 'for'],
-        })
-        for (const fit of mails.map((mail) => fitOf(mail)).filter((one) => one !== null))
-          out.lines(wrap(`${printable(fit.what)}: ${fit.command}`, terminalWidth()))
-      })
+      return listBankMails(ctx, { unmatched: options.unmatched === true }, query)
     },
-  },
-  'bank-mail forwarding': {
+    columns: () => [
+      ['id', (row) => row.id],
+      ['received (UTC)', (row) => minuteCell(row.received_at)],
+      ['app', appCell],
+      ['bank', (row) => row.bank],
+      ['amount', (row) => (row.amount === null ? null : moneyCell(row.amount, 'VND'))],
+      ['outcome', (row) => stateCell(row.reason ?? row.status)],
+      ['needs review', (row) => row.review && new Coloured(REVIEWS[row.review], 'red')],
+      ['for', (row) => row.transaction_id],
+    ],
+    none: ({ options }) => (options.unmatched ? 'No money waits for a match.' : 'no mails'),
+    async below(mails) {
+      const { fitOf } = await import('#bank-mail/fits.ts')
+      const fits = mails.map((mail) => fitOf(mail)).filter((fit) => fit !== null)
+      return fits.map(({ what, command }) => wrap(`${printable(what)}: ${command}`, terminalWidth()))
+    },
+    codes: ['outcome'],
+    right: ['id', 'amount', 'for'],
+  }),
+  'bank-mail forwarding': listOfService({
     description:
       "mailboxes that ask to be forwarded to an account's address: enter the code in Gmail, or open the link",
     examples: ['bank-mail forwarding', 'bank-mail forwarding --json'],
-    async run({ ctx, out }) {
+    async rows({ ctx }) {
       const { listForwardingRequests } = await import('#bank-mail/list-forwarding-requests.ts')
-      const found = await listForwardingRequests(ctx)
-      out.result(found, () => {
-        const head = ['received (UTC)', 'account', 'mailbox', 'code']
-        const rows = found.map((row) => [minuteCell(row.received_at), row.bank_account_id, row.mailbox, row.code])
-        out.table({ head, rows, none: 'no mailbox has asked in the last 7 days' })
-        // A link in a table would be broken over its lines.
-        for (const { link } of found) if (link !== null) out.line(link)
-      })
+      return listForwardingRequests(ctx)
     },
-  },
+    columns: () => [
+      ['received (UTC)', (row) => minuteCell(row.received_at)],
+      ['account', (row) => row.bank_account_id],
+      ['mailbox', (row) => row.mailbox],
+      ['code', (row) => row.code],
+    ],
+    none: () => 'no mailbox has asked in the last 7 days',
+    // A link in a table would be broken over its lines.
+    below: (rows) => rows.flatMap(({ link }) => (link === null ? [] : [printable(link)])),
+  }),
   'bank-mail match [id] [transaction_id]': {
     description: "match a mail's money to a transaction; it is booked as if the mail had named it",
     options: [
@@ -155,15 +160,6 @@ export const commands: Commands = {
   },
 }
 
-interface MailOptions extends PageOptions {
-  readonly unmatched?: boolean
-}
-
-function mailLimit({ limit, unmatched }: MailOptions): number {
-  if (limit !== undefined) return readLimit(limit)
-  return unmatched ? Infinity : 200
-}
-
 /** Why a mail needs review. */
 const REVIEWS: Readonly<Record<NonNullable<ListedMail['review']>, string>> = {
   credit: 'money',
@@ -171,17 +167,6 @@ const REVIEWS: Readonly<Record<NonNullable<ListedMail['review']>, string>> = {
   unknown_sender: 'stranger',
   unreadable: 'unreadable',
 }
-
-const MAIL_COLUMNS: readonly ListColumn<ListedMail & { readonly sandbox: boolean | null }>[] = [
-  ['id', (row) => row.id],
-  ['received (UTC)', (row) => minuteCell(row.received_at)],
-  ['app', appCell],
-  ['bank', (row) => row.bank],
-  ['amount', (row) => (row.amount === null ? null : moneyCell(row.amount, 'VND'))],
-  ['outcome', (row) => stateCell(row.reason ?? row.status)],
-  ['needs review', (row) => row.review && new Coloured(REVIEWS[row.review], 'red')],
-  ['for', (row) => row.transaction_id],
-]
 
 async function closeOne(session: Session, id: string | undefined, options: Consent): Promise<void> {
   const { closeBankMail, previewClose } = await import('#bank-mail/close-bank-mail.ts')
@@ -204,9 +189,15 @@ async function waitingMails({ ctx }: Session): Promise<ListedMail[]> {
   return (await listBankMails(ctx, { unmatched: true })).rows
 }
 
-async function pickMail(mails: readonly ListedMail[], id: string | undefined): Promise<number> {
-  const text = await requiredChoice(id, '<id>', 'Which mail?', () => mails.map(mailChoice))
-  return numberOf(text, '<id>')
+function pickMail(mails: readonly ListedMail[], id: string | undefined): Promise<number> {
+  return pickId(id, {
+    question: 'Which mail?',
+    choices: () =>
+      mails.map((mail) => ({
+        id: mail.id,
+        words: `${mail.bank ?? '?'} ${moneyCell(mail.amount, 'VND')} at ${mail.received_at} UTC`,
+      })),
+  })
 }
 
 async function matchOne(
@@ -242,36 +233,25 @@ async function matchOne(
 }
 
 async function pickTarget(suggestions: ListedMail['suggestions'], given: string | undefined): Promise<number> {
-  const text =
-    suggestions.length > 0
-      ? await requiredChoice(given, '<transaction_id>', 'Whose money is it?', () => suggestions.map(suggestionChoice))
-      : await required(given, '<transaction_id>')
-  return numberOf(text, '<transaction_id>')
+  const name = '<transaction_id>'
+  if (suggestions.length === 0) return numberOf(await required(given, name), name)
+  return pickId(given, { name, question: 'Whose money is it?', choices: () => suggestions.map(suggestionChoice) })
 }
 
-function mailChoice(mail: ListedMail): { value: string; name: string } {
-  return {
-    value: String(mail.id),
-    name: `${mail.id}: ${mail.bank ?? '?'} ${moneyCell(mail.amount, 'VND')} at ${mail.received_at} UTC`,
-  }
+function suggestionChoice(suggestion: ListedMail['suggestions'][number]): IdChoice {
+  const { transaction_id: id, external_ref: externalRef, amount_due: due, created_at: at } = suggestion
+  return { id, words: `${externalRef}, ${moneyCell(due, 'VND')} due, opened ${at} UTC` }
 }
 
-function suggestionChoice(suggestion: ListedMail['suggestions'][number]): { value: string; name: string } {
-  const { transaction_id: transaction, external_ref: externalRef, amount_due: due, created_at: at } = suggestion
-  return {
-    value: String(transaction),
-    name: `${transaction}: ${externalRef}, ${moneyCell(due, 'VND')} due, opened ${at} UTC`,
-  }
-}
-
-/** The id; on a terminal picked from a menu if it is missing. */
-async function pickAccount({ ctx }: Session, id: string | undefined): Promise<number> {
-  const { listBankAccounts } = await import('#bank-accounts/list-bank-accounts.ts')
-  const text = await requiredChoice(id, '<id>', 'Which account?', async () => {
-    const open = (await listBankAccounts(ctx)).filter(({ disabledAt }) => disabledAt === null)
-    return open.map((row) => ({ value: String(row.id), name: `${row.id}: ${row.bank} ${row.number} ${row.holder}` }))
+function pickAccount({ ctx }: Session, given: string | undefined): Promise<number> {
+  return pickId(given, {
+    question: 'Which account?',
+    async choices() {
+      const { listBankAccounts } = await import('#bank-accounts/list-bank-accounts.ts')
+      const open = (await listBankAccounts(ctx)).filter(({ disabledAt }) => disabledAt === null)
+      return open.map(({ id, bank, number, holder }) => ({ id, words: `${bank} ${number} ${holder}` }))
+    },
   })
-  return numberOf(text, '<id>')
 }
 
 async function printAccount({ ctx, out }: Session, account: BankAccount, heading?: string): Promise<void> {

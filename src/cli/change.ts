@@ -1,22 +1,10 @@
-import type { Command } from 'commander'
 import type { Rehearsal } from '#context.ts'
 import { askNote, goAhead, isTerminal } from './ask.ts'
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
-import { inSession, type Session } from './session.ts'
+import type { Session } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
-import type { Who } from './who.ts'
 import { wrapLines } from './wrap.ts'
-
-/** Declares `--dry-run` on a command whose action runs in `inChange`. */
-export function withDryRun(command: Command): Command {
-  return command.option('--dry-run', 'only show what would change')
-}
-
-/** Runs a command that changes something: with `--dry-run` it is rehearsed. */
-export async function inChange(command: Command, who: Who, work: (session: Session) => Promise<void>): Promise<void> {
-  await inSession(command, who, (session) => changeIn(session, command.opts(), work))
-}
 
 /**
  * Does work that changes something. With `--dry-run` it is done, too, but every transaction is rolled back, and instead of its result the

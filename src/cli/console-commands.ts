@@ -1,7 +1,7 @@
 import { isDumbTerminal } from '#config.ts'
 import { isTerminal } from './ask.ts'
-import type { Commands, Flags, Texts } from './declaration.ts'
-import { printReview } from './review-commands.ts'
+import { APP, type Commands, type Flags, type Texts } from './declaration.ts'
+import { commands as reviewing } from './review-commands.ts'
 import { UsageError } from './usage-error.ts'
 
 type Options = Flags<'write' | 'once'> & Texts<'app'>
@@ -11,7 +11,7 @@ export const commands: Commands = {
   console: {
     options: [
       ['--write', 'also confirm what is decided; without it the console only reads'],
-      ['--app <app>', 'only of this app'],
+      APP,
       ['--once', 'print the queue, as review does'],
     ],
     examples: ['console', 'console --write', 'console --once --json'],
@@ -22,8 +22,9 @@ export const commands: Commands = {
       if (isDumbTerminal())
         throw new UsageError('console needs a terminal that can move its cursor, and TERM is dumb: use review')
     },
-    async run(session, _args, { write, once, app }: Options) {
-      if (once) return printReview(session, app)
+    async run(session, args, options: Options) {
+      const { write, once, app } = options
+      if (once) return reviewing.review.run(session, args, options)
       const { runConsole } = await import('./console/run.ts')
       const appId = app === undefined ? null : (await session.app(app)).id
       await runConsole(session, { writes: write === true, appId })

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import { changeIn, withDryRun } from './change.ts'
+import { changeIn } from './change.ts'
 import { withExamples } from './examples.ts'
 import type { Output } from './output.ts'
 import { inSession, outputOf, type Session } from './session.ts'
@@ -19,6 +19,7 @@ export type OptionLine = readonly [
 /** Options of several commands. */
 export const YES: OptionLine = ['--yes', 'do not ask']
 export const NOTE: OptionLine = ['--note <text>', 'why; kept in the audit log']
+export const APP: OptionLine = ['--app <app>', 'only of this app']
 
 /** Options as typed: those with a text, such as `--name <name>`, and those without, such as `--sandbox`. */
 export type Texts<Name extends string> = Readonly<Partial<Record<Name, string>>>
@@ -67,8 +68,8 @@ function placeOf(program: Command, line: string): Command {
 function addCommand(command: Command, declared: Declaration, who: Who): void {
   if (declared.description !== undefined) command.description(declared.description)
   for (const option of declared.options ?? []) command.addOption(optionOf(option))
-  if (declared.change) withDryRun(command)
-  withExamples(command, ...declared.examples)
+  if (declared.change) command.option('--dry-run', 'only show what would change')
+  withExamples(command, declared.examples)
   command.action(() => perform(command, declared, who))
 }
 

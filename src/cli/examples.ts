@@ -5,7 +5,7 @@ import { wrapCommand } from './wrap.ts'
 const EXAMPLES = new WeakMap<Command, readonly string[]>()
 
 /** Adds examples to a command's `--help`; each begins with what follows `billing-cli`. */
-export function withExamples(command: Command, ...examples: readonly string[]): Command {
+export function withExamples(command: Command, examples: readonly string[]): Command {
   EXAMPLES.set(command, examples)
   return command.addHelpText('after', () => {
     const lines = examples.map((example) => wrapCommand(`  $ billing-cli ${example}`, terminalWidth()))

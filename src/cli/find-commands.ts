@@ -5,7 +5,7 @@ import { required } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
 import type { Output } from './output.ts'
 import { printEndUser, printSteps } from './end-user-screen.ts'
-import type { Commands } from './declaration.ts'
+import { APP, type Commands } from './declaration.ts'
 import { withSandbox, type Session } from './session.ts'
 import { listOf } from './table.ts'
 
@@ -17,7 +17,7 @@ export const commands: Commands = {
         '--on <date>',
         'the text is an amount, or your bank account, of this day: 2026-11-21, 21/11/2026 or "21/11/2026 14:05"',
       ],
-      ['--app <app>', 'only of this app'],
+      APP,
     ],
     examples: [
       'find an@example.com',
@@ -43,10 +43,7 @@ export const commands: Commands = {
     },
   },
   'open [thing]': {
-    options: [
-      ['--app <app>', 'only of this app'],
-      ['--print', 'only print its address'],
-    ],
+    options: [APP, ['--print', 'only print its address']],
     examples: ['open 17', 'open cs_12', 'open user-42 --app 1', 'open api'],
     async run(session, [thing], options: { app?: string; print?: boolean }) {
       const { out } = session

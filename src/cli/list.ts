@@ -1,101 +1,183 @@
+import { Option } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import type { Page } from '#http/page-of.ts'
-import type { Declaration } from './declaration.ts'
-import { gatherRows, pageOptions, readLimit, type PageOptions, type PageQuery } from './pages.ts'
+import type { Arguments, Declaration } from './declaration.ts'
+import type { Output } from './output.ts'
 import { banner, withSandbox, type Session } from './session.ts'
 import { listOf, type ListColumn, type TableOptions } from './table.ts'
+import { UsageError } from './usage-error.ts'
 
-/** A list that comes in pages. As JSON it is the rows that `page` reads, each with `app_id` and `sandbox`. */
-interface List<Row, Asked> extends Pick<TableOptions, 'optional' | 'codes' | 'right'> {
-  readonly description: string
-  /** The filters; those of app and page are added. */
+/** A list. As JSON it is its rows: `page` reads them where they come in pages, `rows` where all of them are shown. */
+interface List<Row, Shown, Options, Asked> extends Pick<TableOptions, 'optional' | 'codes' | 'right'> {
+  /** Left out where the list of commands has it. */
+  readonly description?: string
+  /** The filters; those of pages are added. */
   readonly options?: Declaration['options']
   readonly examples: readonly string[]
-  page(asked: Asked, query: PageQuery): Promise<Page<Row>>
+  readonly rows?: (asked: Asked) => Promise<readonly Row[]>
+  readonly page?: (asked: Asked, query: PageQuery) => Promise<Page<Row>>
+  /** How many rows of pages are shown without `--limit`, at most: 100 if left out. */
+  readonly most?: Most<Options>
   /** Each with its head and its cell of a row; `false` stands for one that is not shown. */
-  columns(asked: Asked, rows: readonly Marked<Row>[]): Columns<Row> | Promise<Columns<Row>>
+  columns(asked: Asked, shown: readonly Shown[]): Columns<Shown> | Promise<Columns<Shown>>
   /** What to say instead of an empty table. */
   none(asked: Asked): string
+  /** Lines below the table. */
+  below?(shown: readonly Shown[]): readonly string[] | Promise<readonly string[]>
 }
 
 /** A row with its app, and whether that is a sandbox; null for rows that belong to no app. */
-type Marked<Row> = Row & { readonly app_id: number | null; readonly sandbox: boolean | null }
-type Columns<Row> = readonly (ListColumn<Marked<Row>> | false)[]
+export type Marked<Row> = Row & { readonly app_id: number | null; readonly sandbox: boolean | null }
+/** Where the filters decide, `--limit` is one of them, and says so. */
+type Most<Options> = string | ((filters: Options) => number)
+type Columns<Shown> = readonly (ListColumn<Shown> | false)[]
+
+/** What a list of the whole service is asked for. */
+interface OfService<Options = object> {
+  readonly ctx: Context
+  readonly out: Output
+  readonly options: Options
+}
 
 /** What a list of one app is asked for. */
-export interface OfApp<Options = object> {
-  readonly ctx: Context
+export interface OfApp<Options = object> extends OfService<Options> {
   readonly app: App
-  readonly options: Options
 }
 
-/** What a list of all apps is asked for; `app` is that of `--app`. */
-export interface OfApps<Options = object> {
-  readonly ctx: Context
+/** What a list of all apps is asked for; `app` is the one that is named. */
+export interface OfApps<Options = object> extends OfService<Options> {
   readonly app: App | null
-  readonly options: Options
 }
 
-/** A list of the app that the argument `[app]` names. */
-export function listOfApp<Row extends object, Options = object>(list: List<Row, OfApp<Options>>): Declaration {
-  return {
-    ...textsOf(list, []),
-    async run(session, [named], options: Options & PageOptions) {
-      const app = await session.app(named)
-      const asked = { ctx: session.ctx, app, options }
-      const rows = await rowsOf(session, list, asked)
-      const shown = rows.map((row) => ({ app_id: app.id, sandbox: app.isSandbox, ...row }))
-      await printList(session, list, { asked, shown, heading: banner(app) })
-    },
-  }
-}
+/** A command that shows a list. */
+type Listing = Omit<Declaration, 'run'> & { readonly run: NonNullable<Declaration['run']> }
 
-/** A list of all apps. With `--app` it is of that one and, if it `isHeaded`, has the app above it. */
-export function listOfApps<Row extends { readonly app_id: number | null }, Options = object>(
-  list: List<Row, OfApps<Options>> & { readonly isHeaded?: true },
-): Declaration {
-  return {
-    ...textsOf(list, [['--app <app>', 'only of this app']]),
-    async run(session, _args, options: Options & PageOptions & { app?: string }) {
-      const app = options.app === undefined ? null : await session.app(options.app)
-      const asked = { ctx: session.ctx, app, options }
-      const shown = await withSandbox(session.ctx, await rowsOf(session, list, asked))
-      await printList(session, list, { asked, shown, heading: app && list.isHeaded ? banner(app) : null })
-    },
-  }
-}
-
-function textsOf<Row, Asked>(
-  { description, options = [], examples }: List<Row, Asked>,
-  before: NonNullable<Declaration['options']>,
-): Declaration {
-  return {
-    description,
-    options: [...before, ...options, ...pageOptions()],
-    examples,
-    refuse: (_args, { limit }: PageOptions) => void readLimit(limit),
-  }
-}
-
-function rowsOf<Row, Asked>(
-  { out }: Session,
-  list: List<Row, Asked>,
-  asked: Asked & { readonly options: PageOptions },
-): Promise<Row[]> {
-  const { options } = asked
-  return gatherRows(out, readLimit(options.limit), options, (query) => list.page(asked, query))
-}
-
-async function printList<Row, Asked>(
-  { out }: Session,
-  list: List<Row, Asked>,
-  { asked, shown, heading }: { asked: Asked; shown: readonly Marked<Row>[]; heading: string | null },
-): Promise<void> {
-  const { optional = [], codes = [], right = [] } = list
-  const columns = await list.columns(asked, shown)
-  out.result(shown, () => {
-    if (heading !== null) out.line(heading)
-    out.table({ ...listOf(shown, columns), none: list.none(asked), optional, codes, right })
+/** A list of the app that the argument `[app]` names. Its rows have `app_id` and `sandbox`. */
+export function listOfApp<Row extends object, Options = object>(
+  list: List<Row, Marked<Row>, Options, OfApp<Options>>,
+): Listing {
+  return listing(list, async ({ ctx, out, app: pick }, [named], options) => {
+    const app = await pick(named)
+    return {
+      asked: { ctx, out, app, options },
+      heading: banner(app),
+      mark: (rows) => rows.map((row) => ({ app_id: app.id, sandbox: app.isSandbox, ...row })),
+    }
   })
+}
+
+/** A list of all apps, whose rows get `sandbox`. With `--app` or `[app]` it is of that one and, if it `isHeaded`, has the app above it. */
+export function listOfApps<Row extends { readonly app_id: number | null }, Options = object>(
+  list: List<Row, Marked<Row>, Options, OfApps<Options>> & { readonly isHeaded?: true },
+): Listing {
+  return listing(list, async ({ ctx, out, app: pick }, [argument], options: Options & { app?: string }) => {
+    const named = options.app ?? argument
+    const app = named === undefined ? null : await pick(named)
+    return {
+      asked: { ctx, out, app, options },
+      heading: app && list.isHeaded ? banner(app) : null,
+      mark: (rows) => withSandbox(ctx, rows),
+    }
+  })
+}
+
+/** A list of what belongs to no app. */
+export function listOfService<Row, Options = object>(list: List<Row, Row, Options, OfService<Options>>): Listing {
+  return listing(list, ({ ctx, out }, _args, options) => ({
+    asked: { ctx, out, options },
+    heading: null,
+    mark: (rows) => rows,
+  }))
+}
+
+/** A list that is about to be read: what it is asked for, the line above it, and how its rows are marked. */
+interface Opened<Row, Shown, Asked> {
+  readonly asked: Asked
+  readonly heading: string | null
+  readonly mark: (rows: readonly Row[]) => readonly Shown[] | Promise<readonly Shown[]>
+}
+
+function listing<Row, Shown, Options, Asked>(
+  list: List<Row, Shown, Options, Asked>,
+  open: (
+    session: Session,
+    args: Arguments,
+    options: Options,
+  ) => Opened<Row, Shown, Asked> | Promise<Opened<Row, Shown, Asked>>,
+): Listing {
+  const { description, options: filters = [], examples, page, most, optional = [], codes = [], right = [] } = list
+  return {
+    ...(description === undefined ? {} : { description }),
+    options: page ? [...filters, ...pageOptions(most)] : filters,
+    examples,
+    refuse(_args, options: Options & PageOptions) {
+      if (page) limitOf(options, most)
+    },
+    async run(session, args, options: Options & PageOptions) {
+      const { out } = session
+      const { asked, heading, mark } = await open(session, args, options)
+      const rows = page
+        ? await gatherRows(out, limitOf(options, most), options, (query) => page(asked, query))
+        : ((await list.rows?.(asked)) ?? [])
+      const shown = await mark(rows)
+      const columns = listOf(shown, await list.columns(asked, shown))
+      const below = (await list.below?.(shown)) ?? []
+      out.result(shown, () => {
+        if (heading !== null) out.line(heading)
+        out.table({ ...columns, none: list.none(asked), optional, codes, right })
+        for (const line of below) out.lines(line)
+      })
+    },
+  }
+}
+
+/** The most that is read at once. */
+const PAGE = 100
+
+/** The start and the length of a list, as typed. */
+interface PageOptions {
+  readonly limit?: string
+  readonly cursor?: string
+}
+
+/** What a page of a list is asked for. */
+interface PageQuery {
+  readonly limit: string
+  readonly cursor?: string
+}
+
+function pageOptions(most: Most<never> = '100'): Option[] {
+  return [
+    ...(typeof most === 'string' ? [new Option('--limit <n>', 'how many at most').default(most)] : []),
+    new Option('--cursor <cursor>', 'continue an earlier list, which printed it'),
+  ]
+}
+
+/** The number of `--limit`, or what stands for it. */
+function limitOf<Options>(options: Options & PageOptions, most: Most<Options> | undefined): number {
+  const { limit } = options
+  if (limit === undefined && typeof most === 'function') return most(options)
+  if (!/^[1-9]\d{0,5}$/.test(limit ?? '')) throw new UsageError('--limit must be a number from 1 to 999999')
+  return Number(limit)
+}
+
+/** At most `limit` rows from `--cursor` on. Where there are more, says so on standard error, to scripts too. */
+async function gatherRows<T>(
+  out: Output,
+  limit: number,
+  from: PageOptions,
+  fetchPage: (query: PageQuery) => Promise<Page<T>>,
+): Promise<T[]> {
+  const { formatCursor } = await import('#http/page-of.ts')
+  const rows: T[] = []
+  let cursor: string | null = from.cursor ?? null
+  do {
+    const size = String(Math.min(PAGE, limit - rows.length))
+    const page: Page<T> = await fetchPage(cursor === null ? { limit: size } : { limit: size, cursor })
+    rows.push(...page.rows)
+    cursor = formatCursor(page.next)
+  } while (cursor !== null && rows.length < limit)
+  if (cursor !== null) out.note(`Showing ${rows.length}; see more with --cursor ${cursor}, or with a higher --limit.`)
+  return rows
 }

@@ -4,7 +4,7 @@ import type { PlannedMigration } from '#db/migration-plan.ts'
 import { counted } from '#shared/counted.ts'
 import { IDENTITY, openTools, readingOf, storedBackup } from './backup-files.ts'
 import { appCell, minuteCell } from './cells.ts'
-import type { Commands, Flags, OptionLine, Texts } from './declaration.ts'
+import { APP, type Commands, type Flags, type OptionLine, type Texts } from './declaration.ts'
 import { listOfApps } from './list.ts'
 import type { Output } from './output.ts'
 import { listOf } from './table.ts'
@@ -60,6 +60,7 @@ export const commands: Commands = {
   },
   'audit list': listOfApps({
     description: 'the audit log, newest first',
+    options: [APP],
     examples: ['audit list', 'audit list --app 1 --json'],
     async page({ ctx, app }, { limit, cursor }) {
       const { listAudit, presentAuditEntry } = await import('#commands/list-audit.ts')

@@ -2,10 +2,10 @@ import { required, requiredChoice, requiredWord } from './ask.ts'
 import { minuteCell } from './cells.ts'
 import { ROLES, type Role } from '#operators/role.ts'
 import type { Commands, Texts } from './declaration.ts'
+import { listOfService } from './list.ts'
 import { oneOf } from './one-of.ts'
 import { readTextFile } from './read-file.ts'
 import { performAs, type Session } from './session.ts'
-import { listOf } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `operator …` and `as`: people who work through SSH, and what each may do. */
@@ -36,20 +36,17 @@ export const commands: Commands = {
       })
     },
   },
-  'operator list': {
+  'operator list': listOfService({
     description: 'all operators with their roles',
     examples: ['operator list', 'operator list --json'],
-    async run({ ctx, out }) {
-      const { listOperators } = await import('#operators/list-operators.ts')
-      const rows = await listOperators(ctx)
-      const columns = listOf(rows, [
-        ['name', (row) => row.name],
-        ['role', (row) => row.role],
-        ['added (UTC)', (row) => minuteCell(row.created_at)],
-      ])
-      out.result(rows, () => out.table({ ...columns, none: 'No operators yet: billing-cli operator add' }))
-    },
-  },
+    rows: async ({ ctx }) => (await import('#operators/list-operators.ts')).listOperators(ctx),
+    columns: () => [
+      ['name', (row) => row.name],
+      ['role', (row) => row.role],
+      ['added (UTC)', (row) => minuteCell(row.created_at)],
+    ],
+    none: () => 'No operators yet: billing-cli operator add',
+  }),
   'operator set-role [name] [role]': {
     description: 'give an operator another role, from the next command on',
     examples: ['operator set-role linh money', 'operator set-role linh view --dry-run'],

@@ -1,14 +1,13 @@
 import type { ShownPayment } from '#decisions/show-payment.ts'
 import type { PresentedPayment } from '#payments/list-payments.ts'
-import type { ListedPayment } from '#payments/store.ts'
-import { required, requiredChoice } from './ask.ts'
+import { required } from './ask.ts'
 import { appCell, methodCells, minuteCell, moneyCell, stateCell } from './cells.ts'
 import { changeWithNote, type Consent } from './change.ts'
 import { Coloured } from './coloured.ts'
-import { NOTE, YES, type Commands, type Texts } from './declaration.ts'
+import { APP, NOTE, YES, type Commands, type Texts } from './declaration.ts'
 import { listOfApps, type OfApps } from './list.ts'
 import { moneyOptions, readMoneyFilter, type MoneyFilterOptions } from './money-filter.ts'
-import { numberOf } from './number-of.ts'
+import { numberOf, pickId } from './number-of.ts'
 import type { Output } from './output.ts'
 import { bannerOf, performAs, type Session } from './session.ts'
 import { listOf } from './table.ts'
@@ -19,6 +18,7 @@ export const commands: Commands = {
     isHeaded: true,
     description: 'payments, newest first',
     options: [
+      APP,
       ['--unallocated', 'only those with money that needs review: booked for nothing, or flagged'],
       ...moneyOptions('received'),
     ],
@@ -179,17 +179,19 @@ function amountOf({ amount }: ChangeOptions): { amount?: number } {
 }
 
 /** The id; on a terminal it is picked from the payments that wait if it is missing. */
-async function pickPayment({ ctx }: Session, id: string | undefined): Promise<number> {
-  const text = await requiredChoice(id, '<payment_id>', 'Which payment?', async () => {
-    const { listPayments } = await import('#payments/list-payments.ts')
-    const { rows } = await listPayments(ctx, { appId: null, waiting: true }, { limit: '100' })
-    return rows.map((row) => ({ value: String(row.id), name: paymentName(row) }))
+function pickPayment({ ctx }: Session, given: string | undefined): Promise<number> {
+  return pickId(given, {
+    name: '<payment_id>',
+    question: 'Which payment?',
+    async choices() {
+      const { listPayments } = await import('#payments/list-payments.ts')
+      const { rows } = await listPayments(ctx, { appId: null, waiting: true }, { limit: '100' })
+      return rows.map(({ id, provider, amount, currency, flagReason, reference }) => ({
+        id,
+        words: `${moneyCell(amount, currency)} by ${provider}, ${flagReason ?? 'unmatched'}, ${reference}`,
+      }))
+    },
   })
-  return numberOf(text, '<payment_id>')
-}
-
-function paymentName({ id, provider, amount, currency, flagReason, reference }: ListedPayment): string {
-  return `${id}: ${moneyCell(amount, currency)} by ${provider}, ${flagReason ?? 'unmatched'}, ${reference}`
 }
 
 /** A part of a payment, in the payment's currency. */

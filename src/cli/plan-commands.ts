@@ -5,36 +5,32 @@ import { requireId } from '#shared/ids.ts'
 import { required } from './ask.ts'
 import { countedUnit, moneyCell, priceCell, stateCell } from './cells.ts'
 import type { Commands, Declaration, Texts } from './declaration.ts'
+import { listOfApp, type OfApp } from './list.ts'
 import { oneOf } from './one-of.ts'
 import { banner, performAs, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `plan …` and `price …`: what an app sells. */
 export const commands: Commands = {
-  'plan list [app]': {
+  'plan list [app]': listOfApp({
     description: "an app's plans, newest first, with the prices on sale",
     options: [['--status <status>', 'active or archived', oneOf('active', 'archived')]],
     examples: ['plan list 1', 'plan list 1 --status archived --json'],
-    async run({ ctx, out, app: pick }, [named], { status }: { status?: string }) {
+    async rows({ ctx, app, options }: OfApp<Texts<'status'>>) {
       const { listPlansOf } = await import('#plans/list-plans.ts')
       const { presentPlan } = await import('#plans/present.ts')
-      const app = await pick(named)
-      const plans = await listPlansOf(ctx, app.id, status === undefined ? {} : { status })
-      const shown = plans.map((plan) => ({
-        app_id: app.id,
-        sandbox: app.isSandbox,
-        ...presentPlan(plan, { all: false }),
-      }))
-      out.result(shown, () => {
-        out.line(banner(app))
-        out.table({
-          head: ['id', 'code', 'name', 'status', 'prices'],
-          rows: shown.map((row) => [row.id, row.code, row.name, stateCell(row.status), row.prices.map(priceCell)]),
-          none: 'No plans yet: billing-cli plan create',
-        })
-      })
+      const plans = await listPlansOf(ctx, app.id, options)
+      return plans.map((plan) => presentPlan(plan, { all: false }))
     },
-  },
+    columns: () => [
+      ['id', (row) => row.id],
+      ['code', (row) => row.code],
+      ['name', (row) => row.name],
+      ['status', (row) => stateCell(row.status)],
+      ['prices', (row) => row.prices.map(priceCell)],
+    ],
+    none: () => 'No plans yet: billing-cli plan create',
+  }),
   'plan show [app] [plan_id]': {
     description: 'one plan with all its prices',
     examples: ['plan show 1 plan_3'],

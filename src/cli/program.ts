@@ -6,8 +6,6 @@ import { errorText } from './error-text.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { ACCOUNT, type Who } from './who.ts'
 
-type Register = (program: Command, who: Who) => void
-
 /** Headings of the list of commands. */
 type Section = 'Search' | 'Apps and plans' | 'Customers' | 'Payments' | 'Webhooks and mails' | 'Development' | 'Service'
 
@@ -15,7 +13,7 @@ type Section = 'Search' | 'Apps and plans' | 'Customers' | 'Payments' | 'Webhook
 type Group = readonly [
   section: Section,
   words: Readonly<Record<string, string>>,
-  load: () => Promise<{ readonly commands: Commands } | Register>,
+  load: () => Promise<{ readonly commands: Commands }>,
 ]
 
 /** In the order of the list of commands. */
@@ -89,16 +87,7 @@ const GROUPS: readonly Group[] = [
       realtime: 'the realtime databases of client-side apps',
       receipts: 'mails about money that was received or refunded',
     },
-    async () => {
-      const [{ registerRenewalCommands }, { registerUnconfirmedCommands }] = await Promise.all([
-        import('./renewal-commands.ts'),
-        import('./unconfirmed-commands.ts'),
-      ])
-      return (program, who) => {
-        registerRenewalCommands(program, who)
-        registerUnconfirmedCommands(program, who)
-      }
-    },
+    () => import('./mail-commands.ts'),
   ],
   [
     'Service',
@@ -174,10 +163,7 @@ const GROUPS: readonly Group[] = [
       docs: 'the reference of all commands, as Markdown',
       completion: 'print a completion script for bash, zsh or fish',
     },
-    async () => {
-      const { registerReferenceCommands } = await import('./reference-commands.ts')
-      return (program) => registerReferenceCommands(program, createProgram)
-    },
+    async () => ({ commands: (await import('./reference-commands.ts')).commandsFor(createProgram) }),
   ],
 ]
 
@@ -204,7 +190,7 @@ export async function createProgram(word?: string, who: Who = ACCOUNT): Promise<
   if (word === '') program.version(productVersion(), '--version', 'print the version')
   for (const [section, words, load] of GROUPS) {
     program.commandsGroup(`${section}:`)
-    if (word === undefined || word in words) addGroup(program, words, await load(), who)
+    if (word === undefined || word in words) addCommands(program, words, (await load()).commands, who)
     else for (const [name, description] of Object.entries(words)) program.command(name).description(description)
   }
   program.helpCommand('help [command]', 'explain a command')
@@ -216,11 +202,6 @@ export async function createProgram(word?: string, who: Who = ACCOUNT): Promise<
 /** Whether the command line that was parsed has `--json`. */
 export function isJson(program: Command): boolean {
   return program.opts<{ json?: boolean }>().json === true
-}
-
-function addGroup(program: Command, words: Group[1], loaded: Awaited<ReturnType<Group[2]>>, who: Who): void {
-  if ('commands' in loaded) addCommands(program, words, loaded.commands, who)
-  else loaded(program, who)
 }
 
 /** `help app create` as `app create --help`: commander's own help goes one word deep. What names no command is left to commander. */

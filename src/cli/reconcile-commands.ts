@@ -1,9 +1,9 @@
-import type { Commands } from './declaration.ts'
+import { APP, type Commands } from './declaration.ts'
 
 /** `reconcile`: asks the providers about payments that are pending. */
 export const commands: Commands = {
   reconcile: {
-    options: [['--app <app>', 'only of this app']],
+    options: [APP],
     examples: ['reconcile', 'reconcile --app 1'],
     async run({ ctx, out, app: pick }, _args, options: { app?: string }) {
       const { reconcilePayments } = await import('#providers/engine/reconcile-payments.ts')

@@ -3,14 +3,13 @@ import { counted } from '#shared/counted.ts'
 import { englishMoney } from '#shared/money.ts'
 import { mayDo } from '#operators/role.ts'
 import type { ShownTransaction } from '#transactions/store.ts'
-import { parseNumericId } from '#shared/ids.ts'
 import { isTerminal, required, requiredChoice, type Choice } from './ask.ts'
 import { appCell, methodCells, minuteCell, moneyCell, receivedCell, standingCell } from './cells.ts'
 import { agreeTo, refuseWithoutNote, type Consent } from './change.ts'
-import { NOTE, YES, type Commands, type Flags, type Texts } from './declaration.ts'
+import { APP, NOTE, YES, type Commands, type Flags, type Texts } from './declaration.ts'
 import { listOfApps, type OfApps } from './list.ts'
 import { moneyOptions, readMoneyFilter, type MoneyFilterOptions } from './money-filter.ts'
-import { numberOf } from './number-of.ts'
+import { numberOf, pickId } from './number-of.ts'
 import { oneOf } from './one-of.ts'
 import { neededRole } from './permissions.ts'
 import type { Session } from './session.ts'
@@ -29,6 +28,7 @@ export const commands: Commands = {
     isHeaded: true,
     description: 'transactions, newest first',
     options: [
+      APP,
       ['--flagged', 'only those that need review'],
       ['--status <status>', 'pending, completed, refunded or void', oneOf(...STATUSES)],
       ['--external-ref <ref>', 'only of this end user'],
@@ -97,7 +97,7 @@ export const commands: Commands = {
   },
   'ledger verify': {
     description: 'recompute every period and sum; exit 1 if anything does not add up',
-    options: [['--app <app>', 'only of this app']],
+    options: [APP],
     examples: ['ledger verify', 'ledger verify --app 1 --json'],
     async run(session, _args, options: { app?: string }) {
       const { verifyLedger } = await import('#transactions/ledger.ts')
@@ -182,16 +182,17 @@ async function refundReference(
 }
 
 /** The id; on a terminal it is picked from the flagged transactions if it is missing. */
-async function pickTransaction({ ctx }: Session, id: string | undefined): Promise<number> {
-  const { listTransactions } = await import('#transactions/list-transactions.ts')
-  const text = await requiredChoice(id, '<id>', 'Which flagged transaction?', async () => {
-    const { rows } = await listTransactions(ctx, null, { flagged: 'true', limit: '100' })
-    return rows.map((row) => ({
-      value: String(row.id),
-      name: `${row.id}: ${row.externalRef} ${moneyCell(row.amount, row.currency)} ${row.flagReason ?? ''}`,
-    }))
+function pickTransaction({ ctx }: Session, given: string | undefined): Promise<number> {
+  return pickId(given, {
+    question: 'Which flagged transaction?',
+    async choices() {
+      const { listTransactions } = await import('#transactions/list-transactions.ts')
+      const { rows } = await listTransactions(ctx, null, { flagged: 'true', limit: '100' })
+      return rows.map(({ id, externalRef, amount, currency, flagReason }) => ({
+        id,
+        words: `${externalRef} ${moneyCell(amount, currency)} ${flagReason ?? ''}`,
+      }))
+    },
+    refusal: (text) => `<id> must be a transaction id, not ${text}`,
   })
-  const transactionId = parseNumericId(text)
-  if (transactionId === null) throw new UsageError(`<id> must be a transaction id, not ${text}`)
-  return transactionId
 }
