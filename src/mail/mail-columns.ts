@@ -4,16 +4,16 @@ import type { Values } from '#db/table.ts'
 /**
  * The state of a mail, a reminder or a receipt.
  *
- * - `due`: no sweep has tried it. A reminder has no row yet.
+ * - `due`: no sweep has tried it. Only a receipt has a row then.
  * - `claimed`: a sweep is sending it. Once `handedOverAt` is set, the mail server may have it, and no sweep sends it again.
- * - `failed`: it did not leave. A sweep may claim it again from `retryAt` on.
+ * - `failed`: it did not leave, or waits for its refund. A sweep may claim it again from `retryAt` on.
  * - `sent`: the mail server accepted it.
  * - `refused`: the address does not exist. A sweep may claim it again once the customer has another one.
  * - `dropped`: nobody gets it any more.
  */
 export type MailStatus = 'due' | 'claimed' | 'failed' | 'sent' | 'refused' | 'dropped'
 
-/** The columns that every table of mails has. All times are by the database's clock. */
+/** The columns that every table of mails has. Times are by the database's clock, except `sentAt`. */
 export const mailColumns = {
   id: id(),
   appId: bigint('app_id'),
@@ -21,6 +21,7 @@ export const mailColumns = {
   /** When the latest claim began, which tells it from the claims before it; null before the first one. */
   claimedAt: realTime('claimed_at').nullable(),
   handedOverAt: realTime('handed_over_at').nullable(),
+  /** When the daemon recorded it, by its own clock. */
   sentAt: realTime('sent_at').nullable(),
   /** When a sweep may claim it; null for at once. */
   retryAt: realTime('retry_at').nullable(),

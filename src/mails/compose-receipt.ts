@@ -37,7 +37,7 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   const plan = transaction.planId === null ? null : await findPlan(ctx.db, app.id, transaction.planId)
   const application = kind === 'received' ? await findApplicationOfTransaction(ctx.db, transactionId) : null
   const { locale } = customer
-  // A client that may choose amounts chooses this, too.
+  // The client may have chosen the plan name, so mails to unverified addresses omit it.
   const planName = mailNameOf(customer) === '' ? null : transaction.planName
   const reader = readerOf(app, locale)
   const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
@@ -72,7 +72,7 @@ interface WayToPay {
 
 const NO_WAY: WayToPay = { transfer: null, payUrl: '' }
 
-/** The bank page, which asks for the rest also after the link expired; the checkout, while it is open, where no transfer is taken. */
+/** The bank page if transfers are taken, even after the link expired; otherwise the checkout while it is open. */
 async function wayToPay(ctx: Context, transaction: Transaction): Promise<WayToPay> {
   const session = await findSessionOfTransaction(ctx.db, transaction.id)
   if (!session) return NO_WAY

@@ -98,7 +98,7 @@ async function withContent(
     const [plan, price] = [plans.get(planId), prices.get(priceId)]
     const customer = customerId === null ? undefined : customers.get(customerId)
     const promotion = promotions.get(keyOf(subscription)) ?? null
-    // The customer may have been detached between the two reads.
+    // A row may be gone since the page was read.
     if (plan && price && customer && periodEnd)
       due.push({ app, subscription, periodEnd, stage, plan, price, promotion, customer })
   }

@@ -16,7 +16,7 @@ export interface MailKind<Mail extends MailRow = MailRow> {
   readonly mostFailures: number
 }
 
-/** Renewal mails. A mail has a row from its first claim on. Its stage ends, and with it the retries. */
+/** Renewal mails. A mail has a row from its first claim on. Retries end with the stage. */
 export const REMINDERS: MailKind<Reminder> = {
   noun: 'reminder',
   table: reminders,

@@ -17,7 +17,7 @@ export type Outcome =
   /** Stopped before it left: there is no reason for it any more, or not yet. */
   | 'dropped'
 
-/** Stops a mail before it leaves: permanently, or until the time in which its reason may come. `compose` throws it. */
+/** Stops a mail before it leaves, permanently or until it may be due. */
 export class Stopped extends Error {
   override readonly name = 'Stopped'
   readonly until: 'permanently' | 'later'
@@ -51,7 +51,7 @@ export interface MailQueue<Due> {
   compose(due: Due): Promise<Mail>
   /** What must still be true of the row `r` at the hand-over, at `now` by the database's clock; null for nothing. */
   stillDue(due: Due, now: Present): Condition
-  /** Records that the mail server accepted the mails. Several are an error if an operator has settled one of them. */
+  /** Records that the mail server accepted the mails. May throw for several mails if an operator has settled one of them. */
   recordSent(mails: readonly ClaimedMail<Due>[]): Promise<void>
   /** Ends a claim whose mail was stopped. */
   stop(tx: Tx, claim: Claim, until: Stopped['until']): Promise<void>

@@ -1,9 +1,8 @@
 import type { Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
-import type { MailRow } from '#mail/mail-columns.ts'
 import type { MailFailure } from '#mail/send.ts'
 import { addMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
-import { noteError, release, type Claim } from './claims/store.ts'
+import { noteError, releaseAfterFailure, type Claim, type Released } from './claims/store.ts'
 import type { MailKind } from './mail-kinds.ts'
 
 /** A mail that the server refused waits this long, then twice as long each time, up to an hour. */
@@ -23,7 +22,7 @@ export async function recordFailure(tx: Tx, kind: MailKind, claim: Claim, failed
   const { failure, reason: lastError } = failed
   if (failure === 'unknown') await noteError(tx, kind.table, claim, lastError)
   else
-    await release(tx, kind.table, claim, {
+    await releaseAfterFailure(tx, kind.table, claim, {
       ...nextAfter(kind, claim, failed, await databaseNow(tx.ctx, tx)),
       lastError,
     })
@@ -34,7 +33,7 @@ function nextAfter(
   claim: Claim,
   { failure, to }: Failed,
   now: RealTime,
-): Pick<MailRow, 'status'> & Partial<MailRow> {
+): Released {
   if (failure === 'no_such_address') return { status: givenUp, refusedTo: to }
   if (failure === 'unreachable') return { status: 'failed', retryAt: addMs(now, unreachableMs) }
   const failures = claim.failures + 1

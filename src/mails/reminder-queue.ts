@@ -6,7 +6,7 @@ import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { isDuplicate } from '#db/database-error.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { formatDay } from '#shared/time.ts'
-import { claimAsRead, countClaim, release, type Claim } from './claims/store.ts'
+import { claimAsRead, countClaim, releaseBeforeHandOver, type Claim } from './claims/store.ts'
 import { composeReminder, type DueReminder } from './compose-reminder.ts'
 import { dailyLimit } from './daily-limit.ts'
 import { countMails } from './limits/store.ts'
@@ -91,10 +91,10 @@ export function reminderQueue(
   }
 }
 
-/** Releases a claim whose mail was not tried. A mail that never failed is as if no sweep had claimed it. */
+/** Releases a claim whose mail was not tried. A mail that the server never refused loses its row, as if no sweep had claimed it. */
 export async function releaseUntriedReminder(tx: Tx, claim: Claim): Promise<void> {
   if (claim.failures === 0) await dropClaim(tx, claim)
-  else await release(tx, reminders, claim, { status: 'failed', retryAt: await databaseNow(tx.ctx, tx) })
+  else await releaseBeforeHandOver(tx, reminders, claim, { status: 'failed', retryAt: await databaseNow(tx.ctx, tx) })
 }
 
 function nameOf({ subscription, stage }: DueReminder): string {

@@ -4,7 +4,7 @@ import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { MINUTE_MS, addMs, formatDay, type RealTime } from '#shared/time.ts'
 import { receipts, type Receipt } from '#transactions/store.ts'
-import { claimAsRead, countClaim, markSent, release, type Claim } from './claims/store.ts'
+import { claimAsRead, countClaim, markSent, releaseBeforeHandOver, type Claim } from './claims/store.ts'
 import { composeReceipt } from './compose-receipt.ts'
 import { receiptLimit } from './daily-limit.ts'
 import { listDueReceipts } from './due/store.ts'
@@ -23,8 +23,8 @@ interface DueReceipt {
 }
 
 /**
- * Sends the receipts that are due, those that failed before last. Those of a sandbox app count towards its daily limit. Beyond the limit
- * receipts are dropped: kept, they would only make a loop last.
+ * Sends the receipts that are due; those that failed before come last. Those of a sandbox app count towards its daily limit. Beyond the
+ * limit they are dropped: otherwise a program that pays in a loop would cause mails for days.
  */
 export async function sendDueReceipts(ctx: Context, options: Pick<SweepOptions, 'signal'> = {}): Promise<void> {
   await withMailSweep(ctx, options, async (sweep) => {
@@ -43,11 +43,16 @@ function receiptQueue(ctx: Context, status: 'due' | 'failed'): MailQueue<DueRece
     stillDue: () => null,
     async recordSent(mails) {
       const claims = mails.map(({ claim }) => claim)
-      await inTransaction(ctx, async (tx) => markSent(tx, receipts, claims, await databaseNow(ctx, tx)))
+      await inTransaction(ctx, (tx) => markSent(tx, receipts, claims, tx.now))
     },
     async stop(tx, claim, until) {
       const retryAt = addMs(await databaseNow(ctx, tx), REFUND_PAUSE_MS)
-      await release(tx, receipts, claim, until === 'later' ? { status: 'failed', retryAt } : { status: 'dropped' })
+      await releaseBeforeHandOver(
+        tx,
+        receipts,
+        claim,
+        until === 'later' ? { status: 'failed', retryAt } : { status: 'dropped' },
+      )
     },
     // Receipts have no metric.
     count: () => undefined,
@@ -87,11 +92,11 @@ async function claimWithin(
   const claim = await claimAsRead(tx, receipts, receipt, now)
   if (!claim || limit === null) return claim
   const counted = await countClaim(tx, receipts, claim, formatDay(now), limit)
-  if (!counted) await release(tx, receipts, claim, { status: 'dropped', lastError: OVER_LIMIT })
+  if (!counted) await releaseBeforeHandOver(tx, receipts, claim, { status: 'dropped', lastError: OVER_LIMIT })
   return counted
 }
 
 async function releaseUntried(tx: Tx, claim: Claim): Promise<void> {
   const status = claim.failures === 0 ? 'due' : 'failed'
-  await release(tx, receipts, claim, { status, retryAt: await databaseNow(tx.ctx, tx) })
+  await releaseBeforeHandOver(tx, receipts, claim, { status, retryAt: await databaseNow(tx.ctx, tx) })
 }

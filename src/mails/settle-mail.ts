@@ -8,7 +8,7 @@ import { findPlan } from '#plans/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
 import type { MailRow } from '#mail/mail-columns.ts'
-import { claimOf, mailState, markSent, release, type Claim } from './claims/store.ts'
+import { claimOf, mailState, markSent, releaseAfterFailure, type Claim } from './claims/store.ts'
 import { receipts } from '#transactions/store.ts'
 import { RECEIPTS, REMINDERS, type MailKind } from './mail-kinds.ts'
 import { recordSent, type SentReminder } from './record-sent.ts'
@@ -23,7 +23,7 @@ export const settleReminder = settling(REMINDERS, async (tx, reminder, claim) =>
 
 /** `sent` marks the receipt as sent; `not_sent` lets the next sweep send it. */
 export const settleReceipt = settling(RECEIPTS, async (tx, _receipt, claim) => {
-  await markSent(tx, receipts, [claim], await databaseNow(tx.ctx, tx))
+  await markSent(tx, receipts, [claim], tx.now)
 })
 
 /**
@@ -47,7 +47,7 @@ function settling<Mail extends MailRow>(
         throw new AppError('invalid_request', `this ${noun} is not unconfirmed`)
       const claim = claimOf(mail)
       if (outcome === 'sent') await recordAsSent(tx, mail, claim)
-      else await release(tx, kind.table, claim, { status: 'failed', retryAt: now, lastError: NOT_SENT })
+      else await releaseAfterFailure(tx, kind.table, claim, { status: 'failed', retryAt: now, lastError: NOT_SENT })
       await tx.audit({ appId: mail.appId, subject: `${noun} ${mailId}`, after: { outcome } })
     },
   })

@@ -140,14 +140,17 @@ export const receipts = table('receipts', {
    * grows. Part of the unique key.
    */
   total: bigint('total'),
-  /** By the database's clock. */
   createdAt: realTime('created_at'),
 })
 export type Receipt = Row<typeof receipts>
 
+/** Due at once for every daemon, even if our own clock is ahead of the database's. */
+const AT_ONCE = 'LEAST(?, UTC_TIMESTAMP(3))'
+
 /** Adds a mail, once per change. */
 export async function insertReceipt(tx: Tx, row: Omit<Receipt, 'id'>): Promise<void> {
-  await insertedNew('receipts_transaction_kind_total', tx.insert(receipts, row))
+  const inserted = tx.insert(receipts, row, { retryAt: AT_ONCE })
+  await insertedNew('receipts_transaction_kind_total', inserted)
 }
 
 /** The receipts of some transactions, newest first. */

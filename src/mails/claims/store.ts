@@ -83,14 +83,41 @@ export async function noteError(tx: Tx, table: Table<MailRow>, claim: Claim, las
   await tx.update(table, heldBy([claim]), { lastError })
 }
 
-/** Ends the claim of a mail that did not leave, which no longer counts towards a limit. */
-export async function release(
+/** What a mail is once its claim has ended. */
+export type Released = Pick<MailRow, 'status'> & Partial<MailRow>
+
+/**
+ * Ends a claim whose mail was not handed over. A mail that was handed over meanwhile, by a slow sweep that counted as dead, stays claimed:
+ * released, it would be sent twice.
+ */
+export async function releaseBeforeHandOver(
   tx: Tx,
   table: Table<MailRow>,
   claim: Claim,
-  changes: Pick<MailRow, 'status'> & Partial<MailRow>,
+  changes: Released,
 ): Promise<void> {
-  const released = await tx.update(table, heldBy([claim]), { ...changes, handedOverAt: null, countedOn: null })
+  await release(tx, table, { ...heldBy([claim]), handedOverAt: null }, claim, changes)
+}
+
+/** Ends a claim whose mail certainly did not leave, although it may have been handed over. */
+export async function releaseAfterFailure(
+  tx: Tx,
+  table: Table<MailRow>,
+  claim: Claim,
+  changes: Released,
+): Promise<void> {
+  await release(tx, table, heldBy([claim]), claim, changes)
+}
+
+/** The mail no longer counts towards a limit. */
+async function release(
+  tx: Tx,
+  table: Table<MailRow>,
+  held: Where<MailRow>,
+  claim: Claim,
+  changes: Released,
+): Promise<void> {
+  const released = await tx.update(table, held, { ...changes, handedOverAt: null, countedOn: null })
   if (released === 1) await uncountMail(tx, claim)
 }
 
