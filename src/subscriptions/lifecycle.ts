@@ -170,6 +170,6 @@ export function planChoiceAfter(last: PlanChoice | null, line: ChoiceLine): Plan
   const isChoice = !line.isByRenewalLink && line.soldPlanId === line.planId && openedAt > last.pricedAt
   const pricedAt = isChoice ? openedAt : last.pricedAt
   if (line.kind === 'extended') return { ...last, pricedAt }
-  // A late extension is no newer than the plan choice before it, so the later opening time counts.
+  // A late extension chooses no plan: of it and the choice before it, the later opening time counts (R105).
   return { ...last, openedAt: openedAt > last.openedAt ? openedAt : last.openedAt, paidAt, pricedAt }
 }
