@@ -276,11 +276,11 @@ async function reminderMoments(ctx: Context, app: App, transaction: Transaction)
   const subscription =
     transaction.mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, transaction.endUserId) : null
   if (!subscription) return []
-  const reminders = await listRemindersOf(ctx.db, [subscription.id])
-  return reminders.map((reminder) => ({
+  const now = await databaseNow(ctx, ctx.db)
+  return (await listRemindersOf(ctx.db, [subscription.id])).map((reminder) => ({
     at: reminder.claimedAt,
     part: 'mail',
-    text: `${reminder.stage === 0 ? 'expired notice' : `${reminder.stage}-day reminder`} for ${ownTime(app, reminder.periodEnd)}: ${reminder.status}`,
+    text: `${reminder.stage === 0 ? 'expired notice' : `${reminder.stage}-day reminder`} for ${ownTime(app, reminder.periodEnd)}: ${mailState(reminder, now)}`,
   }))
 }
 
