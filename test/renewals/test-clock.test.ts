@@ -1,3 +1,4 @@
+import { claimAsRead } from '#mails/claims/store.ts'
 import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -150,6 +151,15 @@ describe('test clock', () => {
       scenario.service.ctx.clock.advance('61s')
       expect((await advance({ advance_seconds: 0 })).body.data).to.deep.equal({ now: '2026-03-29 10:01:01' })
       expect(subjects()).to.have.lengthOf(2)
+    })
+
+    it('lists what that daemon is trying again, too', async () => {
+      const { ctx } = scenario.service
+      await ctx.db.update(reminders, { status: 'claimed' }, { status: 'failed', failures: 1, lastError: 'busy' })
+      const reminder = (await ctx.db.one(reminders, ''))!
+      await inTransaction(ctx, (tx) => claimAsRead(tx, reminders, reminder, ctx.clock.now()))
+      const { pending } = await advanceFor(100)
+      expect(pending?.map(({ external_ref: ref }) => ref)).to.deep.equal(['user-1'])
     })
 
     it('sends what that daemon released before it responds', async () => {

@@ -27,7 +27,7 @@ export function claimOf({ id, appId, failures, claimedAt, countedOn }: MailRow):
 /** Claims a mail as it was read, at `now`. Null if it has changed since: another sweep was faster. */
 export async function claimAsRead(tx: Tx, table: Table<MailRow>, mail: MailRow, now: RealTime): Promise<Claim | null> {
   const { id, status, claimedAt } = mail
-  const claimed = { status: 'claimed', claimedAt: now, refusedTo: null } as const
+  const claimed = { status: 'claimed', claimedAt: now, refusedTo: null, lastError: null } as const
   const isOurs = (await tx.update(table, { id, status, claimedAt }, claimed)) === 1
   return isOurs ? claimOf({ ...mail, ...claimed }) : null
 }
