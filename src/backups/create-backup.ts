@@ -19,7 +19,7 @@ export interface CreatedBackup {
   readonly manifest: Manifest
 }
 
-/** `table` is the one that is being read. `rows` and `expected` are over all tables; `expected` is the server's estimate. */
+/** `table` is being read. `rows` and `expected` are over all tables; `expected` is the server's estimate. */
 export type Progress = (table: string, rows: number, expected: number) => void
 
 export interface CreateOptions {

@@ -45,7 +45,7 @@ export interface OfApp<Options = object> extends OfService<Options> {
   readonly app: App
 }
 
-/** What a list of all apps is asked for; `app` is the one that is named. */
+/** What a list of all apps is asked for; `app` is the named one. */
 export interface OfApps<Options = object> extends OfService<Options> {
   readonly app: App | null
 }

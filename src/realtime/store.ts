@@ -1,4 +1,5 @@
 import { bigint, exact, id, int, realTime, words } from '#db/columns.ts'
+import { AT_ONCE } from '#db/database-now.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Param, Queries } from '#db/queries.ts'
@@ -24,9 +25,6 @@ export const realtimeWrites = table('realtime_writes', {
 export type RealtimeWrite = Row<typeof realtimeWrites>
 
 const ERROR_CHARACTERS = 500
-/** Never later than the database's clock, even if our own clock is ahead. */
-const REQUESTED_NOW = 'LEAST(?, UTC_TIMESTAMP(3))'
-
 /** Requests a write of the node, in the transaction of the change that it shows. `writeNode` follows after the commit. */
 export async function queueRealtimeWrite(
   tx: Tx,
@@ -46,13 +44,13 @@ export async function queueRealtimeWrite(
     lastError: null,
     writtenAt: null,
   }
-  const isNew = await insertedNew('PRIMARY', tx.insert(realtimeWrites, row, { requestedAt: REQUESTED_NOW }))
+  const isNew = await insertedNew('PRIMARY', tx.insert(realtimeWrites, row, { requestedAt: AT_ONCE }))
   if (!isNew) await requestAgain(tx, subscriptionId, revision)
 }
 
 async function requestAgain(tx: Tx, subscriptionId: number, revision: number): Promise<boolean> {
   const found = await tx.run(
-    `UPDATE realtime_writes SET state = 'pending', wanted_at = ${REQUESTED_NOW},
+    `UPDATE realtime_writes SET state = 'pending', wanted_at = ${AT_ONCE},
        wanted_revision = GREATEST(wanted_revision + 1, ?)
      WHERE subscription_id = ?`,
     [tx.now, revision, subscriptionId],

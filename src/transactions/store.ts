@@ -2,6 +2,7 @@ import { appTime, bigint, exact, flag, id, json, realTime, text, words } from '#
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
+import { AT_ONCE } from '#db/database-now.ts'
 import { mailColumns } from '#mail/mail-columns.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
@@ -143,9 +144,6 @@ export const receipts = table('receipts', {
   createdAt: realTime('created_at'),
 })
 export type Receipt = Row<typeof receipts>
-
-/** Due at once for every daemon, even if our own clock is ahead of the database's. */
-const AT_ONCE = 'LEAST(?, UTC_TIMESTAMP(3))'
 
 /** Adds a mail, once per change. */
 export async function insertReceipt(tx: Tx, row: Omit<Receipt, 'id'>): Promise<void> {

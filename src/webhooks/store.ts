@@ -1,5 +1,6 @@
 import { appTime, bigint, bytes, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
 import { above, below, idAmong, where, type Position } from '#db/conditions.ts'
+import { AT_ONCE } from '#db/database-now.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -54,9 +55,6 @@ export interface NewEvent {
   /** How many automatic attempts may follow the first. */
   readonly retries: number
 }
-
-/** Due at once for every daemon, even if our own clock is ahead of the database's. */
-const AT_ONCE = 'LEAST(?, UTC_TIMESTAMP(3))'
 
 /** Writes an event; returns its id. A pending event is due at once. */
 export async function insertEvent(tx: Tx, event: NewEvent): Promise<number> {
