@@ -81,7 +81,7 @@ async function rehearse(session: Session, work: (session: Session) => Promise<vo
 }
 
 /** The answer of a dry run that is described in sentences. */
-function printEffects(out: Output, answer: object, effects: readonly string[]): void {
+export function printEffects(out: Output, answer: object, effects: readonly string[]): void {
   out.result({ ...answer, dry_run: true, effects }, () => {
     out.line('without --dry-run, this happens:')
     for (const effect of effects) out.lines(wrapLines(`- ${printable(effect)}`, terminalWidth()))

@@ -3,6 +3,7 @@ import type { App } from '#apps/store.ts'
 import type { Forwarded } from '#webhooks/follow-events.ts'
 import type { Event } from '#webhooks/store.ts'
 import { required, requiredWord } from './ask.ts'
+import { printEffects } from './change.ts'
 import type { Commands, Flags, Texts } from './declaration.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, type Session } from './session.ts'
@@ -30,10 +31,13 @@ export const commands: Commands = {
     },
   },
   'trigger [app] [event]': {
-    options: [['--email <address>', 'where a triggered reminder is sent']],
+    options: [
+      ['--email <address>', 'where a triggered reminder is sent'],
+      ['--dry-run', 'only show what would happen'],
+    ],
     examples: ['trigger 1 subscription.updated', 'trigger 1 subscription.renewal_reminder_sent --email me@example.com'],
-    async run({ ctx, out, caller, app: pick }, [named, eventType], { email }: { email?: string }) {
-      const { triggerEvent } = await import('#demo/trigger-event.ts')
+    async run({ ctx, out, caller, app: pick }, [named, eventType], { email, dryRun }: TriggerOptions) {
+      const { previewTrigger, triggerEvent } = await import('#demo/trigger-event.ts')
       const { EVENTS } = await import('#webhooks/events.ts')
       const types = Object.keys(EVENTS) as (keyof typeof EVENTS)[]
       const app = await pick(named)
@@ -43,6 +47,10 @@ export const commands: Commands = {
         type === 'subscription.renewal_reminder_sent'
           ? await required(email, '--email', 'Where is the reminder sent?')
           : email
+      if (dryRun) {
+        printEffects(out, { app_id: app.id, sandbox: app.isSandbox }, previewTrigger(app, type, { email: address }))
+        return
+      }
       const done = await triggerEvent(ctx, caller, app, type, { email: address })
       out.result({ app_id: app.id, sandbox: app.isSandbox, ...done }, () => {
         out.line(`${banner(app)}${done.external_ref === null ? '' : `: ${done.external_ref}`}`)
@@ -72,6 +80,8 @@ export const commands: Commands = {
     },
   },
 }
+
+type TriggerOptions = Texts<'email'> & Flags<'dryRun'>
 
 /** Nothing happens in a database that no daemon uses: it would listen in vain. */
 async function refuseOwnDatabase(): Promise<void> {

@@ -4,6 +4,7 @@ import type { PlannedMigration } from '#db/migration-plan.ts'
 import { counted } from '#shared/counted.ts'
 import { IDENTITY, openTools, readingOf, storedBackup } from './backup-files.ts'
 import { appCell, minuteCell } from './cells.ts'
+import { printEffects } from './change.ts'
 import { APP, type Commands, type Flags, type OptionLine, type Texts } from './declaration.ts'
 import { listOfApps } from './list.ts'
 import type { Output } from './output.ts'
@@ -12,7 +13,7 @@ import { UsageError } from './usage-error.ts'
 import { isOfPackage, PACKAGE_ROOT } from '#setup/systemd-unit.ts'
 import type { Upgraded } from '#setup/upgrade-package.ts'
 
-type UpgradeOptions = Texts<'from' | 'identity'> & Flags<'rehearse' | 'withoutBackup'>
+type UpgradeOptions = Texts<'from' | 'identity'> & Flags<'rehearse' | 'withoutBackup' | 'dryRun'>
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const WITHOUT_BACKUP: OptionLine = ['--without-backup', 'in production, too: what goes wrong cannot be taken back then']
@@ -50,8 +51,10 @@ export const commands: Commands = {
       ['--from <file>', 'the backup; default the newest in BILLING_BACKUP_DIR'],
       IDENTITY,
       WITHOUT_BACKUP,
+      ['--dry-run', 'only show what the upgrade would do'],
     ],
     examples: [
+      'upgrade --dry-run',
       'upgrade --rehearse',
       'upgrade --rehearse --from paygate.sql.gz.age --identity backup-identity',
       'upgrade',
@@ -102,8 +105,14 @@ async function upgrade(out: Output, options: UpgradeOptions): Promise<void> {
         ? 'run billing-cli upgrade as root on the machine itself'
         : 'give --rehearse; an installation from a clone is upgraded as docs/operating.md says under Upgrades',
     )
-  const { upgradeInstalled } = await import('#setup/upgrade-installed.ts')
-  const upgraded = await upgradeInstalled(await openTools(), {
+  const { previewInstalled, upgradeInstalled } = await import('#setup/upgrade-installed.ts')
+  const tools = await openTools()
+  if (options.dryRun) {
+    const { answer, effects } = await previewInstalled(tools)
+    printEffects(out, answer, effects)
+    return
+  }
+  const upgraded = await upgradeInstalled(tools, {
     isWithoutBackup: options.withoutBackup === true,
     onStep: (text) => out.progress(text),
   })

@@ -55,13 +55,11 @@ export async function triggerEvent(
   type: EventType,
   { email }: TriggerOptions = {},
 ): Promise<Triggered> {
-  if (!app.isSandbox) throw new AppError('forbidden', 'events are triggered on sandbox apps only')
+  refuseTrigger(app, type, email)
   if (type === 'webhook.test') {
     const { event_id } = await sendTestEvent(ctx, caller, app)
     return { external_ref: null, events: [{ id: event_id, event_type: type }] }
   }
-  if (!isSentTo(app, type))
-    throw new AppError('invalid_request', `the app does not ask for it: app update ${app.id} --more-events ${type}`)
   const externalRef = `trigger-${randomHex(4)}`
   await act(ctx, caller, app, { type, externalRef, email })
   const written = await listEventsOfEndUser(ctx.db, app.id, externalRef, MAX_EVENTS)
@@ -69,6 +67,39 @@ export async function triggerEvent(
     external_ref: externalRef,
     events: written.map(({ id, eventType }) => ({ id: formatId('evt', id), event_type: eventType })),
   }
+}
+
+/** What `triggerEvent` would do, in sentences. Changes nothing, and throws what `triggerEvent` throws. */
+export function previewTrigger(app: App, type: EventType, { email }: TriggerOptions = {}): readonly string[] {
+  refuseTrigger(app, type, email)
+  return [...STEPS[type], `the app gets ${type}`]
+}
+
+const PURCHASE = 'a new end user buys once, by the test method'
+const SUBSCRIPTION = `a new end user subscribes to the plan ${PLAN.code}, which is created if the app has none, and pays by the test method`
+const HALF = 'a new end user pays half of what was asked, which is flagged as underpaid'
+const STEPS: Readonly<Record<EventType, readonly string[]>> = {
+  'webhook.test': [],
+  'transaction.completed': [PURCHASE],
+  'transaction.flagged': [HALF],
+  'transaction.refunded': [HALF, 'a refund by hand of all that arrived is recorded'],
+  'subscription.updated': [SUBSCRIPTION],
+  'subscription.renewed': [SUBSCRIPTION, 'the same end user pays for a second period'],
+  'subscription.expired': [SUBSCRIPTION, 'the subscription is ended'],
+  'subscription.renewal_reminder_sent': [
+    'a customer with the address is created',
+    `${SUBSCRIPTION}, for one day`,
+    'the reminder is sent',
+  ],
+}
+
+function refuseTrigger(app: App, type: EventType, email: string | undefined): void {
+  if (!app.isSandbox) throw new AppError('forbidden', 'events are triggered on sandbox apps only')
+  if (type === 'webhook.test') return
+  if (!isSentTo(app, type))
+    throw new AppError('invalid_request', `the app does not ask for it: app update ${app.id} --more-events ${type}`)
+  if (type === 'subscription.renewal_reminder_sent' && email === undefined)
+    throw new AppError('invalid_request', 'email: is required, since a reminder is sent', { field: 'email' })
 }
 
 interface Trigger extends TriggerOptions {
@@ -103,8 +134,6 @@ async function act(ctx: Context, caller: Caller, app: App, { type, externalRef, 
       return buy(choice)
     }
     case 'subscription.renewal_reminder_sent': {
-      if (email === undefined)
-        throw new AppError('invalid_request', 'email: is required, since a reminder is sent', { field: 'email' })
       const customer = await perform(ctx, caller, createCustomer, { name: 'Trigger', email }, { app })
       // A period of one day is in its last day from the start.
       await buy({

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { migrateSafely } from '#backups/migrate-safely.ts'
 import type { Context } from '#context.ts'
+import { EXPANDING, pendingMigrations } from '#db/migrate.ts'
+import { counted } from '#shared/counted.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import {
   copyInstalled,
@@ -58,11 +60,10 @@ export async function upgradePackage(
   options: UpgradeOptions,
 ): Promise<Upgraded> {
   const { folders, isWithoutBackup, onStep } = options
-  const [installed, before] = [folders.installed, await copyThatServes(folders, service)]
+  const before = await copyThatServes(folders, service)
   const applied = await migrateSafely(source, { isContracting: false, isWithoutBackup })
-  const versions = { from: before && versionOf(before), to: versionOf(installed), applied }
-  if (before !== null && hasSameFiles(before, installed) && (await service.isReady()))
-    return { status: 'unchanged', ...versions, seconds: 0 }
+  const versions = { ...versionsOf(folders, before), applied }
+  if (await isServed(folders, before, service)) return { status: 'unchanged', ...versions, seconds: 0 }
   await service.check().catch((error: unknown) => {
     throw new AppError(
       'service_unavailable',
@@ -70,7 +71,7 @@ export async function upgradePackage(
     )
   })
   const served = servedCopy(folders)
-  const next = served !== null && hasSameFiles(served, installed) ? served : await copyInstalled(folders)
+  const next = served !== null && hasSameFiles(served, folders.installed) ? served : await copyInstalled(folders)
   const startedMs = performance.now()
   onStep(`starting version ${versions.to}`)
   try {
@@ -81,6 +82,35 @@ export async function upgradePackage(
   }
   removeOthers(folders)
   return { status: 'upgraded', ...versions, seconds: Math.round((performance.now() - startedMs) / 100) / 10 }
+}
+
+/** What `upgradePackage` would do now, in sentences. Changes nothing. */
+export async function previewUpgrade(
+  { db }: Pick<Context, 'db'>,
+  service: Service,
+  folders: ProgramFolders,
+): Promise<{ readonly answer: Pick<Upgraded, 'from' | 'to'>; readonly effects: readonly string[] }> {
+  const before = await copyThatServes(folders, service)
+  const answer = versionsOf(folders, before)
+  const { from, to } = answer
+  const pending = await pendingMigrations(db, EXPANDING)
+  const migrations =
+    pending.length === 0
+      ? 'no migration is pending'
+      : `applies ${counted(pending.length, 'migration')}: ${pending.join(', ')}`
+  const restart = (await isServed(folders, before, service))
+    ? `version ${to} serves already: it is not restarted`
+    : `starts version ${to}${from === null || from === to ? '' : ` instead of ${from}`}`
+  return { answer, effects: [migrations, restart] }
+}
+
+function versionsOf({ installed }: ProgramFolders, before: string | null): Pick<Upgraded, 'from' | 'to'> {
+  return { from: before && versionOf(before), to: versionOf(installed) }
+}
+
+/** Whether the version that serves is the installed one, and is ready. */
+async function isServed({ installed }: ProgramFolders, before: string | null, service: Service): Promise<boolean> {
+  return before !== null && hasSameFiles(before, installed) && service.isReady()
 }
 
 /** The copy that the daemon runs, even after an interrupted upgrade; if no daemon runs, the copy that it would start with. */

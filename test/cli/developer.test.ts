@@ -5,12 +5,14 @@ import { createInterface } from 'node:readline'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { unixSeconds } from '#shared/time.ts'
+import { EVENTS } from '#webhooks/events.ts'
 import { startService, type TestService } from '../support/api.ts'
 import { anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { TestClock } from '../support/context.ts'
+import { everyRow } from '../support/tables.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, PROGRAM, type Cli } from './run-cli.ts'
 import type { Shown } from './shown.ts'
@@ -101,6 +103,18 @@ describe('the command line: tools for developers', () => {
     expect(await types('subscription.expired')).to.include('subscription.expired')
   })
 
+  it('trigger --dry-run tells what an event takes, and changes nothing', async () => {
+    await cli.json(['app', 'update', id, '--more-events', 'all'])
+    const before = await everyRow()
+    for (const type of Object.keys(EVENTS)) {
+      const words = ['trigger', id, type, '--email', 'me@example.com']
+      const { dry_run, effects } = await cli.preview(words)
+      expect([dry_run, effects.at(-1)]).to.deep.equal([true, `the app gets ${type}`])
+      expect(await cli.table([...words, '--dry-run'])).to.include(`- the app gets ${type}\n`)
+    }
+    expect(await everyRow()).to.deep.equal(before)
+  })
+
   it('trigger sends a real reminder to the address that it is given', async () => {
     const inbox = await SmtpInbox.open()
     try {
@@ -124,6 +138,8 @@ describe('the command line: tools for developers', () => {
   it('trigger refuses live apps, unknown events, and a reminder without an address', async () => {
     const live = await anApp(service.ctx, { sandbox: false })
     await cli.expectErrors(
+      [1, ['trigger', String(live.app.id), 'subscription.updated', '--dry-run'], 'sandbox apps only'],
+      [1, ['trigger', id, 'transaction.flagged', '--dry-run'], '--more-events transaction.flagged'],
       [1, ['trigger', String(live.app.id), 'subscription.updated'], 'sandbox apps only'],
       [2, ['trigger', id, 'subscription.lost'], 'subscription.renewed'],
       [2, ['trigger', id], '<event>'],

@@ -5,7 +5,7 @@ import { after, before, beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { copyInstalled, serveCopy, servedCopy, versionOf, type ProgramFolders } from '#setup/program-copies.ts'
-import { upgradePackage, type Service } from '#setup/upgrade-package.ts'
+import { previewUpgrade, upgradePackage, type Service } from '#setup/upgrade-package.ts'
 import { realTimeContext } from '../support/context.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
 import { refusalOf } from '../support/expect-error.ts'
@@ -89,6 +89,24 @@ describe('an upgrade by the package', () => {
     expect(copies()).to.have.length(1)
     expect(await upgrade()).to.include({ status: 'unchanged', from: '2.0.0', to: '2.0.0' })
     expect(service.starts).to.equal(2)
+  })
+
+  it('can be previewed, which changes nothing', async () => {
+    const preview = () => previewUpgrade(ctx, service, folders)
+    expect(await preview()).to.deep.equal({
+      answer: { from: '1.0.0', to: '1.0.0' },
+      effects: ['no migration is pending', 'version 1.0.0 serves already: it is not restarted'],
+    })
+    install('2.0.0')
+    await forgetNewest()
+    const newest = [MIGRATIONS.at(-1)!.name]
+    expect(await preview()).to.deep.equal({
+      answer: { from: '1.0.0', to: '2.0.0' },
+      effects: [`applies 1 migration: ${newest[0]}`, 'starts version 2.0.0 instead of 1.0.0'],
+    })
+    expect([service.starts, service.read(LATE), copies().length]).to.deep.equal([1, '1.0.0', 1])
+    expect(await pendingMigrations(ctx.db)).to.deep.equal(newest)
+    await upgrade()
   })
 
   it('goes back to the version before where the new one does not start, or is not ready', async () => {
