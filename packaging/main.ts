@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
-  cpSync,
+  copyFileSync,
   existsSync,
   globSync,
   lstatSync,
@@ -30,7 +30,8 @@ const UNUSED = /(\.d\.[cm]?ts|\.map|\.flow|(?<!licen[cs]e[^/]*)\.(md|markdown))$
 
 /**
  * Makes `dist/paygate_<version>_<arch>.deb` and prints its path. Two builds of one commit have the same bytes (R435).
- *   npm run package [-- [--quick] [--into <folder>]]    --quick does not compress, for tests
+ *   npm run package [-- [--into <folder>] [--quick]]
+ * For tests, `--quick` does not compress, and leaves what was packed in the folder `unpacked` beside the package.
  */
 function main(): void {
   const { values } = parseArgs({ options: { quick: { type: 'boolean' }, into: { type: 'string' } } })
@@ -39,7 +40,8 @@ function main(): void {
   const architecture = run('dpkg', '--print-architecture')
   const epoch = Number(process.env['SOURCE_DATE_EPOCH'] ?? run('git', 'log', '-1', '--format=%ct'))
   mkdirSync(dist, { recursive: true })
-  const stage = mkdtempSync(join(dist, '.stage-'))
+  const stage = values.quick ? join(dist, 'unpacked') : mkdtempSync(join(dist, '.stage-'))
+  mkdirSync(stage, { recursive: true })
   const file = join(dist, `paygate_${version}_${architecture}.deb`)
   try {
     chmodSync(stage, 0o755)
@@ -56,7 +58,7 @@ function main(): void {
       },
     )
   } finally {
-    rmSync(stage, { recursive: true, force: true })
+    if (!values.quick) rmSync(stage, { recursive: true, force: true })
   }
   process.stdout.write(`${file}\n`)
 }
@@ -109,7 +111,7 @@ function stagePackage(folder: string, target: string): void {
 /** Without the modes of the checkout, which depend on a umask: only our programs and Node are run. */
 function copy(from: string, to: string): void {
   mkdirSync(dirname(to), { recursive: true })
-  cpSync(from, to, { dereference: true })
+  copyFileSync(from, to)
   chmodSync(to, /\/bin\/(node|billing-\w+|bank-mail-relay|pinned-node)$/.test(to) ? 0o755 : 0o644)
 }
 

@@ -9,8 +9,8 @@ import { scratchFolder } from '../support/scratch.ts'
 const ROOT = join(import.meta.dirname, '..', '..')
 
 /** Not compressed, for speed; the trial `package` builds as `npm run package` does. */
-function build(): string {
-  const words = ['packaging/main.ts', '--quick', '--into', scratchFolder('package')]
+function build(into: string): string {
+  const words = ['packaging/main.ts', '--quick', '--into', into]
   return execFileSync(process.execPath, words, {
     cwd: ROOT,
     encoding: 'utf8',
@@ -25,9 +25,9 @@ describe('the Debian package', function () {
   let unpacked: string
 
   before(() => {
-    file = build()
-    unpacked = scratchFolder('unpacked')
-    execFileSync('dpkg-deb', ['--extract', file, unpacked])
+    const folder = scratchFolder('package')
+    file = build(folder)
+    unpacked = join(folder, 'unpacked')
     const lines = execFileSync('dpkg-deb', ['--contents', file], {
       encoding: 'utf8',
       maxBuffer: 1 << 26,

@@ -1,5 +1,5 @@
 import { appendFileSync, readFileSync } from 'node:fs'
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { expect } from 'chai'
 import { OUTPUTS_FILE } from '#cli/reference.ts'
 import type { Schema } from '../support/infer-schema.ts'
@@ -8,7 +8,10 @@ import type { Schema } from '../support/infer-schema.ts'
 const RECORD = process.env['PAYGATE_RECORD_OUTPUTS']
 const ajv = new Ajv2020({ strict: false })
 const schemas = JSON.parse(readFileSync(OUTPUTS_FILE, 'utf8')) as Readonly<Record<string, Schema>>
-const validators = new Map(Object.entries(schemas).map(([command, schema]) => [command, ajv.compile(schema)]))
+
+/** Compiles a schema when a command first prints: all of them take a second. */
+const validatorOf = (command: string): ValidateFunction | undefined =>
+  ajv.getSchema(command) ?? (schemas[command] && ajv.addSchema(schemas[command], command).getSchema(command))
 
 /** Fails when a command's JSON is not what `docs --json` says of it. */
 export function checkOutput(words: readonly string[], { code, stdout }: { code: number | null; stdout: string }): void {
@@ -22,7 +25,7 @@ export function checkOutput(words: readonly string[], { code, stdout }: { code: 
     appendFileSync(RECORD, `${JSON.stringify({ command, value })}\n`)
     return
   }
-  const validate = validators.get(command)
+  const validate = validatorOf(command)
   expect(
     validate?.(value),
     `${command}: ${ajv.errorsText(validate?.errors)}; npm run outputs records the schemas`,
