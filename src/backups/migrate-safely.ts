@@ -19,24 +19,39 @@ export interface MigrateOptions {
 type Source = Pick<Context, 'db' | 'config' | 'clock'>
 
 /**
- * Runs the expanding migrations, or the contracting ones; returns the names of those that were applied. Throws `invalid_request` before
- * anything changes if a running daemon could not work with the result, or, in production, if there is no verified backup from the last day.
+ * Runs the expanding migrations, or the contracting ones; returns the names of those that were applied. Throws what `safelyPending` throws,
+ * before anything changes.
  */
 export async function migrateSafely(source: Source, options: MigrateOptions): Promise<string[]> {
-  const { isContracting, isWithoutBackup, expanding = EXPANDING, contracting = CONTRACTING } = options
+  await safelyPending(source, options)
+  return runMigrations(source.db, migrationsOf(options).chosen)
+}
+
+/**
+ * The names of the migrations that `migrateSafely` would apply now. Throws `invalid_request` if a running daemon could not work with the
+ * result, or, in production, if there is no verified backup from the last day.
+ */
+export async function safelyPending(source: Source, options: MigrateOptions): Promise<string[]> {
   const { db } = source
-  const migrations = isContracting ? contracting : expanding
-  const pending = new Set(await pendingMigrations(db, migrations))
-  if (isContracting && (await pendingMigrations(db, expanding)).length > 0)
+  const { chosen, expanding } = migrationsOf(options)
+  const pending = await pendingMigrations(db, chosen)
+  if (options.isContracting && (await pendingMigrations(db, expanding)).length > 0)
     throw new AppError('invalid_request', 'run billing-cli migrate first: expanding migrations are pending')
-  if (pending.size > 0) {
+  if (pending.length > 0) {
     await refuseWhileSeen(
       source,
-      migrations.filter(({ name }) => pending.has(name)),
+      chosen.filter(({ name }) => pending.includes(name)),
     )
-    if (!isWithoutBackup) await refuseWithoutBackup(source)
+    if (!options.isWithoutBackup) await refuseWithoutBackup(source)
   }
-  return runMigrations(db, migrations)
+  return pending
+}
+
+function migrationsOf({ isContracting, expanding = EXPANDING, contracting = CONTRACTING }: MigrateOptions): {
+  readonly chosen: Migrations
+  readonly expanding: Migrations
+} {
+  return { chosen: isContracting ? contracting : expanding, expanding }
 }
 
 async function refuseWhileSeen({ db }: Source, pending: Migrations): Promise<void> {

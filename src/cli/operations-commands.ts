@@ -107,15 +107,13 @@ async function upgrade(out: Output, options: UpgradeOptions): Promise<void> {
     )
   const { previewInstalled, upgradeInstalled } = await import('#setup/upgrade-installed.ts')
   const tools = await openTools()
+  const isWithoutBackup = options.withoutBackup === true
   if (options.dryRun) {
-    const { answer, effects } = await previewInstalled(tools)
+    const { answer, effects } = await previewInstalled(tools, isWithoutBackup)
     printEffects(out, answer, effects)
     return
   }
-  const upgraded = await upgradeInstalled(tools, {
-    isWithoutBackup: options.withoutBackup === true,
-    onStep: (text) => out.progress(text),
-  })
+  const upgraded = await upgradeInstalled(tools, { isWithoutBackup, onStep: (text) => out.progress(text) })
   out.result(upgraded, () => showUpgraded(out, upgraded))
 }
 

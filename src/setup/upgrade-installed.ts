@@ -16,8 +16,10 @@ export async function upgradeInstalled(tools: Tools, options: Omit<UpgradeOption
 }
 
 /** What `upgradeInstalled` would do now. */
-export async function previewInstalled(tools: Tools): ReturnType<typeof previewUpgrade> {
-  return onThisMachine(tools, (db, service) => previewUpgrade({ db }, service, PACKAGE_FOLDERS))
+export async function previewInstalled(tools: Tools, isWithoutBackup: boolean): ReturnType<typeof previewUpgrade> {
+  return onThisMachine(tools, (db, service) =>
+    previewUpgrade({ ...tools, db }, service, { folders: PACKAGE_FOLDERS, isWithoutBackup }),
+  )
 }
 
 async function onThisMachine<T>({ config }: Tools, work: (db: Database, service: Service) => Promise<T>): Promise<T> {

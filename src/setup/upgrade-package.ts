@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { migrateSafely } from '#backups/migrate-safely.ts'
+import { migrateSafely, safelyPending } from '#backups/migrate-safely.ts'
 import type { Context } from '#context.ts'
-import { EXPANDING, pendingMigrations } from '#db/migrate.ts'
 import { counted } from '#shared/counted.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import {
@@ -84,16 +83,16 @@ export async function upgradePackage(
   return { status: 'upgraded', ...versions, seconds: Math.round((performance.now() - startedMs) / 100) / 10 }
 }
 
-/** What `upgradePackage` would do now, in sentences. Changes nothing. */
+/** What `upgradePackage` would do now, in sentences. Changes nothing, and throws what `migrateSafely` would throw. */
 export async function previewUpgrade(
-  { db }: Pick<Context, 'db'>,
+  source: Pick<Context, 'db' | 'config' | 'clock'>,
   service: Service,
-  folders: ProgramFolders,
+  { folders, isWithoutBackup }: Pick<UpgradeOptions, 'folders' | 'isWithoutBackup'>,
 ): Promise<{ readonly answer: Pick<Upgraded, 'from' | 'to'>; readonly effects: readonly string[] }> {
   const before = await copyThatServes(folders, service)
   const answer = versionsOf(folders, before)
   const { from, to } = answer
-  const pending = await pendingMigrations(db, EXPANDING)
+  const pending = await safelyPending(source, { isContracting: false, isWithoutBackup })
   const migrations =
     pending.length === 0
       ? 'no migration is pending'

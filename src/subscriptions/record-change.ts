@@ -54,8 +54,8 @@ export interface SubscriptionChange {
 }
 
 /**
- * The only writer of subscriptions. Saves the change with its ledger line, emits `subscription.updated`, and queues
- * the realtime node, which is written after the commit, before the caller is answered.
+ * The only writer of a subscription's plan, price, period and customer. Saves the change with its ledger line, emits
+ * `subscription.updated`, and queues the realtime node, which is written after the commit, before the caller is answered.
  */
 export async function recordChange(
   tx: Tx,

@@ -112,14 +112,14 @@ function compare(got: Shown, expected: Shown, path: readonly Action[]): void {
 function keyOf({ service, model }: Pair): string {
   const { now } = model
   const since = (seconds: number): number => seconds - now
-  const { held, decision, trials } = model
+  const { held, choice, trials } = model
   const head = [
     held?.price,
     held && since(held.end),
-    since(decision.opened),
-    since(decision.paid),
-    decision.bought,
-    since(decision.priced),
+    since(choice.opened),
+    since(choice.paid),
+    choice.bought,
+    since(choice.priced),
     trials.join(),
     service.last && [
       service.last.isPurchase,

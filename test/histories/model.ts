@@ -30,7 +30,7 @@ export interface Model {
   readonly now: number
   readonly held: { readonly price: number; readonly end: number } | null
   /** The latest plan choice (R101), and when the present price was chosen. */
-  readonly decision: {
+  readonly choice: {
     readonly opened: number
     readonly paid: number
     readonly bought: boolean
@@ -43,7 +43,7 @@ export interface Model {
 export const NEW_MODEL: Model = {
   now: 0,
   held: null,
-  decision: { opened: -Infinity, paid: -Infinity, bought: false, priced: -Infinity },
+  choice: { opened: -Infinity, paid: -Infinity, bought: false, priced: -Infinity },
   trials: [],
   offers: [],
 }
@@ -116,14 +116,14 @@ function newOffer(
 function switchTo(model: Model, price: number): Model | null {
   const { held, now } = model
   if (!held || isForEver(model)) return null
-  const decision = { opened: now, paid: now, bought: false, priced: now }
-  return { ...model, held: { ...held, price }, decision }
+  const choice = { opened: now, paid: now, bought: false, priced: now }
+  return { ...model, held: { ...held, price }, choice }
 }
 
 function end(model: Model): Model | null {
-  const { held, now, decision } = model
+  const { held, now, choice } = model
   if (!held || isForEver(model) || !isValid(model, now)) return null
-  return { ...model, held: { ...held, end: now }, decision: { ...decision, opened: now, paid: now } }
+  return { ...model, held: { ...held, end: now }, choice: { ...choice, opened: now, paid: now } }
 }
 
 function pay(model: Model, index: number, how: 'now' | 'late' | 'part'): Model | null {
@@ -154,18 +154,18 @@ function arrive(model: Model, index: number, amount: number, paid: number): Mode
 
 /** R94 to R104. */
 function refusal(model: Model, { purpose, price, opened }: ModelOffer, paid: number): Flag | null {
-  const { held, trials, decision } = model
+  const { held, trials, choice } = model
   if (isForEver(model)) return 'already_lifetime'
   if (purpose === 'trial' && trials.includes(planOf(price))) return 'trial_already_used'
   if (!held || !isValid(model, paid)) return null
   if (purpose === 'trial') return 'superseded'
   if (planOf(price) === planOf(held.price)) return null
-  if (purpose === 'extend') return decision.bought ? 'superseded' : null
-  return opened >= decision.opened && paid >= decision.paid - EQUAL_SECONDS ? null : 'superseded'
+  if (purpose === 'extend') return choice.bought ? 'superseded' : null
+  return opened >= choice.opened && paid >= choice.paid - EQUAL_SECONDS ? null : 'superseded'
 }
 
 function give(model: Model, offer: ModelOffer, paid: number): Model {
-  const { held, decision, trials } = model
+  const { held, choice, trials } = model
   const { purpose, price, opened, isByRenewalLink } = offer
   const plan = planOf(price)
   const extendsPeriod =
@@ -173,19 +173,19 @@ function give(model: Model, offer: ModelOffer, paid: number): Model {
   const days = purpose === 'trial' ? PRICES[price]!.trialDays : PRICES[price]!.days
   const until = days === null ? Infinity : (extendsPeriod ? held!.end : paid) + days * DAY
   const keepsPlan = extendsPeriod || purpose === 'extend'
-  const isChoice = held !== null && !isByRenewalLink && planOf(held.price) === plan && opened >= decision.priced
+  const isChoice = held !== null && !isByRenewalLink && planOf(held.price) === plan && opened >= choice.priced
   const shown = held && keepsPlan && !isChoice ? held.price : price
-  const priced = !keepsPlan || isChoice ? opened : decision.priced
-  // An extension is no decision; one that is paid after the end restarts the period, and does not set the opening time back.
+  const priced = !keepsPlan || isChoice ? opened : choice.priced
+  // An extension is no plan choice; one that is paid after the end restarts the period, and does not set the opening time back.
   const latest = !keepsPlan
     ? { opened, paid, bought: true }
     : extendsPeriod
-      ? decision
-      : { opened: Math.max(opened, decision.opened), paid, bought: decision.bought }
+      ? choice
+      : { opened: Math.max(opened, choice.opened), paid, bought: choice.bought }
   return {
     ...model,
     held: { price: shown, end: until },
-    decision: { ...latest, priced },
+    choice: { ...latest, priced },
     trials: purpose === 'trial' ? [...trials, plan].sort() : trials,
   }
 }

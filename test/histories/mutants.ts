@@ -162,8 +162,8 @@ export const MUTANTS: readonly Mutant[] = [
     'if (!isPlanKept) return { isPurchase: line.purpose !== null,',
     'if (!isPlanKept) return { isPurchase: true,',
   ),
-  mutant(LIFECYCLE, 'an end is no decision', 'return { ...last, openedAt, paidAt }', 'return last'),
-  mutant(LIFECYCLE, 'an extension is a decision', "if (line.kind === 'extended') return { ...last, pricedAt }", ''),
+  mutant(LIFECYCLE, 'an end is no plan choice', 'return { ...last, openedAt, paidAt }', 'return last'),
+  mutant(LIFECYCLE, 'an extension is a plan choice', "if (line.kind === 'extended') return { ...last, pricedAt }", ''),
   // Money that is lost, made, or counted twice.
   mutant(BALANCE, 'a refund is forgotten', 'return amountReceived - amountRefunded', 'return amountReceived'),
   mutant(

@@ -71,7 +71,7 @@ describe('quotes and decisions', () => {
       expect(listed[0]).to.include({ flagged: true, flag_reason: 'superseded', amount_received: MONTHLY.amount })
     })
 
-    it('a change opened and paid after the last decision applies: a new period, no proration', async () => {
+    it('a change opened and paid after the latest plan choice applies: a new period, no proration', async () => {
       const year = await scenario.plan('gold', YEARLY)
       const month = await scenario.plan('basic', MONTHLY)
       await buy(year.prices[0])
@@ -168,7 +168,7 @@ describe('quotes and decisions', () => {
       expect(await standing()).to.deep.equal([year.prices[0], '2027-03-30 10:00:00'])
     })
 
-    it('a renewal paid after the end starts a period at payment time, on the plan and price decided last', async () => {
+    it('a renewal paid after the end starts a period at payment time, on the plan and price chosen last', async () => {
       const month = await scenario.plan('basic', MONTHLY)
       const year = await scenario.plan('gold', YEARLY)
       await buy(month.prices[0])
@@ -180,7 +180,7 @@ describe('quotes and decisions', () => {
       expect(await standing()).to.deep.equal([year.prices[0], '2026-05-05 10:00:00'])
     })
 
-    it('a late extension does not set the last decision back: a payment for another plan opened before the switch is superseded, and the month just paid stays', async () => {
+    it('a late extension does not set the latest plan choice back: a payment for another plan opened before the switch is superseded, and the month just paid stays', async () => {
       const [basic, gold, pro] = [
         await scenario.plan('basic', MONTHLY),
         await scenario.plan('gold', MONTHLY),
@@ -460,7 +460,7 @@ describe('quotes and decisions', () => {
       expect(await scenario.subscription()).to.include({ status: 'active', current_period_end: null })
     })
 
-    it('the end is a decision: a payment for another plan, opened and paid before it, is superseded', async () => {
+    it('the end is a plan choice: a payment for another plan, opened and paid before it, is superseded', async () => {
       const year = await scenario.plan('gold', YEARLY)
       const month = await scenario.plan('basic', MONTHLY)
       await buy(year.prices[0])

@@ -137,7 +137,7 @@ describe('paid time is never silently shortened', () => {
   describe('a payment for another plan while valid', () => {
     const rows: [string, Quote, string, string][] = [
       [
-        'opened and paid no earlier than the last decision: applies',
+        'opened and paid no earlier than the latest plan choice: applies',
         change('2026-03-01 10:00'),
         '2026-03-01 11:00',
         'restarted 2026-04-01 11:00',
@@ -200,7 +200,7 @@ describe('paid time is never silently shortened', () => {
       expect(effect(year, renewal, '2026-03-05 10:00', L)).to.equal('superseded')
     })
 
-    it('starts a period at payment time if paid after the end, on the plan and price decided last', () => {
+    it('starts a period at payment time if paid after the end, on the plan and price chosen last', () => {
       expect(effect(year, renewal, '2027-03-02 10:00', switched('2026-03-01 10:00'))).to.equal(
         'restarted 2027-04-02 10:00',
       )

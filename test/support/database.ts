@@ -168,6 +168,14 @@ async function tableNames(db: TestDb): Promise<string[]> {
   return knownTables
 }
 
+/** Every row of every table, by the name of the table. */
+export async function everyRow(): Promise<Record<string, unknown>> {
+  const { db } = testDatabase()
+  const rows: Record<string, unknown> = {}
+  for (const name of await tableNames(db)) rows[name] = await db.query(`SELECT * FROM ${name}`)
+  return rows
+}
+
 async function dropLeftoverDatabases(admin: Connection): Promise<void> {
   const [rows] = await admin.query<RowDataPacket[]>('SHOW DATABASES')
   for (const name of rows.map((row) => String(row['Database']))) {

@@ -22,7 +22,6 @@ import { endUsers, ledgerLines, subscriptions, trialGrants } from '#subscription
 import { providerEvents, receipts, transactionChanges, transactions } from '#transactions/store.ts'
 import { deliveryAttempts } from '#webhooks/attempts/store.ts'
 import { events } from '#webhooks/store.ts'
-import { testDatabase } from './database.ts'
 
 /** Every table that a store describes. */
 export const TABLES: readonly AnyTable[] = [
@@ -69,11 +68,3 @@ export const TABLES: readonly AnyTable[] = [
   alertMutes,
   alertChores,
 ]
-
-/** Every row of every table, by the name of the table. */
-export async function everyRow(): Promise<Record<string, unknown>> {
-  const { db } = testDatabase()
-  const rows: Record<string, unknown> = {}
-  for (const name of TABLES.map((table) => table.name).sort()) rows[name] = await db.query(`SELECT * FROM ${name}`)
-  return rows
-}

@@ -38,8 +38,8 @@ const DEEPER: readonly string[] = [
   'a renewal extends only its own plan',
   'a renewal chooses the price',
   'a switch is a purchase',
-  'an end is no decision',
-  'an extension is a decision',
+  'an end is no plan choice',
+  'an extension is a plan choice',
   'a second refund replaces the first',
   'a repeated refund takes the purchase',
 ]

@@ -92,7 +92,7 @@ describe('an upgrade by the package', () => {
   })
 
   it('can be previewed, which changes nothing', async () => {
-    const preview = () => previewUpgrade(ctx, service, folders)
+    const preview = () => previewUpgrade(ctx, service, { folders, isWithoutBackup: false })
     expect(await preview()).to.deep.equal({
       answer: { from: '1.0.0', to: '1.0.0' },
       effects: ['no migration is pending', 'version 1.0.0 serves already: it is not restarted'],
@@ -165,9 +165,9 @@ describe('an upgrade by the package', () => {
     install('2.0.0')
     await forgetNewest()
     const production: Context = { ...ctx, config: { ...ctx.config, env: 'production' } }
-    expect((await refusalOf(upgrade(production))).message).to.include(
-      'a verified backup of the last 24 hours is needed',
-    )
+    const preview = () => previewUpgrade(production, service, { folders, isWithoutBackup: false })
+    for (const tries of [preview, () => upgrade(production)])
+      expect((await refusalOf(tries())).message).to.include('a verified backup of the last 24 hours is needed')
     expect([service.starts, service.read(LATE)]).to.deep.equal([1, '1.0.0'])
     expect(await upgrade(production, true)).to.include({ status: 'upgraded', to: '2.0.0' })
   })
