@@ -96,6 +96,8 @@ export interface SchedulerOptions {
   readonly heartbeatMs?: number
   /** Pause before a job that failed is started again; doubled for each failure in a row. */
   readonly restartMs?: number
+  /** Pause before the first hourly sweep, so that a daemon that starts serves first. */
+  readonly firstHourlyMs?: number
 }
 
 /** A thread without this many heartbeats in a row is considered hung. */
@@ -125,7 +127,7 @@ interface Watched {
   failure: { readonly kind: Failure; readonly error: unknown } | null
   /** Whether its sweep ended. */
   isDone: boolean
-  /** When the last hourly sweep ended. */
+  /** When the last hourly sweep ended; at first an hour before the first one is due. */
   hourlyMs: number
   /** When a check without work was last recorded. */
   recordedMs: number
@@ -187,10 +189,15 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
     root = join(import.meta.dirname, '..', '..', 'jobs'),
     heartbeatMs = 5 * SECOND_MS,
     restartMs = SECOND_MS,
+    firstHourlyMs = MINUTE_MS,
   } = options
   const daemon = `${hostname()}:${process.pid}`
+  const hourlyMs = performance.now() + firstHourlyMs - HOUR_MS
   const watched = new Map(
-    jobs.map((job) => [job.name, watchedOf(ctx, job, { job: job.name, daemon, heartbeatMs, isHourly: false })]),
+    jobs.map((job) => [
+      job.name,
+      watchedOf(ctx, job, { job: job.name, daemon, heartbeatMs, isHourly: false }, hourlyMs),
+    ]),
   )
   const definitionOf = ({ job: { name, memoryMb, youngMb, longestSweepMs }, settings }: Watched) => ({
     name,
@@ -230,9 +237,9 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
   return supervisor
 }
 
-function watchedOf(ctx: Context, job: ScheduledJob, settings: JobSettings): Watched {
-  const never = { startedAt: ctx.clock.now(), startedMs: 0, heardMs: 0, hourlyMs: -Infinity, recordedMs: -Infinity }
-  return { job, settings: { ...settings }, ...never, failuresInARow: 0, failure: null, isDone: false, next: null }
+function watchedOf(ctx: Context, job: ScheduledJob, settings: JobSettings, hourlyMs: number): Watched {
+  const never = { startedAt: ctx.clock.now(), startedMs: 0, heardMs: 0, recordedMs: -Infinity }
+  return { job, settings: { ...settings }, ...never, hourlyMs, failuresInARow: 0, failure: null, isDone: false, next: null }
 }
 
 /** Starts the thread of a job that sweeps if there is work for it, and checks again later otherwise. */

@@ -157,10 +157,21 @@ describe('the scheduler', () => {
     })
 
     it('starts a thread once an hour, even without work, and passes that on', async () => {
-      start(['sweeps'], { sweep: { everyMs: 5, hasWork: () => Promise.resolve(false), isHourly: true } })
+      const sweep = { everyMs: 5, hasWork: () => Promise.resolve(false), isHourly: true }
+      start(['sweeps'], { sweep, firstHourlyMs: 0 })
       await until(() => checks() >= 3)
       expect(threads()).to.have.length(1)
       expect(hourly()).to.have.length(1)
+    })
+
+    it('waits a minute after the start with what is done once an hour: a daemon that starts serves first', async () => {
+      const clock = sinon.useFakeTimers({ toFake: ['performance'] })
+      start(['sweeps'], { sweep: { everyMs: 5, hasWork: () => Promise.resolve(false), isHourly: true } })
+      clock.tick(59_999)
+      await until(() => checks() >= 3)
+      expect(threads()).to.have.length(0)
+      clock.tick(1)
+      await until(() => hourly().length === 1)
     })
 
     it('checks again after a failed check', async () => {
@@ -254,7 +265,7 @@ describe('the scheduler', () => {
     function startJobs(names: readonly string[]): Scheduler {
       const env = testEnvironment({ BILLING_SWEEP_SECONDS: '0.1', BILLING_LOG_LEVEL: 'silent' })
       const jobs = schedule({ sweepSeconds: 0.1 }).filter(({ name }) => names.includes(name))
-      const scheduler = startScheduler(ctx, env, { jobs, heartbeatMs: 200 })
+      const scheduler = startScheduler(ctx, env, { jobs, heartbeatMs: 200, firstHourlyMs: 0 })
       running.push(scheduler)
       return scheduler
     }

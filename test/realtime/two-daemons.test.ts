@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
-import { afterEach, beforeEach, describe, it } from 'mocha'
+import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { request } from 'undici'
 import { findRealtimeWrite, realtimeWrites } from '#realtime/store.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
@@ -24,16 +24,21 @@ describe('two daemons on one database', () => {
   let scenario: ClientScenario
   let daemons: DaemonProcess[]
 
-  beforeEach(async () => {
+  before(async () => {
     peer = await startRealtimePeer()
     issuer = await startOidcIssuer()
-    scenario = await startClientScenario(peer, issuer)
     const settings = { FIREBASE_DATABASE_EMULATOR_HOST: peer.host, BILLING_SWEEP_SECONDS: '0.5' }
     daemons = await Promise.all([startDaemonProcess(settings), startDaemonProcess(settings)])
   })
+  beforeEach(async () => {
+    scenario = await startClientScenario(peer, issuer)
+  })
   afterEach(async () => {
-    await Promise.all(daemons.map((daemon) => daemon.stop()))
     await scenario.stop()
+    await peer.write('users', null)
+  })
+  after(async () => {
+    await Promise.all(daemons.map((daemon) => daemon.stop()))
     await issuer.stop()
     await peer.stop()
   })
