@@ -239,7 +239,16 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
 
 function watchedOf(ctx: Context, job: ScheduledJob, settings: JobSettings, hourlyMs: number): Watched {
   const never = { startedAt: ctx.clock.now(), startedMs: 0, heardMs: 0, recordedMs: -Infinity }
-  return { job, settings: { ...settings }, ...never, hourlyMs, failuresInARow: 0, failure: null, isDone: false, next: null }
+  return {
+    job,
+    settings: { ...settings },
+    ...never,
+    hourlyMs,
+    failuresInARow: 0,
+    failure: null,
+    isDone: false,
+    next: null,
+  }
 }
 
 /** Starts the thread of a job that sweeps if there is work for it, and checks again later otherwise. */
