@@ -5,9 +5,9 @@ import { formatTimestamp, type RealTime } from '#shared/time.ts'
 import {
   countSelected,
   listSelected,
-  refusedReminders as refusedAt,
-  unconfirmedReceipts as unconfirmedReceiptsAt,
-  unconfirmedReminders as unconfirmedRemindersAt,
+  selectRefusedReminders,
+  selectUnconfirmedReceipts,
+  selectUnconfirmedReminders,
   type ReminderWithOwner,
   type Selection,
 } from './lists/store.ts'
@@ -27,13 +27,13 @@ export type ViewOf<List> = List extends MailList<infer View> ? View : never
  * Reminders that may have been sent: the connection or the daemon died between the hand-over and the mail server's answer. The mail
  * server's log shows what became of each; `settleReminder` records it.
  */
-export const unconfirmedReminders = mailList(unconfirmedRemindersAt, (row) => ({
+export const unconfirmedReminders = mailList(selectUnconfirmedReminders, (row) => ({
   ...presentReminder(row),
   handed_over_at: formatTimestamp(row.handedOverAt ?? row.claimedAt),
 }))
 
 /** Receipts that may have been sent, as `unconfirmedReminders`. `amount` is in the smallest unit; `created_at` is the time of the change that the receipt reports. */
-export const unconfirmedReceipts = mailList(unconfirmedReceiptsAt, (row) => ({
+export const unconfirmedReceipts = mailList(selectUnconfirmedReceipts, (row) => ({
   receipt_id: row.id,
   app_id: row.appId,
   transaction_id: row.transactionId,
@@ -49,17 +49,17 @@ export const unconfirmedReceipts = mailList(unconfirmedReceiptsAt, (row) => ({
  * Reminders that are not sent: the mail server said that the address does not exist, and the customer still has that address. They are
  * sent as soon as the customer has another one.
  */
-export const refusedReminders = mailList(refusedAt, (row) => ({
+export const refusedReminders = mailList(selectRefusedReminders, (row) => ({
   ...presentReminder(row),
   to: row.refusedTo ?? '',
   refused_at: formatTimestamp(row.claimedAt),
 }))
 
 function mailList<Row extends { readonly id: number }, View>(
-  selectionAt: (now: RealTime) => Selection<Row>,
+  select: (now: RealTime) => Selection<Row>,
   present: (row: Row) => View,
 ): MailList<View> {
-  const selected = async (ctx: Context): Promise<Selection<Row>> => selectionAt(await databaseNow(ctx, ctx.db))
+  const selected = async (ctx: Context): Promise<Selection<Row>> => select(await databaseNow(ctx, ctx.db))
   return {
     async page(ctx, query = {}) {
       const selection = await selected(ctx)

@@ -51,8 +51,8 @@ export interface MailQueue<Due> {
   compose(due: Due): Promise<Mail>
   /** What must still be true of the row `r` at the hand-over, at `now` by the database's clock; null for nothing. */
   stillDue(due: Due, now: Present): Condition
-  /** Records that the mail server accepted the mails. May throw for several mails if an operator has settled one of them. */
-  recordSent(mails: readonly ClaimedMail<Due>[]): Promise<void>
+  /** Records that the mail server accepted the mail. */
+  recordSent(mail: ClaimedMail<Due>): Promise<void>
   /** Ends a claim whose mail was stopped. */
   stop(tx: Tx, claim: Claim, until: Stopped['until']): Promise<void>
   /** Called once for each mail that was claimed and not released untried. */

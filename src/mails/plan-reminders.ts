@@ -8,7 +8,7 @@ import { dailyLimit, findAppsAtLimit } from '#mails/daily-limit.ts'
 import { GRACE_DAYS, STAGES, hasStage, stageWindow, type Stage } from './stages.ts'
 import type { DueReminder } from './compose-reminder.ts'
 import { listEndingSubscriptions, type Keyset } from './due/store.ts'
-import { listRemindersOfPeriods, nameOf, type Reminder } from './store.ts'
+import { listRemindersOfPeriods, reminderName, type Reminder } from './store.ts'
 
 /** Why a mail will not go out, or not today. */
 export type NoMailReason =
@@ -95,7 +95,7 @@ async function planPage(
     ctx.db,
     page.flatMap(({ customerId }) => customerId ?? []),
   )
-  const tried = new Map((await listRemindersOfPeriods(ctx.db, page)).map((row) => [nameOf(row), row]))
+  const tried = new Map((await listRemindersOfPeriods(ctx.db, page)).map((row) => [reminderName(row), row]))
   return page.flatMap((subscription) => {
     const { id: subscriptionId, currentPeriodEnd: periodEnd, customerId } = subscription
     if (!periodEnd) return []
@@ -103,7 +103,7 @@ async function planPage(
     return STAGES.flatMap((stage) => {
       const { from, until } = stageWindow(stage, periodEnd)
       if (from > horizon || now >= until) return []
-      const known = tried.get(nameOf({ subscriptionId, periodEnd, stage })) ?? null
+      const known = tried.get(reminderName({ subscriptionId, periodEnd, stage })) ?? null
       const mail = { app, subscription, periodEnd, stage, customer, known }
       return [present(mail, reasonAgainst(mail) ?? (isSpent && from <= now ? 'daily_limit' : null))]
     })

@@ -3,54 +3,41 @@ import { command, nothing } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, formatTimestamp } from '#shared/time.ts'
 import { presentSubject } from '#subscriptions/present.ts'
-import { emitEvents, type Emission } from '#webhooks/emit-event.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
 import type { DueReminder } from '#mails/compose-reminder.ts'
-import { markSent, type Claim } from './claims/store.ts'
+import { markSent } from './claims/store.ts'
+import type { ClaimedMail } from './mail-queue.ts'
 import { reminders } from './store.ts'
 
 /** What the app's event says about a mail. */
 export type SentReminder = Omit<DueReminder, 'price' | 'promotion'>
 
-/** A mail that the mail server accepted, and the claim under which it was sent. */
-export interface SentMail {
-  readonly due: SentReminder
-  readonly claim: Claim
-}
+/** A reminder that the mail server accepted, and the claim under which it was sent. */
+type AcceptedReminder = ClaimedMail<SentReminder>
 
-/** Performed by the job that sent the mails, once the mail server has accepted them. */
-export const remindersSent = command({
+/** Performed by the job that sent the mail, once the mail server has accepted it. */
+export const reminderSent = command({
   name: 'reminder.sent',
   input: nothing,
   // A claim is finalized once.
   isRepeatable: true,
-  run: (tx, _input, { mails }: { readonly mails: readonly SentMail[] }) => recordSent(tx, mails),
+  run: (tx, _input, { mail }: { readonly mail: AcceptedReminder }) => recordSent(tx, mail),
 })
 
 /**
- * Records that mails were sent and emits their events, once per stage and period and never with the link (R172). One mail
- * that an operator has resolved in the meantime stays as it is; among several it is an error, and nothing is recorded.
+ * Records that a mail was sent and emits its event, once per stage and period and never with the link (R172). A mail that an operator has
+ * settled meanwhile stays as it is.
  */
-export async function recordSent(tx: Tx, mails: readonly SentMail[]): Promise<void> {
-  const claims = mails.map(({ claim }) => claim)
-  const recorded = await markSent(tx, reminders, claims, tx.now)
-  if (recorded === mails.length) await emitEvents(tx, mails.map(emissionIn(tx)))
-  else if (mails.length > 1) throw new Error('an operator has resolved one of the mails')
-}
-
-const emissionIn =
-  (tx: Tx) =>
-  ({ due }: SentMail): Emission<'subscription.renewal_reminder_sent'> => {
-    const { app, subscription, plan, customer, periodEnd, stage } = due
-    return {
-      app,
-      type: 'subscription.renewal_reminder_sent',
-      data: {
-        ...presentSubject({ subscription, plan, customer }),
-        reminder_day: stage,
-        period_end: formatTimestamp(periodEnd),
-        in_trial: subscription.inTrial,
-        sent_at: formatIsoOffset(appNow(app, tx.now)),
-      },
-      subject: { externalRef: subscription.externalRef, transactionId: null },
-    }
+export async function recordSent(tx: Tx, { due, claim }: AcceptedReminder): Promise<void> {
+  if (!(await markSent(tx, reminders, claim, tx.now))) return
+  const { app, subscription, plan, customer, periodEnd, stage } = due
+  const data = {
+    ...presentSubject({ subscription, plan, customer }),
+    reminder_day: stage,
+    period_end: formatTimestamp(periodEnd),
+    in_trial: subscription.inTrial,
+    sent_at: formatIsoOffset(appNow(app, tx.now)),
   }
+  const subject = { externalRef: subscription.externalRef, transactionId: null }
+  await emitEvent(tx, app, 'subscription.renewal_reminder_sent', data, subject)
+}

@@ -12,9 +12,18 @@ import { dailyLimit } from './daily-limit.ts'
 import { countMails } from './limits/store.ts'
 import { REMINDERS } from './mail-kinds.ts'
 import type { ClaimedMail, MailQueue, Outcome } from './mail-queue.ts'
-import { remindersSent } from './record-sent.ts'
+import { reminderSent } from './record-sent.ts'
 import { stageWindow } from './stages.ts'
-import { claimNew, dropClaim, findClaimable, REMINDER_KEY, reminders, stillDue, type ReminderKey } from './store.ts'
+import {
+  claimNew,
+  deleteClaim,
+  findClaimable,
+  REMINDER_KEY,
+  reminderName,
+  reminders,
+  stillDue,
+  type ReminderKey,
+} from './store.ts'
 
 const REMINDER_JOB = job('reminders')
 
@@ -28,7 +37,7 @@ class DailyLimitReached extends Error {
 /** What one run of the job adds up, over its sweeps. */
 export interface ReminderRun {
   readonly summary: Record<Outcome, number>
-  /** Mails that failed in this run, by `nameOf`: the next run tries them again. */
+  /** Mails that failed in this run, by `reminderName`: the next run tries them again. */
   readonly failed: Set<string>
 }
 
@@ -39,7 +48,8 @@ export function reminderQueue(
   dueMails: AsyncGenerator<DueReminder>,
   appsAtLimit: Set<number>,
 ): MailQueue<DueReminder> {
-  const isExcluded = (due: DueReminder): boolean => appsAtLimit.has(due.app.id) || run.failed.has(nameOf(due))
+  const isExcluded = (due: DueReminder): boolean =>
+    appsAtLimit.has(due.app.id) || run.failed.has(reminderName(keyOf(due)))
 
   async function* due(): AsyncGenerator<DueReminder> {
     for await (const mail of dueMails) if (!isExcluded(mail)) yield mail
@@ -81,11 +91,11 @@ export function reminderQueue(
         until: realTime(app, until),
       })
     },
-    recordSent: (mails) => perform(ctx, REMINDER_JOB, remindersSent, undefined, { mails }),
-    stop: dropClaim,
+    recordSent: (mail) => perform(ctx, REMINDER_JOB, reminderSent, undefined, { mail }),
+    stop: deleteClaim,
     count(mail, outcome) {
       run.summary[outcome] += 1
-      if (outcome === 'failed') run.failed.add(nameOf(mail))
+      if (outcome === 'failed') run.failed.add(reminderName(keyOf(mail)))
       ctx.count('reminders_total', { stage: String(mail.stage), outcome })
     },
   }
@@ -93,12 +103,8 @@ export function reminderQueue(
 
 /** Releases a claim whose mail was not tried. A mail that the server never refused loses its row, as if no sweep had claimed it. */
 export async function releaseUntriedReminder(tx: Tx, claim: Claim): Promise<void> {
-  if (claim.failures === 0) await dropClaim(tx, claim)
+  if (claim.failures === 0) await deleteClaim(tx, claim)
   else await releaseBeforeHandOver(tx, reminders, claim, { status: 'failed', retryAt: await databaseNow(tx.ctx, tx) })
-}
-
-function nameOf({ subscription, stage }: DueReminder): string {
-  return `${subscription.id} ${stage}`
 }
 
 function noteLimitReached(ctx: Context, { app }: DueReminder, appsAtLimit: Set<number>): void {

@@ -5,7 +5,7 @@ import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import type { Position } from '#db/conditions.ts'
 import { pageBy, type Page } from '#http/page-of.ts'
-import { listSelected, refusedReminders, type ReminderWithOwner } from './lists/store.ts'
+import { listSelected, selectRefusedReminders, type ReminderWithOwner } from './lists/store.ts'
 import { releaseRefused } from './store.ts'
 
 const BATCH = 100
@@ -15,7 +15,7 @@ export async function retryRefusedReminders(ctx: Context, caller: Caller): Promi
   let retried = 0
   let below: Position | null = null
   do {
-    const selection = refusedReminders(await databaseNow(ctx, ctx.db))
+    const selection = selectRefusedReminders(await databaseNow(ctx, ctx.db))
     const found: ReminderWithOwner[] = await listSelected(ctx.db, selection, { below, limit: BATCH + 1 })
     const { rows, next }: Page<ReminderWithOwner> = pageBy(found, BATCH, selection.timeOf)
     const reminderIds = rows.map(({ id }) => id)

@@ -41,9 +41,8 @@ function receiptQueue(ctx: Context, status: 'due' | 'failed'): MailQueue<DueRece
     releaseUntried,
     compose: ({ app, receipt }) => composeReceipt(ctx, app, receipt),
     stillDue: () => null,
-    async recordSent(mails) {
-      const claims = mails.map(({ claim }) => claim)
-      await inTransaction(ctx, (tx) => markSent(tx, receipts, claims, tx.now))
+    async recordSent({ claim }) {
+      await inTransaction(ctx, (tx) => markSent(tx, receipts, claim, tx.now))
     },
     async stop(tx, claim, until) {
       const retryAt = addMs(await databaseNow(ctx, tx), REFUND_PAUSE_MS)

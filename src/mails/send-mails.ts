@@ -8,7 +8,6 @@ import { openMailClaimer } from './claim-mails.ts'
 import { listDeadClaims, markHandedOver } from './claims/store.ts'
 import { Stopped, type ClaimedMail, type MailQueue, type Outcome } from './mail-queue.ts'
 import { recordFailure, type Failed } from './record-failure.ts'
-import { openSentRecorder, type SentRecorder } from './sent-recorder.ts'
 
 /** A sweep of all apps ends after this long, well before its job counts as hung; the next sweep continues. */
 const LONGEST_SWEEP_MS = 10 * MINUTE_MS
@@ -70,14 +69,11 @@ export async function sendMails<Due>(ctx: Context, sweep: MailSweep, queue: Mail
   // While the mail server is unreachable, another attempt would fail too, and would keep its claim from other daemons.
   const shouldStop = (): boolean => sweep.unreachableInARow >= MAX_UNREACHABLE_IN_A_ROW || sweep.signal.aborted
   const claimer = openMailClaimer(ctx, queue, shouldStop)
-  const recorder = openSentRecorder(queue)
   const sendOneAfterAnother = async (): Promise<void> => {
-    for (let mail = await claimer.next(); mail; mail = await claimer.next())
-      await sendOne(ctx, sweep, queue, mail, recorder)
+    for (let mail = await claimer.next(); mail; mail = await claimer.next()) await sendOne(ctx, sweep, queue, mail)
   }
   const senders = await Promise.allSettled(Array.from({ length: MAIL_CONNECTIONS }, sendOneAfterAnother))
-  const ends = await Promise.allSettled([recorder.end(), claimer.releaseAll()])
-  await queue.due.return(undefined)
+  const ends = await Promise.allSettled([claimer.releaseAll(), queue.due.return(undefined)])
   for (const part of [...senders, ...ends]) if (part.status === 'rejected') throw part.reason
 }
 
@@ -86,7 +82,6 @@ async function sendOne<Due>(
   sweep: MailSweep,
   queue: MailQueue<Due>,
   mail: ClaimedMail<Due>,
-  recorder: SentRecorder<Due>,
 ): Promise<void> {
   let to: string | null = null
   try {
@@ -100,7 +95,8 @@ async function sendOne<Due>(
     return
   }
   sweep.unreachableInARow = 0
-  await recorder.record(mail)
+  await queue.recordSent(mail)
+  queue.count(mail.due, 'sent')
 }
 
 /** The last check: a customer who has just paid or opted out gets no reminder. Throws `Stopped`. */

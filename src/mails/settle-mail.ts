@@ -18,12 +18,12 @@ const NOT_SENT = 'an operator recorded that it was not sent'
 
 /** `sent` marks the reminder as sent and emits its event; `not_sent` lets the next sweep send it, if its stage still applies. */
 export const settleReminder = settling(REMINDERS, async (tx, reminder, claim) =>
-  recordSent(tx, [{ due: await subjectOf(tx, reminder), claim }]),
+  recordSent(tx, { due: await subjectOf(tx, reminder), claim }),
 )
 
 /** `sent` marks the receipt as sent; `not_sent` lets the next sweep send it. */
 export const settleReceipt = settling(RECEIPTS, async (tx, _receipt, claim) => {
-  await markSent(tx, receipts, [claim], tx.now)
+  await markSent(tx, receipts, claim, tx.now)
 })
 
 /**

@@ -16,33 +16,26 @@ export interface Window {
   readonly until: AppTime
 }
 
-/** When a stage may be sent: 3 = [end−3d, end−1d), 1 = [end−1d, end), 0 = [end, end+7d) (R170). */
-export function stageWindow(stage: Stage, periodEnd: AppTime): Window {
-  const days = (count: number): AppTime => addMs(periodEnd, count * DAY_MS)
-  switch (stage) {
-    case 3:
-      return { from: days(-3), until: days(-1) }
-    case 1:
-      return { from: days(-1), until: periodEnd }
-    case 0:
-      return { from: periodEnd, until: days(GRACE_DAYS) }
-  }
+/** The days after the period end at which a stage begins and ends: 3 = [end−3d, end−1d), 1 = [end−1d, end), 0 = [end, end+7d) (R170). */
+const DAYS: Readonly<Record<Stage, { readonly from: number; readonly until: number }>> = {
+  3: { from: -3, until: -1 },
+  1: { from: -1, until: 0 },
+  0: { from: 0, until: GRACE_DAYS },
 }
 
-/** Whether the period has this stage: not where the stage's window began before the period did. */
+/** When a stage may be sent. */
+export function stageWindow(stage: Stage, periodEnd: AppTime): Window {
+  const { from, until } = DAYS[stage]
+  return { from: addMs(periodEnd, from * DAY_MS), until: addMs(periodEnd, until * DAY_MS) }
+}
+
+/** Whether the period has this stage: it has none whose window began before the period did. */
 export function hasStage(stage: Stage, periodStart: AppTime, periodEnd: AppTime): boolean {
   return stageWindow(stage, periodEnd).from >= periodStart
 }
 
 /** The period ends whose window of `stage` holds `now`: later than `after`, and at the latest `upTo`. */
 export function endsInWindow(stage: Stage, now: AppTime): { readonly after: AppTime; readonly upTo: AppTime } {
-  const days = (count: number): AppTime => addMs(now, count * DAY_MS)
-  switch (stage) {
-    case 3:
-      return { after: days(1), upTo: days(3) }
-    case 1:
-      return { after: now, upTo: days(1) }
-    case 0:
-      return { after: days(-GRACE_DAYS), upTo: now }
-  }
+  const { from, until } = DAYS[stage]
+  return { after: addMs(now, -until * DAY_MS), upTo: addMs(now, -from * DAY_MS) }
 }

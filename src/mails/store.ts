@@ -40,20 +40,16 @@ export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime
     mails.map(({ subscriptionId }) => subscriptionId),
     now,
   ])
-  const claims = new Map(rows.map((row) => [nameOf(row), claimOf(row)]))
+  const claims = new Map(rows.map((row) => [reminderName(row), claimOf(row)]))
   return mails.map((mail) => {
-    const claim = claims.get(nameOf(mail))
+    const claim = claims.get(reminderName(mail))
     if (!claim) throw new Error('the claimed reminder does not exist')
     return claim
   })
 }
 
 /** For the keys of maps. */
-export function nameOf({
-  subscriptionId,
-  periodEnd,
-  stage,
-}: Pick<Reminder, 'subscriptionId' | 'periodEnd' | 'stage'>): string {
+export function reminderName({ subscriptionId, periodEnd, stage }: Omit<ReminderKey, 'appId'>): string {
   return `${subscriptionId} ${periodEnd.getTime()} ${stage}`
 }
 
@@ -126,7 +122,7 @@ export async function releaseRefused(tx: Tx, reminderIds: readonly number[]): Pr
 }
 
 /** Deletes a claim whose mail is no longer due. */
-export async function dropClaim(tx: Tx, claim: Claim): Promise<void> {
+export async function deleteClaim(tx: Tx, claim: Claim): Promise<void> {
   const found = await tx.run(
     `DELETE FROM reminders WHERE id = ? AND status = 'claimed' AND claimed_at = ? AND handed_over_at IS NULL`,
     [claim.id, claim.claimedAt],

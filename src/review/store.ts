@@ -2,7 +2,12 @@ import { bigint, realTime, text } from '#db/columns.ts'
 import { where } from '#db/conditions.ts'
 import type { Param, Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
-import { columnsOf, refusedReminders, unconfirmedReceipts, unconfirmedReminders } from '#mails/lists/store.ts'
+import {
+  columnsOf,
+  selectRefusedReminders,
+  selectUnconfirmedReceipts,
+  selectUnconfirmedReminders,
+} from '#mails/lists/store.ts'
 import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
 
 export const REVIEW_KINDS = [
@@ -103,13 +108,13 @@ const REFUSED_ADDRESSES = `'refused_address', MIN(r.id), r.app_id, MIN(r.claimed
 
 /** At `now`, by the database's clock. */
 function partsAt(now: RealTime): Part[] {
-  const refused = columnsOf(REFUSED_ADDRESSES, refusedReminders(now))
+  const refused = columnsOf(REFUSED_ADDRESSES, selectRefusedReminders(now))
   return [
     { kinds: ['flagged_payment'], sql: FLAGGED, params: [] },
     { kinds: ['unapplied_payment'], sql: UNAPPLIED, params: [] },
     { kinds: ['unmatched_bank_mail', 'unreadable_bank_mail'], sql: BANK_MAILS, params: [] },
-    { kinds: ['unconfirmed_mail'], ...columnsOf(UNCONFIRMED_REMINDERS, unconfirmedReminders(now)) },
-    { kinds: ['unconfirmed_mail'], ...columnsOf(UNCONFIRMED_RECEIPTS, unconfirmedReceipts(now)) },
+    { kinds: ['unconfirmed_mail'], ...columnsOf(UNCONFIRMED_REMINDERS, selectUnconfirmedReminders(now)) },
+    { kinds: ['unconfirmed_mail'], ...columnsOf(UNCONFIRMED_RECEIPTS, selectUnconfirmedReceipts(now)) },
     { kinds: ['failed_webhook'], sql: FAILED_WEBHOOKS, params: [] },
     { kinds: ['paused_account'], sql: PAUSED_ACCOUNTS, params: [addMs(now, -PAUSE_FORGOTTEN_MS)] },
     { kinds: ['refused_address'], ...refused, sql: `${refused.sql} GROUP BY r.app_id, r.refused_to` },

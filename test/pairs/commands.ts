@@ -324,7 +324,7 @@ async function sendReminders(ctx: Context): Promise<unknown> {
     for (const mail of await queue.claim(due)) {
       try {
         await handOver(ctx, queue, mail)
-        await queue.recordSent([mail])
+        await queue.recordSent(mail)
         counted.push('sent')
       } catch (error) {
         if (!(error instanceof Stopped)) throw error

@@ -65,30 +65,22 @@ export async function markHandedOver(
   return (await db.run(marked, [...now.params, ...params])) === 1
 }
 
-/** Records that the mail server accepted the mails. Returns how many; a mail that an operator has settled meanwhile stays as it is. */
-export async function markSent(
-  tx: Tx,
-  table: Table<MailRow>,
-  claims: readonly Claim[],
-  sentAt: RealTime,
-): Promise<number> {
-  let sent = 0
-  for (const alike of Map.groupBy(claims, ({ claimedAt }) => claimedAt.getTime()).values())
-    sent += await tx.update(table, heldBy(alike), { status: 'sent', sentAt, lastError: null })
-  return sent
+/** Records that the mail server accepted the mail. False if an operator has settled it meanwhile: it stays as it is. */
+export async function markSent(tx: Tx, table: Table<MailRow>, claim: Claim, sentAt: RealTime): Promise<boolean> {
+  return (await tx.update(table, heldBy(claim), { status: 'sent', sentAt, lastError: null })) === 1
 }
 
 /** Notes an error of a mail that may have been sent. The claim stays. */
 export async function noteError(tx: Tx, table: Table<MailRow>, claim: Claim, lastError: string): Promise<void> {
-  await tx.update(table, heldBy([claim]), { lastError })
+  await tx.update(table, heldBy(claim), { lastError })
 }
 
 /** What a mail is once its claim has ended. */
 export type Released = Pick<MailRow, 'status'> & Partial<MailRow>
 
 /**
- * Ends a claim whose mail was not handed over. A mail that was handed over meanwhile, by a slow sweep that counted as dead, stays claimed:
- * released, it would be sent twice.
+ * Ends a claim whose mail was not handed over. A mail that a slow sweep handed over after it was taken for dead stays claimed: releasing
+ * it would send it twice.
  */
 export async function releaseBeforeHandOver(
   tx: Tx,
@@ -96,7 +88,8 @@ export async function releaseBeforeHandOver(
   claim: Claim,
   changes: Released,
 ): Promise<void> {
-  await release(tx, table, { ...heldBy([claim]), handedOverAt: null }, claim, changes)
+  const held = { ...heldBy(claim), handedOverAt: null }
+  if ((await tx.update(table, held, { ...changes, countedOn: null })) === 1) await uncountMail(tx, claim)
 }
 
 /** Ends a claim whose mail certainly did not leave, although it may have been handed over. */
@@ -106,28 +99,13 @@ export async function releaseAfterFailure(
   claim: Claim,
   changes: Released,
 ): Promise<void> {
-  await release(tx, table, heldBy([claim]), claim, changes)
-}
-
-/** The mail no longer counts towards a limit. */
-async function release(
-  tx: Tx,
-  table: Table<MailRow>,
-  held: Where<MailRow>,
-  claim: Claim,
-  changes: Released,
-): Promise<void> {
-  const released = await tx.update(table, held, { ...changes, handedOverAt: null, countedOn: null })
+  const released = await tx.update(table, heldBy(claim), { ...changes, handedOverAt: null, countedOn: null })
   if (released === 1) await uncountMail(tx, claim)
 }
 
-/** The rows of claims that still hold. All began at the same time. */
-function heldBy(claims: readonly Claim[]): Where<MailRow> {
-  return {
-    id: claims.map(({ id }) => id),
-    status: 'claimed',
-    claimedAt: claims.slice(0, 1).map(({ claimedAt }) => claimedAt),
-  }
+/** The row of a claim that still holds. */
+function heldBy({ id, claimedAt }: Claim): Where<MailRow> {
+  return { id, status: 'claimed', claimedAt }
 }
 
 /** A claim this old that was not handed over belongs to a sweep that died. */

@@ -38,7 +38,7 @@ const OF_REMINDERS = {
 }
 
 /** Reminders that were handed over and not answered, at `now` by the database's clock. */
-export function unconfirmedReminders(now: RealTime): Selection<ReminderWithOwner> {
+export function selectUnconfirmedReminders(now: RealTime): Selection<ReminderWithOwner> {
   return {
     ...OF_REMINDERS,
     joins: 'JOIN subscriptions s ON s.id = r.subscription_id',
@@ -46,8 +46,8 @@ export function unconfirmedReminders(now: RealTime): Selection<ReminderWithOwner
   }
 }
 
-/** As `unconfirmedReminders`, of receipts. */
-export function unconfirmedReceipts(now: RealTime): Selection<ReceiptOfTransaction> {
+/** As `selectUnconfirmedReminders`, of receipts. */
+export function selectUnconfirmedReceipts(now: RealTime): Selection<ReceiptOfTransaction> {
   return {
     source: receipts.joined('r', { externalRef: exact('t.external_ref', 191), currency: exact('t.currency', 3) }),
     from: 'receipts r',
@@ -62,7 +62,7 @@ export function unconfirmedReceipts(now: RealTime): Selection<ReceiptOfTransacti
  * Reminders of current periods that were refused lately for the customer's present address. Subscriptions that were renewed or opted out
  * and those of disabled apps are left out.
  */
-export function refusedReminders(now: RealTime): Selection<ReminderWithOwner> {
+export function selectRefusedReminders(now: RealTime): Selection<ReminderWithOwner> {
   return {
     ...OF_REMINDERS,
     joins: `JOIN subscriptions s ON s.id = r.subscription_id AND s.current_period_end = r.period_end
