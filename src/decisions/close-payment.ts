@@ -14,8 +14,8 @@ const ClosePaymentInput = z.strictObject({
 })
 
 /**
- * Takes what is left of a payment, and its bank mails, off the list of money that waits: an operator decided that it needs nothing. It can
- * still be moved or refunded. Throws `not_found`, and `invalid_request` if nothing is left or it was closed before.
+ * Removes the remaining money of a payment, and its bank mails, from the list of waiting money, because an operator decided that it needs
+ * no action. It can still be moved or refunded. Throws `not_found`, and `invalid_request` if nothing is left or it was closed before.
  */
 export const closePayment = command({
   name: 'payment.close',
@@ -43,6 +43,6 @@ function refuseToClose({ id, amountLeft, closedAt }: Payment): void {
   if (amountLeft === 0)
     throw new AppError(
       'invalid_request',
-      `nothing of payment ${id} is left: if its transaction is flagged, use transaction resolve <id> --action dismiss`,
+      `payment ${id} has no money left to close; if its transaction is flagged, run transaction resolve <id> --action dismiss`,
     )
 }

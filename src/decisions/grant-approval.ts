@@ -14,9 +14,8 @@ import { resolveTransaction } from './resolve-transaction.ts'
 const GrantInput = z.strictObject({ approval_id: integer(1), note: text(500) })
 
 /**
- * Makes the refund that another operator asked for, as its dry run was. Throws `not_found`, `forbidden` for one's own request,
- * `invalid_request` where it was decided before or where what it is about has changed, which makes it stale, and `provider_error` as
- * `resolveTransaction` does.
+ * Makes the refund that another operator requested. Throws `not_found`, `forbidden` for one's own request, `invalid_request` if it was
+ * already decided or is stale (its subject has changed), and the errors of `resolveTransaction`.
  */
 export async function grantApproval(ctx: Context, caller: Caller, input: unknown): Promise<Approval> {
   const { approval_id: approvalId, note } = validate(GrantInput, input)
@@ -28,7 +27,7 @@ export async function grantApproval(ctx: Context, caller: Caller, input: unknown
     if (!ctx.rehearsal) await perform(ctx, caller, expireApproval, input, null)
     throw new AppError(
       'invalid_request',
-      `approval ${approvalId} is stale: what it is about has changed since; ask again`,
+      `approval ${approvalId} is stale: the payment or transaction has changed since; request the refund again`,
     )
   }
   return getApproval(ctx, approvalId)

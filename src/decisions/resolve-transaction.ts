@@ -43,19 +43,19 @@ export interface ResolveInput {
   readonly amount?: number
   /** The bank's reference of a refund made manually. */
   readonly reference?: string
-  /** Of a refund above the limit: the approval by which it is made. */
+  /** The approval of a refund above the limit. */
   readonly grant?: Grant
 }
 
 /** What a resolution would do, shown before it is confirmed. */
 export interface ResolutionPreview {
-  /** As it is before. */
+  /** The transaction before the resolution. */
   readonly transaction: ShownTransaction
   /** Sentences for the operator. */
   readonly effects: readonly string[]
 }
 
-/** How a transaction may be resolved; throws `not_found`, and `invalid_request` that says why where it may not at all. */
+/** The actions that can resolve the transaction. Throws `not_found`, or `invalid_request` with the reasons if there are none. */
 export async function possibleResolutions(
   ctx: Context,
   transactionId: number,
@@ -96,7 +96,7 @@ async function listReturnedPayments(db: Queries, transactionId: number): Promise
   return returned
 }
 
-/** Says what `resolveTransaction` would do: does it, looks, and takes it back. Throws as it would. */
+/** Shows what `resolveTransaction` would do: runs it and rolls it back. Throws the same errors. */
 export async function previewResolution(
   ctx: Context,
   caller: Caller,
@@ -109,14 +109,14 @@ export async function previewResolution(
 
 async function rehearse(ctx: Context, caller: Caller, input: Omit<ResolveInput, 'note'>): Promise<Resolved> {
   const rehearsal: Rehearsal = { changes: [], events: [] }
-  return perform({ ...ctx, rehearsal }, caller, resolve, typedOf({ ...input, note: 'a preview' }), input)
+  return perform({ ...ctx, rehearsal }, caller, resolve, commandInputOf({ ...input, note: 'a preview' }), input)
 }
 
 /**
- * Resolves a transaction that needs an operator (R130 to R135): `refund` gives a part or all of its money back, through the provider
- * where that makes refunds, otherwise recorded with the reference of a transfer; `complete` accepts what was received and applies it;
- * `dismiss` clears the flag. Returns the transaction as it is then. Throws `not_found`, `invalid_request`, `provider_error` if a
- * refund was refused, or where nobody knows yet whether it was made, and `forbidden` for a refund that waits for another operator.
+ * Resolves a transaction that needs an operator (R130 to R135). `refund` refunds all or part of its money, through the provider if it makes
+ * refunds; otherwise it records a manual transfer. `complete` accepts what was received and applies it. `dismiss` clears the flag. Returns
+ * the changed transaction. Throws `not_found`, `invalid_request`, `provider_error` if a refund was refused or its outcome is unknown, and
+ * `forbidden` if it waits for another operator.
  */
 export async function resolveTransaction(ctx: Context, caller: Caller, input: ResolveInput): Promise<ShownTransaction> {
   const { transactionId, action, amount, grant } = input
@@ -128,7 +128,7 @@ export async function resolveTransaction(ctx: Context, caller: Caller, input: Re
   const { ordered } = await orStoreApproval(
     ctx,
     caller,
-    () => perform(ctx, caller, resolve, typedOf(input), input),
+    () => perform(ctx, caller, resolve, commandInputOf(input), input),
     async () => (await rehearse(ctx, caller, input)).effects,
   )
   if (ctx.rehearsal) return getShownTransaction(ctx.db, transactionId)
@@ -138,7 +138,7 @@ export async function resolveTransaction(ctx: Context, caller: Caller, input: Re
   return getShownTransaction(ctx.db, transactionId)
 }
 
-/** Refunds that were ordered, and of which the provider was never heard: the same command given again goes on with them. */
+/** Refunds that were ordered, but to which the provider never answered. Repeating the command continues them. */
 async function listUnsent(ctx: Context, transactionId: number): Promise<Refund[]> {
   const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
   return refunds.filter(({ status, reference }) => status === 'pending' && reference === null)
@@ -149,7 +149,7 @@ function sumOf(refunds: readonly Refund[]): number {
 }
 
 /** What an operator gave beside the transaction and the action. */
-function typedOf({ note, amount, reference }: Pick<ResolveInput, 'note' | 'amount' | 'reference'>): object {
+function commandInputOf({ note, amount, reference }: Pick<ResolveInput, 'note' | 'amount' | 'reference'>): object {
   return { note, ...(amount === undefined ? {} : { amount }), ...(reference === undefined ? {} : { reference }) }
 }
 

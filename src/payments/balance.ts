@@ -39,7 +39,7 @@ export function completed(balance: Balance, price: number, isGiven: boolean): Ba
   return { ...balanceOf(balance), amountUsed, amountLeft: kept - amountUsed }
 }
 
-/** Money is refunded: first what is left, then what was dismissed, then what paid for something. Throws beyond what is kept. */
+/** Refunds the unused money first, then dismissed money, then money that paid for something. Throws beyond what is kept. */
 export function refunded(balance: Balance, amount: number): Balance {
   requireUpTo(amount, keptOf(balance))
   const dismissedAmount = movableOf(balance) - balance.amountLeft
