@@ -51,7 +51,7 @@ export async function requiredChoice<T extends string>(
   return select(message, found)
 }
 
-/** As `requiredChoice`, of words that never change: any other is wrong usage. */
+/** As `requiredChoice`, for a fixed set of words; any other word is wrong usage. */
 export async function requiredWord<T extends string>(
   value: string | undefined,
   name: string,
@@ -64,7 +64,7 @@ export async function requiredWord<T extends string>(
   return choice.value
 }
 
-/** One picked from a menu on a terminal. */
+/** Lets the operator pick one from a menu. */
 export async function select<T extends string>(message: string, choices: readonly Choice<T>[]): Promise<T> {
   const prompt = await import('@inquirer/prompts')
   return prompt.select({ message, choices: choices.map(shownChoice) }, prompts)

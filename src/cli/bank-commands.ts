@@ -95,7 +95,7 @@ export const commands: Commands = {
       ['--limit <n>', 'how many at most; 200, with --unmatched all'],
     ],
     examples: ['bank-mail list', 'bank-mail list --unmatched'],
-    most: ({ unmatched }: Flags<'unmatched'>) => (unmatched ? Infinity : 200),
+    defaultLimit: ({ unmatched }: Flags<'unmatched'>) => (unmatched ? Infinity : 200),
     async page({ ctx, options }: OfApps<Flags<'unmatched'>>, query) {
       const { listBankMails } = await import('#bank-mail/list-bank-mails.ts')
       return listBankMails(ctx, { unmatched: options.unmatched === true }, query)

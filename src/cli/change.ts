@@ -7,8 +7,8 @@ import { terminalWidth } from './terminal-width.ts'
 import { wrapLines } from './wrap.ts'
 
 /**
- * Does work that changes something. With `--dry-run` it is done, too, but every transaction is rolled back, and instead of its result the
- * changes (before → after) and the events that would be sent are printed.
+ * Runs work that changes something. With `--dry-run`, every transaction is rolled back, and the changes (before → after) and events are
+ * printed instead of the result.
  */
 export async function changeIn(
   session: Session,
@@ -18,7 +18,7 @@ export async function changeIn(
   await (dryRun === true ? rehearse(session, work) : work(session))
 }
 
-/** What an operator says to a change. */
+/** The operator's answers to a change. */
 export interface Consent {
   readonly note?: string
   readonly yes?: boolean
@@ -49,7 +49,7 @@ interface Preview {
   readonly effects: readonly string[]
 }
 
-/** Shows on a terminal what a decision does, and returns the operator's note. With `--dry-run` only shows it, and returns null. */
+/** On a terminal, shows what a decision does. Returns the operator's note. With `--dry-run`, shows it anywhere and returns null. */
 export async function agreeTo(
   { out }: Session,
   { note, yes, dryRun }: Consent,
@@ -88,7 +88,7 @@ export function printEffects(out: Output, answer: object, effects: readonly stri
   })
 }
 
-/** The results of a rehearsal do not exist: ids that were rolled back, secrets that nobody has. */
+/** Results of a dry run do not exist: its ids were rolled back, and nobody has its secrets. */
 function mutedOutput(out: Output): Output {
   const nothing = (): void => undefined
   return { ...out, result: nothing, table: nothing, line: nothing, lines: nothing, hint: nothing }

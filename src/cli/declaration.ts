@@ -27,11 +27,11 @@ export type Flags<Name extends string> = Readonly<Partial<Record<Name, boolean>>
 
 /** A command: its texts, and one of `run`, `change` and `print`. Each names the type of the options that it reads. */
 export interface Declaration {
-  /** Left out where the list of commands has it, for a command of one word. */
+  /** Omit it if the list of commands already describes this command, which has one word. */
   readonly description?: string
   readonly options?: readonly (OptionLine | Option)[]
   readonly examples: readonly string[]
-  /** Throws for wrong usage that shows before the database is opened. */
+  /** Throws for wrong usage that can be detected without the database. */
   refuse?(args: Arguments, options: object): void | Promise<void>
   /** Works on the database. */
   run?(session: Session, args: Arguments, options: object): Promise<void>
@@ -55,7 +55,7 @@ export function addCommands(
   for (const [line, declared] of Object.entries(commands)) addCommand(placeOf(program, line), declared, who)
 }
 
-/** The command of a line such as `app create` or `find [text]`; the one of its first word is there. */
+/** The commander command for a line such as `app create` or `find [text]`. The command of its first word must already exist. */
 function placeOf(program: Command, line: string): Command {
   const [first = '', ...rest] = line.split(' ')
   const top = program.commands.find((each) => each.name() === first)
@@ -70,7 +70,7 @@ function addCommand(command: Command, declared: Declaration, who: Who): void {
   for (const option of declared.options ?? []) command.addOption(optionOf(option))
   if (declared.change) command.option('--dry-run', 'only show what would change')
   withExamples(command, declared.examples)
-  command.action(() => perform(command, declared, who))
+  command.action(() => runDeclared(command, declared, who))
 }
 
 function optionOf(option: OptionLine | Option): Option {
@@ -81,15 +81,15 @@ function optionOf(option: OptionLine | Option): Option {
   return isParser ? made.argParser(parseOrInitial as never) : made
 }
 
-async function perform(command: Command, declared: Declaration, who: Who): Promise<void> {
+async function runDeclared(command: Command, declared: Declaration, who: Who): Promise<void> {
   const args = command.processedArgs as Arguments
   const options = command.opts()
   await declared.refuse?.(args, options)
   if (declared.print) await declared.print(await outputOf(command), args, options)
-  else await inSession(command, who, (session) => work(session, declared, args, options))
+  else await inSession(command, who, (session) => runOnDatabase(session, declared, args, options))
 }
 
-async function work(session: Session, declared: Declaration, args: Arguments, options: object): Promise<void> {
+async function runOnDatabase(session: Session, declared: Declaration, args: Arguments, options: object): Promise<void> {
   await declared.run?.(session, args, options)
   if (declared.change) await changeIn(session, options, async (target) => declared.change?.(target, args, options))
 }

@@ -8,17 +8,17 @@ import { banner, withSandbox, type Session } from './session.ts'
 import { listOf, type ListColumn, type TableOptions } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
-/** A list. As JSON it is its rows: `page` reads them where they come in pages, `rows` where all of them are shown. */
+/** A list. JSON output is its rows. `page` reads a list that comes in pages; `rows` reads a whole list. */
 interface List<Row, Shown, Options, Asked> extends Pick<TableOptions, 'optional' | 'codes' | 'right'> {
-  /** Left out where the list of commands has it. */
+  /** Omit it if the list of commands already describes this command. */
   readonly description?: string
   /** The filters; those of pages are added. */
   readonly options?: Declaration['options']
   readonly examples: readonly string[]
   readonly rows?: (asked: Asked) => Promise<readonly Row[]>
   readonly page?: (asked: Asked, query: PageQuery) => Promise<Page<Row>>
-  /** How many rows of pages are shown without `--limit`, at most: 100 if left out. */
-  readonly most?: Most<Options>
+  /** The default of `--limit`; 100 if omitted. */
+  readonly defaultLimit?: DefaultLimit<Options>
   /** Each with its head and its cell of a row; `false` stands for one that is not shown. */
   columns(asked: Asked, shown: readonly Shown[]): Columns<Shown> | Promise<Columns<Shown>>
   /** What to say instead of an empty table. */
@@ -30,7 +30,7 @@ interface List<Row, Shown, Options, Asked> extends Pick<TableOptions, 'optional'
 /** A row with its app, and whether that is a sandbox; null for rows that belong to no app. */
 export type Marked<Row> = Row & { readonly app_id: number | null; readonly sandbox: boolean | null }
 /** Where the filters decide, `--limit` is one of them, and says so. */
-type Most<Options> = string | ((filters: Options) => number)
+type DefaultLimit<Options> = string | ((filters: Options) => number)
 type Columns<Shown> = readonly (ListColumn<Shown> | false)[]
 
 /** What a list of the whole service is asked for. */
@@ -106,19 +106,20 @@ function listing<Row, Shown, Options, Asked>(
     options: Options,
   ) => Opened<Row, Shown, Asked> | Promise<Opened<Row, Shown, Asked>>,
 ): Listing {
-  const { description, options: filters = [], examples, page, most, optional = [], codes = [], right = [] } = list
+  const { description, options: filters = [], examples, page, defaultLimit } = list
+  const { optional = [], codes = [], right = [] } = list
   return {
     ...(description === undefined ? {} : { description }),
-    options: page ? [...filters, ...pageOptions(most)] : filters,
+    options: page ? [...filters, ...pageOptions(defaultLimit)] : filters,
     examples,
     refuse(_args, options: Options & PageOptions) {
-      if (page) limitOf(options, most)
+      if (page) limitOf(options, defaultLimit)
     },
     async run(session, args, options: Options & PageOptions) {
       const { out } = session
       const { asked, heading, mark } = await open(session, args, options)
       const rows = page
-        ? await gatherRows(out, limitOf(options, most), options, (query) => page(asked, query))
+        ? await gatherRows(out, limitOf(options, defaultLimit), options, (query) => page(asked, query))
         : ((await list.rows?.(asked)) ?? [])
       const shown = await mark(rows)
       const columns = listOf(shown, await list.columns(asked, shown))
@@ -147,22 +148,22 @@ interface PageQuery {
   readonly cursor?: string
 }
 
-function pageOptions(most: Most<never> = '100'): Option[] {
+function pageOptions(defaultLimit: DefaultLimit<never> = '100'): Option[] {
   return [
-    ...(typeof most === 'string' ? [new Option('--limit <n>', 'how many at most').default(most)] : []),
+    ...(typeof defaultLimit === 'string' ? [new Option('--limit <n>', 'how many at most').default(defaultLimit)] : []),
     new Option('--cursor <cursor>', 'continue an earlier list, which printed it'),
   ]
 }
 
 /** The number of `--limit`, or what stands for it. */
-function limitOf<Options>(options: Options & PageOptions, most: Most<Options> | undefined): number {
+function limitOf<Options>(options: Options & PageOptions, defaultLimit: DefaultLimit<Options> | undefined): number {
   const { limit } = options
-  if (limit === undefined && typeof most === 'function') return most(options)
+  if (limit === undefined && typeof defaultLimit === 'function') return defaultLimit(options)
   if (!/^[1-9]\d{0,5}$/.test(limit ?? '')) throw new UsageError('--limit must be a number from 1 to 999999')
   return Number(limit)
 }
 
-/** At most `limit` rows from `--cursor` on. Where there are more, says so on standard error, to scripts too. */
+/** At most `limit` rows, from `--cursor` on. Reports further rows on standard error, also to scripts. */
 async function gatherRows<T>(
   out: Output,
   limit: number,

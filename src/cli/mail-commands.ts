@@ -15,7 +15,7 @@ const { run: showRefused, ...refused } = listOfApps({
   description: 'reminders whose address the mail server refused permanently; sent once the customer has another one',
   options: [['--retry', 'let the next sweep try all of them again, after the mail server was fixed']],
   examples: ['reminders refused', 'reminders refused --retry'],
-  most: '1000',
+  defaultLimit: '1000',
   page: async ({ ctx }, query) => (await import('#mails/mail-lists.ts')).refusedReminders.page(ctx, query),
   columns: () => [
     ['id', (row) => row.reminder_id],
@@ -139,7 +139,7 @@ function unconfirmed<View extends { readonly app_id: number }>(mails: Unconfirme
     [`${noun}s unconfirmed`]: listOfApps<View>({
       description: `${noun}s that were handed over without an answer: the mail server’s log shows whether they were sent`,
       examples: [`${noun}s unconfirmed`, `${noun}s unconfirmed --json`],
-      most: '1000',
+      defaultLimit: '1000',
       page: async ({ ctx }, query) => (await mails.list()).page(ctx, query),
       columns: () => mails.columns,
       none: () => 'none is unconfirmed',

@@ -21,7 +21,7 @@ export interface Output {
   line(text: string): void
   /** Several lines. What other people wrote must not break them: see `printable`. */
   lines(lines: string): void
-  /** What was drawn as a table, with its colours. */
+  /** An already drawn table, with its colours. */
   drawn(text: string): void
   /** For people only, on standard error. */
   hint(text: string): void

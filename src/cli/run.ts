@@ -29,7 +29,7 @@ async function runAs(name: string): Promise<void> {
   await runCli(lineOf(who), who)
 }
 
-/** What the completion scripts ask; not in the list of commands. Whatever goes wrong, nothing is offered, and the shell's line stays whole. */
+/** Answers the completion scripts; not listed in help. Any failure offers no completions and leaves the shell's line unchanged. */
 async function complete(words: readonly string[]): Promise<void> {
   try {
     const { candidatesFor } = await import('./complete.ts')
@@ -44,12 +44,12 @@ async function exitCodeOf(thrown: unknown, program: Command, words: readonly str
   const isUsage = thrown instanceof CommanderError || (thrown instanceof Error && thrown.name === 'UsageError')
   if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0
   const asJson = isJson(program) || words.includes('--json') || (await isSshLineJson(words))
-  // commander has said itself what is wrong, to people.
+  // commander has already printed the error for people.
   if (!(thrown instanceof CommanderError) || asJson) await report(thrown, asJson)
   return isUsage ? 2 : 1
 }
 
-/** Whether `as` stands for a line with `--json`, of which only a part could be read. */
+/** Whether the SSH command line contains `--json`, even if it could not be fully parsed. */
 async function isSshLineJson(words: readonly string[]): Promise<boolean> {
   if (operatorOf(words) === null) return false
   const { sshCommand } = await import('#config.ts')

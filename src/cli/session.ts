@@ -18,7 +18,7 @@ export interface Session {
   /** The operator who runs the command, as the audit log names them: `linh`, or `linh (sudo)`. */
   readonly caller: Caller
   readonly who: Who
-  /** The app that `<app>` names; on a terminal one is picked from a menu if it is missing. */
+  /** The app named by `<app>`. If it is missing on a terminal, the operator picks one. */
   readonly app: (named: string | undefined) => Promise<App>
 }
 
@@ -69,7 +69,7 @@ export function banner(app: App): string {
   return `${markOf(app.isSandbox)} ${printable(app.name)} (app ${app.id})`
 }
 
-/** Prints what is of an app: its fields below the app's banner. As JSON it is `answer`. */
+/** Prints fields of an app, or of something in it, below the app's banner; JSON output is `answer`. */
 export function printOf(out: Output, app: App, fields: object, answer = fields): void {
   out.result(answer, () => {
     out.line(banner(app))

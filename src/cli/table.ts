@@ -39,7 +39,7 @@ interface Cell {
 const MIN_COLUMN = 6
 /** The blanks between two columns. */
 const GAP = '  '
-/** What `cli-table3` draws around and between cells, but for the rule below the head. */
+/** Everything that `cli-table3` draws around cells, except the rule below the head. */
 const NO_FRAME = Object.fromEntries(
   ['top', 'bottom', 'left', 'right'].flatMap((side) => [
     [side, ''],
@@ -51,11 +51,10 @@ const NO_FRAME = Object.fromEntries(
 const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?$/
 
 /**
- * A table as wide as the terminal, 80 columns if there is none. Columns stand apart by blanks alone, since
- * a frame takes the room of a column. Long cells wrap between words, heads after `_` too. Where not every word and timestamp can be whole, optional columns
- * are left out; where that does not help, codes are broken; where even that does not help, each row becomes a block of its own,
- * a line for each field: identifiers stay whole, to be copied.
- * The head is bold and states have their colours on a terminal that wants colours.
+ * A table as wide as the terminal, or 80 columns. Blanks separate the columns, because a frame would take the space of one. Long cells wrap
+ * between words, heads also after `_`. If words or timestamps do not fit, optional columns are omitted; then codes are broken; then each
+ * row becomes a block with one line per field, so that identifiers stay whole and can be copied. On a colour terminal, the head is bold and
+ * states are coloured.
  */
 export function formatTable(options: TableOptions, width = terminalWidth()): string {
   const { head, rows, none = '', optional = [], codes = [], right = [] } = options
@@ -78,7 +77,7 @@ function leftOut(columns: readonly string[], width: number): string {
   return columns.length === 0 ? '' : `\n${wrap(said, width)}`
 }
 
-/** A thing's fields, one below the other. Only here is a word broken, where it is longer than a line. */
+/** The fields of an object, one per line. Only here are words broken, if they are longer than a line. */
 export function formatFields(fields: Readonly<Record<string, unknown>>, width = terminalWidth()): string {
   const rows = Object.entries(fields).map(([name, value]): Cell[] => [
     { text: printable(name), look: 'bold' },
@@ -188,8 +187,8 @@ function columnsOf(head: readonly string[], rows: readonly (readonly string[])[]
 }
 
 /**
- * The columns' widths: natural where they fit, else narrowed as far as words and timestamps stay whole, but for the heads and the columns
- * in `breakable`; null if that is not enough.
+ * The widths of the columns: natural if they fit; otherwise narrowed, without breaking words or timestamps except in heads and in the
+ * columns of `breakable`. Null if that is not enough.
  */
 function fitWidths(columns: readonly Column[], width: number, breakable: readonly string[]): number[] | null {
   const widths = columns.map(({ head, texts }) => longest([head, ...texts]))
