@@ -41,7 +41,7 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   const planName = mailNameOf(customer) === '' ? null : transaction.planName
   const reader = readerOf(app, locale)
   const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
-  const { transfer, payUrl } = kind === 'part' ? await wayToPay(ctx, transaction) : NO_WAY
+  const { transfer, payUrl } = kind === 'part' ? await paymentOptionsFor(ctx, transaction) : NO_PAYMENT_OPTIONS
   const title = plan?.name ?? planName ?? transaction.planRef
   const values = {
     kind,
@@ -65,24 +65,24 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
 }
 
 /** How the rest of a part can be paid. `transfer` null: not by bank transfer; `payUrl` empty: no page takes it. */
-interface WayToPay {
+interface PaymentOptions {
   readonly transfer: TransferDetails | null
   readonly payUrl: string
 }
 
-const NO_WAY: WayToPay = { transfer: null, payUrl: '' }
+const NO_PAYMENT_OPTIONS: PaymentOptions = { transfer: null, payUrl: '' }
 
 /** The bank page if transfers are taken, even after the link expired; otherwise the checkout while it is open. */
-async function wayToPay(ctx: Context, transaction: Transaction): Promise<WayToPay> {
+async function paymentOptionsFor(ctx: Context, transaction: Transaction): Promise<PaymentOptions> {
   const session = await findSessionOfTransaction(ctx.db, transaction.id)
-  if (!session) return NO_WAY
+  if (!session) return NO_PAYMENT_OPTIONS
   const { state, preview, takesRest } = await viewCheckout(ctx, session.token)
   const isOpen = state === 'open' && preview?.kind !== 'refused'
-  if (!isOpen && !takesRest) return NO_WAY
+  if (!isOpen && !takesRest) return NO_PAYMENT_OPTIONS
   const url = checkoutUrl(ctx.config.baseUrl, session.token)
   const transfer = transaction.bankPageOpenedAt ? await findTransferDetails(ctx, transaction) : null
   if (transfer) return { transfer, payUrl: `${url}/bank` }
-  return isOpen ? { transfer, payUrl: url } : NO_WAY
+  return isOpen ? { transfer, payUrl: url } : NO_PAYMENT_OPTIONS
 }
 
 /** How much of a decision's refunds went back; `pending` while one of them may still fail. */
@@ -91,6 +91,7 @@ async function amountRefunded(ctx: Context, { transactionId, amount, total }: Re
   let succeeded = 0
   for (const { taken, status } of await listRefundsOfTransaction(ctx.db, transactionId)) {
     sum += taken
+    // `total` counts all refunds ordered until then, so this decision's are those between `total - amount` and `total`.
     if (sum <= total - amount || sum > total) continue
     if (status === 'pending') return 'pending'
     if (status === 'succeeded') succeeded += taken

@@ -15,8 +15,8 @@ export function dailyLimit(config: Config, app: Pick<App, 'isSandbox'>): number 
 }
 
 /**
- * The limit that the app's receipts count towards, together with its reminders; null where they do not. A live app's receipts are as
- * many as its payments. A sandbox app's payments cost nothing, and a program can make any number of them.
+ * The daily limit that the app's receipts share with its reminders; null if receipts are unlimited. A live app sends only as many receipts
+ * as it has payments. A sandbox app's payments cost nothing, so a program can make any number of them.
  */
 export function receiptLimit(config: Config, app: Pick<App, 'isSandbox'>): number | null {
   return app.isSandbox ? dailyLimit(config, app) : null

@@ -10,10 +10,10 @@ export interface MailKind<Mail extends MailRow = MailRow> {
   readonly table: Table<Mail>
   /** The status of a mail that is not tried again, or not to this address. */
   readonly givenUp: Extract<MailStatus, 'refused' | 'dropped'>
-  /** How long a mail waits where the mail server is unreachable, which is no fault of the mail. */
-  readonly unreachableMs: number
-  /** A mail that fails more often is given up. */
-  readonly mostFailures: number
+  /** Pause after the mail server was unreachable; such a failure does not count against the mail. */
+  readonly unreachablePauseMs: number
+  /** A mail with more failures is given up. */
+  readonly maxFailures: number
 }
 
 /** Renewal mails. A mail has a row from its first claim on. Retries end with the stage. */
@@ -22,8 +22,8 @@ export const REMINDERS: MailKind<Reminder> = {
   table: reminders,
   givenUp: 'refused',
   // The time until the next sweep is pause enough.
-  unreachableMs: 0,
-  mostFailures: Infinity,
+  unreachablePauseMs: 0,
+  maxFailures: Infinity,
 }
 
 /** Mails about money. A mail has a row from the change on that it reports. */
@@ -31,6 +31,6 @@ export const RECEIPTS: MailKind<Receipt> = {
   noun: 'receipt',
   table: receipts,
   givenUp: 'dropped',
-  unreachableMs: MINUTE_MS,
-  mostFailures: 30,
+  unreachablePauseMs: MINUTE_MS,
+  maxFailures: 30,
 }

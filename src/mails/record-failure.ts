@@ -29,15 +29,15 @@ export async function recordFailure(tx: Tx, kind: MailKind, claim: Claim, failed
 }
 
 function nextAfter(
-  { givenUp, unreachableMs, mostFailures }: MailKind,
+  { givenUp, unreachablePauseMs, maxFailures }: MailKind,
   claim: Claim,
   { failure, to }: Failed,
   now: RealTime,
 ): Released {
   if (failure === 'no_such_address') return { status: givenUp, refusedTo: to }
-  if (failure === 'unreachable') return { status: 'failed', retryAt: addMs(now, unreachableMs) }
+  if (failure === 'unreachable') return { status: 'failed', retryAt: addMs(now, unreachablePauseMs) }
   const failures = claim.failures + 1
-  if (failures > mostFailures) return { status: givenUp, failures }
+  if (failures > maxFailures) return { status: givenUp, failures }
   const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(claim.failures, 10), LONGEST_PAUSE_MS)
   return { status: 'failed', retryAt: addMs(now, pauseMs), failures }
 }

@@ -34,7 +34,7 @@ export async function sendDueReminders(ctx: Context, options: SweepOptions = {})
       await sendMails(ctx, mailSweep, reminderQueue(ctx, run, findDue(ctx, sweep, appsAtLimit, tries), appsAtLimit))
     }
   })
-  if (!hasMailer) ctx.log.warn('no reminders are sent: BILLING_SMTP_URL is not set')
+  if (!hasMailer) ctx.log.warn('reminders are not sent: set BILLING_SMTP_URL')
   if (Object.values(summary).some((count) => count > 0)) ctx.log.info({ ...summary }, 'reminders swept')
   return summary
 }
