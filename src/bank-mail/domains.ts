@@ -1,4 +1,4 @@
-/** Whether `domain` is `parent` or a subdomain of it, at a dot: `mail.timo.vn` is of `timo.vn`, `eviltimo.vn` is not. */
+/** Whether `domain` equals `parent` or is one of its subdomains: `mail.timo.vn` belongs to `timo.vn`, `eviltimo.vn` does not. */
 export function isWithin(domain: string, parent: string): boolean {
   return domain === parent || domain.endsWith(`.${parent}`)
 }

@@ -21,8 +21,8 @@ import type { CheckoutView } from './view-checkout.ts'
 export const ApplyPromotionInput = z.strictObject({ promotion_code: text(191) })
 
 /**
- * Takes the discount of a code that the payer typed off an open checkout (R359); one that leaves nothing to pay completes it. Returns
- * false if the code cannot be used there. Throws `checkout_expired`, `invalid_request`.
+ * Applies a code that the payer typed to an open checkout (R359). If nothing is left to pay, the checkout completes. Returns false if the
+ * code cannot be used there. Throws `checkout_expired`, `invalid_request`.
  */
 export async function applyPromotion(ctx: Context, view: CheckoutView, body: unknown): Promise<boolean> {
   requireOpen(view)
@@ -54,7 +54,7 @@ async function findForPage(
   return typeof found === 'string' || !found.onPage ? null : found
 }
 
-/** Asks for less from now on. A session that a provider opened for more still completes the payment: what is too much is a surplus. */
+/** Reduces the amount. A session that a provider opened for more still completes the payment; the excess is a surplus. */
 async function reprice(
   tx: CommandTx,
   { app, session, methods }: CheckoutView,

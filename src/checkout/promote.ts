@@ -47,7 +47,7 @@ export async function findPromotionFor(
   }
 }
 
-/** Completes a transaction of which a promotion left nothing to pay (R355). A step, under the end user's lock. */
+/** Completes a transaction whose promotion covers the whole amount (R355). A step, under the end user's lock. */
 export async function completeUnpaid(tx: CommandTx, transactionId: number): Promise<void> {
   await completeTransaction(tx, await getTransactionRows(tx, transactionId), {
     providerCode: PROVIDER_CODE,

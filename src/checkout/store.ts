@@ -107,16 +107,21 @@ const CHECKOUT = joinedRows(
     price: pagePrices,
     plan: pagePlans,
     current: decidedSubscriptions,
+    /** Sets the language of the page. */
     customer: shownCustomers,
+    /** A session whose payment is being processed; any one if there are several. */
     processing: providerSessions.only('id'),
+    /** The use of the checkout's promotion; null once a newer checkout has taken it over. */
     reservation: promotionUses.only('id'),
     promotion: promotions.only('id', 'code', 'percent', 'amount', 'currency', 'everyPeriod'),
   },
   {
+    /** Those of the app, separated by commas. */
     enabledMethods: exact(
       `(SELECT GROUP_CONCAT(enabled.method) FROM payment_methods enabled WHERE enabled.app_id = app.id AND enabled.is_enabled = 1)`,
       0,
     ).nullable(),
+    /** Until then, payers may type the code of a promotion. */
     codesUntil: appTime(
       `COALESCE((SELECT CAST('9999-12-31' AS DATETIME(3)) FROM ${CODES_TO_TYPE} AND code.valid_until IS NULL LIMIT 1),
         (SELECT code.valid_until FROM ${CODES_TO_TYPE}
@@ -127,12 +132,7 @@ const CHECKOUT = joinedRows(
 
 export type CheckoutRows = ReturnType<typeof CHECKOUT.decode>
 
-/**
- * Checkouts by token, each with everything that its page shows. A checkout that a free trial activated has none. `customer` sets the
- * language of the page. `enabledMethods` are the app's, separated by commas. `processing` is a provider session whose payment is being processed, any one if there are several.
- * `reservation` is the use of its promotion, null once a newer checkout has taken it over.
- * Until `codesUntil`, payers may type the code of a promotion.
- */
+/** Checkouts by token, each with everything that its page shows. A checkout that a free trial activated has none. */
 export const checkoutsByToken = new SharedRead<string, CheckoutRows>(
   (token) => token,
   async (db, tokens) => {
