@@ -1,11 +1,10 @@
-import { readFileSync } from 'node:fs'
-import { hostname } from 'node:os'
-import { join } from 'node:path'
 import { recordDaemon, recordDaemonStop } from '#backups/daemons/store.ts'
 import type { Context } from '#context.ts'
 import { MIGRATIONS } from '#db/migrate.ts'
+import { productVersion } from '#product-version.ts'
 import { within } from '#shared/budget.ts'
 import { SECOND_MS } from '#shared/time.ts'
+import { daemonName } from './daemon-name.ts'
 
 /** Three times within the minute for which `migrate` waits for a daemon that is silent. */
 const EVERY_MS = 20 * SECOND_MS
@@ -18,10 +17,8 @@ export interface Presence {
 
 /** Records now and every 20 s that this daemon runs, and which migrations it knows, so that `migrate` does not break a running daemon. */
 export async function recordPresence(ctx: Context): Promise<Presence> {
-  const path = join(import.meta.dirname, '..', '..', 'package.json')
-  const { version } = JSON.parse(readFileSync(path, 'utf8')) as { version: string }
-  const name = `${hostname()}:${process.pid}`
-  const daemon = { name, version, migrations: MIGRATIONS.map((each) => each.name) }
+  const name = daemonName()
+  const daemon = { name, version: productVersion(), migrations: MIGRATIONS.map((each) => each.name) }
   const record = (): Promise<void> => recordDaemon(ctx.db, daemon)
   const warn = (error: unknown): void => ctx.log.warn({ error }, 'the daemon could not record that it is running')
   await record()

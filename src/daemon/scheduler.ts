@@ -1,4 +1,3 @@
-import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import Bree from 'bree'
@@ -12,6 +11,7 @@ import { hasDueMails } from '#mails/has-due-mails.ts'
 import { hasAbandonedWrites } from '#subscriptions/finish-pending-writes.ts'
 import { describeError } from '#shared/log.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
+import { daemonName } from './daemon-name.ts'
 import type { Heartbeat, JobMessage, JobCommand, JobSettings } from './job-message.ts'
 
 /** A job: the thread of `jobs/<name>.ts`. It runs as long as the daemon does; a job that sweeps runs while there is work. */
@@ -191,7 +191,7 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
     restartMs = SECOND_MS,
     firstHourlyMs = MINUTE_MS,
   } = options
-  const daemon = `${hostname()}:${process.pid}`
+  const daemon = daemonName()
   const hourlyMs = performance.now() + firstHourlyMs - HOUR_MS
   const watched = new Map(
     jobs.map((job) => [
