@@ -1,14 +1,10 @@
 import type { Context } from '#context.ts'
 import { methodNamed } from '#reports/months.ts'
 import { countActiveByPlan, sumReceived, type ActiveOfPlan, type ReceivedSum } from '#reports/store.ts'
-import { within } from '#shared/budget.ts'
-import { messageOf } from '#shared/errors.ts'
-import { SECOND_MS } from '#shared/time.ts'
+import { FRESH_MS, inTime, modeOf, warnUnread } from './database-reading.ts'
 import type { Metrics, Sample } from './metrics.ts'
 import { shareReading } from './share-reading.ts'
 
-const FRESH_MS = 5 * SECOND_MS
-const DEADLINE_MS = 2 * SECOND_MS
 /** These read whole tables: at most a hundredth of the time is spent on that. */
 const REST = 100
 
@@ -27,9 +23,9 @@ export function addBusinessMetrics(ctx: Context, metrics: Metrics): void {
     'Active subscriptions, trials and lifetime ones too, by app and plan',
     ['app', 'plan', 'mode'],
     ({ active }) =>
-      active.map(({ appId, plan, isSandbox, subscriptions }) => ({
+      active.map(({ appId, plan, subscriptions, ...app }) => ({
         value: subscriptions,
-        labels: { app: String(appId), plan, mode: modeOf(isSandbox) },
+        labels: { app: String(appId), plan, mode: modeOf(app) },
       })),
   )
   gauge(
@@ -37,26 +33,22 @@ export function addBusinessMetrics(ctx: Context, metrics: Metrics): void {
     'All money received whose payer is known, refunded or not, in the smallest unit of the currency',
     ['method', 'currency', 'mode'],
     ({ received }) =>
-      received.map(({ provider, currency, isSandbox, amount }) => ({
+      received.map(({ provider, currency, amount, ...app }) => ({
         value: Number(amount),
-        labels: { method: methodNamed(provider), currency, mode: modeOf(isSandbox) },
+        labels: { method: methodNamed(provider), currency, mode: modeOf(app) },
       })),
   )
 }
 
 async function readInTime(ctx: Context): Promise<Business> {
   try {
-    return await within(readBusiness(ctx), DEADLINE_MS, new Error(`no answer in ${DEADLINE_MS} ms`))
+    return await inTime(readBusiness(ctx))
   } catch (error) {
-    ctx.log.warn({ metric: 'business', error: messageOf(error) }, 'a database metric cannot be read')
+    warnUnread(ctx, 'business', error)
     throw error
   }
 }
 
 async function readBusiness({ db, clock }: Context): Promise<Business> {
   return { active: await countActiveByPlan(db, clock.now()), received: await sumReceived(db) }
-}
-
-function modeOf(isSandbox: boolean): string {
-  return isSandbox ? 'test' : 'live'
 }

@@ -3,16 +3,12 @@ import { expectedWaitMs, poolUse, type PoolUse } from '#http/entry-queue.ts'
 import { JOBS } from '#doctor/check-work.ts'
 import { readHealthMetrics, type HealthMetrics } from '#doctor/health-metrics.ts'
 import type { ReviewSize } from '#review/read-review.ts'
-import { within } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 import { SECOND_MS, type RealTime } from '#shared/time.ts'
+import { FRESH_MS, inTime, modeOf, warnUnread } from './database-reading.ts'
 import type { Metrics, Sample } from './metrics.ts'
 import type { Scheduler } from './scheduler.ts'
 import { shareReading } from './share-reading.ts'
-
-/** Scrapes within this time share one reading, so that an overactive scraper does not load the database. */
-const FRESH_MS = 5 * SECOND_MS
-const DEADLINE_MS = 2 * SECOND_MS
 
 /** Adds gauges about the database, its pools and the jobs' threads to `/metrics`. Without the database they have no samples. */
 export function addDatabaseMetrics(
@@ -107,19 +103,13 @@ export function addDatabaseMetrics(
 /** The metrics that could be read; throws if none could. */
 async function readInTime(ctx: Context): Promise<Partial<HealthMetrics>> {
   try {
-    const reading = readHealthMetrics(ctx)
-    const { metrics, failures } = await within(reading, DEADLINE_MS, new Error(`no answer in ${DEADLINE_MS} ms`))
-    for (const [metric, error] of failures)
-      ctx.log.warn({ metric, error: messageOf(error) }, 'a database metric cannot be read')
+    const { metrics, failures } = await inTime(readHealthMetrics(ctx))
+    for (const [metric, error] of failures) warnUnread(ctx, metric, error)
     return metrics
   } catch (error) {
     ctx.log.warn({ error: messageOf(error) }, 'the database metrics cannot be read')
     throw error
   }
-}
-
-function modeOf({ isSandbox }: { readonly isSandbox: boolean }): string {
-  return isSandbox ? 'test' : 'live'
 }
 
 /** One sample for each set of labels. Prometheus keeps 53 bits of a value: a greater sum is rounded once, at the end. */
