@@ -32,6 +32,10 @@ export interface Rehearsal {
   readonly events: { readonly event_type: string; readonly app_id: number; readonly data: object }[]
 }
 
+export function emptyRehearsal(): Rehearsal {
+  return { changes: [], events: [] }
+}
+
 /** Counters that domain code raises; `daemon/metrics.ts` has a help text for each. */
 export type MetricName =
   | 'payments_total'

@@ -5,7 +5,7 @@ import { command } from '#commands/command.ts'
 import { noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
-import type { Context, Rehearsal } from '#context.ts'
+import { emptyRehearsal, type Context } from '#context.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { keptOf } from '#payments/balance.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
@@ -55,8 +55,8 @@ export async function matchBankMail(ctx: Context, caller: Caller, input: unknown
 
 /** Runs `matchBankMail`, rolls it back, and returns what it would do. Throws the same errors. */
 export async function previewMatch(ctx: Context, caller: Caller, input: MatchTarget): Promise<MatchPreview> {
-  const rehearsal: Rehearsal = { changes: [], events: [] }
-  return perform({ ...ctx, rehearsal }, caller, match, { ...input, note: 'a preview' }, null)
+  const rehearsed = { ...ctx, rehearsal: emptyRehearsal() }
+  return perform(rehearsed, caller, match, { ...input, note: 'a preview' }, null)
 }
 
 const match = command({

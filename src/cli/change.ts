@@ -1,4 +1,4 @@
-import type { Rehearsal } from '#context.ts'
+import { emptyRehearsal, type Rehearsal } from '#context.ts'
 import { askNote, goAhead, isTerminal } from './ask.ts'
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
@@ -36,7 +36,7 @@ export async function changeWithNote<T>(
   change: (session: Session, note: string) => Promise<T>,
 ): Promise<T> {
   const isAsked = (given === undefined || given === '') && isTerminal()
-  const rehearsal: Rehearsal = { changes: [], events: [] }
+  const rehearsal = emptyRehearsal()
   if (isAsked) await change({ ...session, ctx: { ...session.ctx, rehearsal } }, 'a rehearsal')
   const note = await askNote(given)
   if (question !== null && !dryRun) await goAhead(yes, question)
@@ -75,7 +75,7 @@ export async function refuseWithoutNote({ note, dryRun }: Consent): Promise<void
 }
 
 async function rehearse(session: Session, work: (session: Session) => Promise<void>): Promise<void> {
-  const rehearsal: Rehearsal = { changes: [], events: [] }
+  const rehearsal = emptyRehearsal()
   await work({ ...session, ctx: { ...session.ctx, rehearsal }, out: mutedOutput(session.out) })
   printRehearsal(session.out, rehearsal)
 }

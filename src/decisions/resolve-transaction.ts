@@ -3,7 +3,7 @@ import { refuseAboveLimit, type Grant, type WantedRefund } from '#approvals/refu
 import { orStoreApproval } from '#approvals/request-approval.ts'
 import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
-import type { Context, Rehearsal } from '#context.ts'
+import { emptyRehearsal, type Context } from '#context.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command, type CommandTx } from '#commands/command.ts'
 import { noteOf, type OperatorNote } from '#commands/operator-note.ts'
@@ -108,8 +108,8 @@ export async function previewResolution(
 }
 
 async function rehearse(ctx: Context, caller: Caller, input: Omit<ResolveInput, 'note'>): Promise<Resolved> {
-  const rehearsal: Rehearsal = { changes: [], events: [] }
-  return perform({ ...ctx, rehearsal }, caller, resolve, commandInputOf({ ...input, note: 'a preview' }), input)
+  const rehearsed = { ...ctx, rehearsal: emptyRehearsal() }
+  return perform(rehearsed, caller, resolve, commandInputOf({ ...input, note: 'a preview' }), input)
 }
 
 /**
