@@ -99,7 +99,6 @@ export async function listMailsFor(ctx: Context, transactions: readonly Transact
 
 interface PaymentCandidate {
   readonly transaction: Transaction
-  readonly transactionId: number
   readonly amountDue: number
   /** In real time, as mails are received. */
   readonly createdAt: RealTime
@@ -117,7 +116,6 @@ async function candidatesAmong(ctx: Context, awaiting: readonly Transaction[]): 
     const app = apps.get(transaction.appId)
     return {
       transaction,
-      transactionId: transaction.id,
       amountDue: dueOf(transaction),
       createdAt: app ? realTime(app, transaction.createdAt) : asRealTime(transaction.createdAt),
       isBankPageOpened: transaction.bankPageOpenedAt !== null,

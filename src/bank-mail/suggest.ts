@@ -2,7 +2,6 @@ import { HOUR_MS, type RealTime } from '#shared/time.ts'
 
 /** A payment that unmatched money may be for. */
 export interface MatchCandidate {
-  readonly transactionId: number
   /** The amount still due. */
   readonly amountDue: number
   readonly createdAt: RealTime

@@ -27,9 +27,8 @@ export async function currentAccount<Fields>(
   method: string,
   schema: z.ZodType<Fields>,
   appId: number,
-  db: Queries = ctx.db,
 ): Promise<ProviderAccount<Fields> | null> {
-  const current = (await listVersions(db, appId, method)).find(({ retiredAt }) => retiredAt === null)
+  const current = (await listVersions(ctx.db, appId, method)).find(({ retiredAt }) => retiredAt === null)
   return current ? opened(ctx, schema, current) : null
 }
 

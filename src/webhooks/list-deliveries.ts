@@ -3,7 +3,6 @@ import type { Context } from '#context.ts'
 import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
-import { listAttempts, type DeliveryAttempt } from './attempts/store.ts'
 import { listEventRows, type DeliveryStatus, type Event } from './store.ts'
 
 /** An event as operators see it. During an attempt, `next_attempt_at` is the time when that attempt was due. */
@@ -53,9 +52,4 @@ export function presentDelivery(event: Event): DeliveryView {
     delivered_at: formatTimestampOrNull(event.deliveredAt),
     last_error: event.lastError,
   }
-}
-
-/** The attempts of one event, oldest first. */
-export async function listDeliveryAttempts(ctx: Context, eventId: number): Promise<DeliveryAttempt[]> {
-  return listAttempts(ctx.db, eventId)
 }

@@ -6,7 +6,11 @@ import { asRealTime } from '#shared/time.ts'
 const RECEIVED = asRealTime(new Date('2026-11-13T10:00:00Z'))
 const MONEY = { amount: 99_000, receivedAt: RECEIVED }
 
-const candidate = (transactionId: number, changes: Partial<MatchCandidate> = {}): MatchCandidate => ({
+interface Candidate extends MatchCandidate {
+  readonly transactionId: number
+}
+
+const candidate = (transactionId: number, changes: Partial<MatchCandidate> = {}): Candidate => ({
   transactionId,
   amountDue: 99_000,
   createdAt: asRealTime(new Date('2026-11-13T09:00:00Z')),
@@ -14,8 +18,7 @@ const candidate = (transactionId: number, changes: Partial<MatchCandidate> = {})
   ...changes,
 })
 
-const ids = (candidates: readonly MatchCandidate[]) =>
-  suggest(MONEY, candidates).map(({ transactionId }) => transactionId)
+const ids = (candidates: readonly Candidate[]) => suggest(MONEY, candidates).map(({ transactionId }) => transactionId)
 
 describe('suggestions for unmatched money', () => {
   it('begin with payments that miss exactly the amount, those with an opened bank page first', () => {

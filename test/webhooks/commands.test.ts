@@ -10,7 +10,8 @@ import { formatId, parseId } from '#shared/ids.ts'
 import { claimDueEvents } from '#webhooks/claim-due-events.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
-import { listDeliveries, listDeliveryAttempts } from '#webhooks/list-deliveries.ts'
+import { listAttempts } from '#webhooks/attempts/store.ts'
+import { listDeliveries } from '#webhooks/list-deliveries.ts'
 import { retryEvent, retryFailed } from '#webhooks/retry-event.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { envelopeOf } from '#webhooks/envelope.ts'
@@ -95,7 +96,7 @@ describe('commands of operators for deliveries', () => {
     ])
     const { rows: byStatus } = await listDeliveries(ctx, app.app, 'failed')
     expect(byStatus.map(({ id }) => id)).to.deep.equal([formatId('evt', failed)])
-    expect(await listDeliveryAttempts(ctx, failed)).to.have.length(6)
+    expect(await listAttempts(ctx.db, failed)).to.have.length(6)
   })
 
   it('replay a failed event with the same id and bytes; attempts continue to count', async () => {
