@@ -41,7 +41,7 @@ export class StaleApproval extends Error {
 }
 
 /** Whether the refunds together pass the limit of BILLING_REFUND_LIMIT. */
-export function passesLimit(limits: ReadonlyMap<string, number>, wanted: WantedRefund): boolean {
+function passesLimit(limits: ReadonlyMap<string, number>, wanted: WantedRefund): boolean {
   const limit = limits.get(wanted.currency)
   return limit !== undefined && wanted.refundedBefore + wanted.amount > limit
 }
@@ -96,7 +96,7 @@ export async function lockOpen(tx: Tx, approvalId: number): Promise<Approval> {
   return approval
 }
 
-export function refuseOwn({ id, requestedBy }: Approval, caller: Caller): void {
+function refuseOwn({ id, requestedBy }: Approval, caller: Caller): void {
   if (personOf(requestedBy) === personOf(auditName(caller)))
     throw new AppError('forbidden', `forbidden: you asked for approval ${id}, so another operator must grant it`)
 }

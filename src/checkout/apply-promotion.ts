@@ -18,7 +18,7 @@ import { completeUnpaid } from './promote.ts'
 import type { CheckoutView } from './view-checkout.ts'
 
 /** The body of `POST /checkout/{token}/promotion`. */
-export const ApplyPromotionInput = z.strictObject({ promotion_code: text(191) })
+const ApplyPromotionInput = z.strictObject({ promotion_code: text(191) })
 
 /**
  * Applies a code that the payer typed to an open checkout (R359). If nothing is left to pay, the checkout completes. Returns false if the

@@ -115,7 +115,7 @@ async function createInput(options: CreateOptions): Promise<unknown> {
 }
 
 /** `99000:VND:month:3` as the API's price. */
-export function parsePrice(text: string): object {
+function parsePrice(text: string): object {
   const [amount = '', currency = '', unit = '', count, ...rest] = text.split(':')
   const areNumbers = /^\d+$/.test(amount) && /^\d+$/.test(count ?? '1')
   if (!areNumbers || currency === '' || unit === '' || rest.length > 0)

@@ -24,7 +24,7 @@ import { findOpenPayment, priceOf, promotionOf, viewRenewal, type RenewalView } 
  * The body of `POST /renew/{token}`. `payment_method` may be omitted if a discount leaves nothing to pay. `period_end` is the end that the
  * page showed: if it has changed, the period has been paid in the meantime, and the payer is asked again.
  */
-export const OpenRenewalInput = z.strictObject({
+const OpenRenewalInput = z.strictObject({
   payment_method: z.enum(METHODS, `must be one of ${METHODS.join(', ')}`).optional(),
   period_end: z.string().optional(),
 })

@@ -6,7 +6,7 @@ import { AppError, messageOf } from '#shared/errors.ts'
 import { emailAddress, name } from '#shared/validate.ts'
 
 /** The keys of an answer file, in the order in which they are asked for. */
-export const ANSWER_KEYS = [
+const ANSWER_KEYS = [
   ...['base_url', 'database', 'smtp_url', 'mail_from', 'test_mail_to', 'proxy', 'tls', 'cert_file', 'key_file'],
   ...['first_app', 'relay_address', 'relay_authserv_ids', 'relay_trusted_forwarders', 'relay_trusted_arc_sealers'],
 ] as const
@@ -14,7 +14,7 @@ export type AnswerKey = (typeof ANSWER_KEYS)[number]
 const REQUIRED = ['base_url', 'database', 'smtp_url', 'mail_from', 'proxy']
 /** Paygate's own private server, run with the service. */
 export const EMBEDDED = 'embedded-service'
-export const PROXIES = ['caddy', 'nginx', 'none'] as const
+const PROXIES = ['caddy', 'nginx', 'none'] as const
 
 /** What was answered, by key; a key without a value is absent. */
 export type Given = Readonly<Record<string, string>>

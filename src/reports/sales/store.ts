@@ -18,13 +18,13 @@ export interface SoldOfMonth {
 }
 
 /** The transaction that most of the payment `p` was booked for, the newest of several (R420). Refunds do not change it. */
-export const MAIN_TRANSACTION = `(SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id
+const MAIN_TRANSACTION = `(SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id
   GROUP BY a.transaction_id
   ORDER BY SUM(CASE WHEN a.cause IN ('booked', 'matched', 'moved') THEN a.amount ELSE 0 END) DESC, a.transaction_id DESC
   LIMIT 1)`
 
 /** The transaction of which the refund `r` of the payment `p` took most; the payment's where it took money of none. */
-export const REFUNDED_TRANSACTION = `COALESCE((SELECT a.transaction_id FROM allocations a
+const REFUNDED_TRANSACTION = `COALESCE((SELECT a.transaction_id FROM allocations a
   WHERE a.refund_id = r.id AND a.cause = 'refund' ORDER BY a.amount, a.id DESC LIMIT 1), ${MAIN_TRANSACTION})`
 
 /**
@@ -41,21 +41,21 @@ const byAppClock = (time: string): string =>
  * What promotions took off completed transactions, counted with the payment `p` that completed each, so that a sum over payments has each
  * once.
  */
-export const DISCOUNTS = `(SELECT COALESCE(SUM(d.discount_amount), 0) FROM transactions d
+const DISCOUNTS = `(SELECT COALESCE(SUM(d.discount_amount), 0) FROM transactions d
   WHERE d.id IN (SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id AND a.amount > 0)
     AND d.discount_amount > 0 AND d.completed_at IS NOT NULL AND d.amount_received > 0
     AND p.id = (SELECT COALESCE(MAX(CASE WHEN ${byAppClock('a.at')} <= d.completed_at THEN a.payment_id END), MIN(a.payment_id))
                 FROM allocations a WHERE a.transaction_id = d.id AND a.amount > 0))`
 
 /** A purchase that a promotion paid in full: a completed transaction without a payment. */
-export const FREE_PURCHASE = `t.amount = 0 AND t.discount_amount > 0 AND t.completed_at IS NOT NULL
+const FREE_PURCHASE = `t.amount = 0 AND t.discount_amount > 0 AND t.completed_at IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM allocations a WHERE a.transaction_id = t.id)`
 
 /** When the payment `p` was made: real, and of a sandbox app by its own clock (R420). */
-export const PAID_AT = { live: 'p.paid_at', test: byAppClock('p.received_at') } as const
+const PAID_AT = { live: 'p.paid_at', test: byAppClock('p.received_at') } as const
 
 /** When the refund `r` of the payment `p` was made, in the same way. */
-export const REFUNDED_AT = { live: 'r.ended_at', test: byAppClock('r.ended_at') } as const
+const REFUNDED_AT = { live: 'r.ended_at', test: byAppClock('r.ended_at') } as const
 
 /** Money of one currency and month (`2026-03`, UTC); amounts in the smallest unit. */
 export interface CashMonth {
