@@ -98,7 +98,7 @@ export const DEFAULT_DKIM_SELECTOR = 'paygate'
 /** Minimum length, in production, of a secret that operators choose themselves. */
 const MIN_SECRET_CHARACTERS = 16
 /** Thirty days: as long as anybody waits for an event, and far from where dates end. */
-const LONGEST_RETRY_MINUTES = 43_200
+const MAX_RETRY_MINUTES = 43_200
 
 const flag = (fallback: boolean) =>
   z
@@ -186,10 +186,7 @@ const Settings = z.object({
     .regex(/^\d+(\.\d+)?(,\d+(\.\d+)?)*$/, 'must be a comma list of minutes')
     .default('1,5,15,60,240')
     .transform((value) => value.split(',').map(Number))
-    .refine(
-      (minutes) => minutes.every((gap) => gap <= LONGEST_RETRY_MINUTES),
-      `must be at most ${LONGEST_RETRY_MINUTES} each`,
-    ),
+    .refine((minutes) => minutes.every((gap) => gap <= MAX_RETRY_MINUTES), `must be at most ${MAX_RETRY_MINUTES} each`),
   BILLING_SWEEP_SECONDS: seconds(60),
   BILLING_DRAIN_SECONDS: whole(0, 0, 10),
   BILLING_ALERT_MAIL: list.refine((mails) => mails.every((mail) => MAIL_ADDRESS.test(mail)), 'must be mail addresses'),

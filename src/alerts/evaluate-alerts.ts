@@ -31,7 +31,7 @@ export const READERS: Readers = {
 }
 
 /** After a longer pause between two evaluations, such as a stop of the daemon, nothing counts as silent at first. */
-const LONGEST_PAUSE_MS = 3 * MINUTE_MS
+const MAX_PAUSE_MS = 3 * MINUTE_MS
 
 export function newMemory(now: RealTime): Memory {
   return { watchingSince: now, lastEvaluatedAt: now, usual: null }
@@ -71,7 +71,7 @@ export async function evaluateAlerts(
 }
 
 function rememberEvaluation({ config }: Context, memory: Memory, now: RealTime): void {
-  const pause = Math.max(LONGEST_PAUSE_MS, 3 * config.alerts.seconds * 1000)
+  const pause = Math.max(MAX_PAUSE_MS, 3 * config.alerts.seconds * 1000)
   if (now > addMs(memory.lastEvaluatedAt, pause)) memory.watchingSince = now
   memory.lastEvaluatedAt = now
 }

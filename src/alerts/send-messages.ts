@@ -10,7 +10,7 @@ const AT_ONCE = 100
 /** A claim that was not ended within this time belongs to a daemon that died. */
 const LEASE_MS = 3 * MINUTE_MS
 const FIRST_PAUSE_MS = 30 * SECOND_MS
-const LONGEST_PAUSE_MS = 10 * MINUTE_MS
+const MAX_PAUSE_MS = 10 * MINUTE_MS
 const GIVEN_UP_MS = 3 * DAY_MS
 
 /**
@@ -76,7 +76,7 @@ async function end(ctx: Context, message: AlertMessage, error: string | null, no
     return
   }
   ctx.log.warn({ channel, message: id, error }, 'an alert could not be sent')
-  const pause = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS)
+  const pause = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), MAX_PAUSE_MS)
   const isGivenUp = createdAt < addMs(now, -GIVEN_UP_MS)
   await updateMessage(ctx.db, id, { nextTryAt: isGivenUp ? null : addMs(now, pause), sentAt: null, lastError: error })
 }

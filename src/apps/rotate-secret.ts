@@ -7,11 +7,11 @@ import { addMs, DAY_MS, SECOND_MS } from '#shared/time.ts'
 import { earlierSecrets, sealEarlier } from './earlier-secrets.ts'
 import { lockApp, secretPlace, updateAppRow, type App } from './store.ts'
 
-const LONGEST_OVERLAP_SECONDS = (7 * DAY_MS) / SECOND_MS
+const MAX_OVERLAP_SECONDS = (7 * DAY_MS) / SECOND_MS
 
 const Rotation = z.strictObject({
   /** How long the present secret stays valid, in seconds; absent: it and every earlier one are void at once. */
-  overlap_seconds: z.int().min(1).max(LONGEST_OVERLAP_SECONDS).optional(),
+  overlap_seconds: z.int().min(1).max(MAX_OVERLAP_SECONDS).optional(),
 })
 
 interface Subject {

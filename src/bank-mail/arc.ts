@@ -16,7 +16,7 @@ export interface ArcChain {
   readonly covered: ReadonlySet<string>
 }
 
-const LONGEST_CHAIN = 50
+const MAX_SETS = 50
 
 /**
  * The ARC chain of a mail; null unless it is well formed. It must have sets 1 to N with exactly one field of each kind, `cv=none` on the
@@ -39,7 +39,7 @@ export function readArcChain(fields: readonly HeaderField[]): ArcChain | null {
 
 /** Field values ordered by instance; null unless the instances are 1 to N, each once. */
 function byInstance(values: readonly string[], instanceOf: (value: string) => number | null): string[] | null {
-  if (values.length > LONGEST_CHAIN) return null
+  if (values.length > MAX_SETS) return null
   const ordered: string[] = []
   for (const value of values) {
     const instance = instanceOf(value)

@@ -25,7 +25,7 @@ const INLINE = new Set([
 const UNSEEN = new Set(['head', 'title', 'script', 'style', 'template', 'noscript', 'object', 'iframe'])
 
 /** Deeper than any genuine mail: the parser searches all open elements for each end tag. */
-const DEEPEST = 1000
+const MAX_DEPTH = 1000
 const PIECE_LENGTH = 4096
 
 /** The visible words of the HTML, in order, with entities decoded. Stops where elements nest too deep. */
@@ -48,9 +48,9 @@ export function htmlToText(html: string): string {
       else if (!INLINE.has(name)) words.push(' ')
     },
   })
-  for (let at = 0; at < html.length && depth <= DEEPEST; at += PIECE_LENGTH)
+  for (let at = 0; at < html.length && depth <= MAX_DEPTH; at += PIECE_LENGTH)
     parser.write(html.slice(at, at + PIECE_LENGTH))
-  if (depth <= DEEPEST) parser.end()
+  if (depth <= MAX_DEPTH) parser.end()
   return words.join('')
 }
 

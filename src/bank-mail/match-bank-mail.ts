@@ -18,13 +18,13 @@ import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
 import { endReviewsOfPayment, markBankMailMatched, type BankMail, type Review } from './store.ts'
 
 /** More than any transfer, and small enough for exact sums. */
-const LARGEST_AMOUNT = 1e13
+const MAX_AMOUNT = 1e13
 
 const MatchBankMailInput = z.strictObject({
   id: integer(1),
   transactionId: integer(1),
   /** In whole dong: required if the mail's amount could not be read, and refused otherwise. */
-  amount: integer(1, LARGEST_AMOUNT).optional(),
+  amount: integer(1, MAX_AMOUNT).optional(),
   /** Why; kept in the audit log. */
   note: text(500),
 })

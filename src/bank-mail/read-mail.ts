@@ -19,7 +19,7 @@ export interface MailReading {
   readonly bank: string | null
   /** How it was verified as that bank's; null if it was not. */
   readonly trust: TrustPath | null
-  /** The printable characters of the field, at most `LONGEST_MESSAGE_ID`. */
+  /** The printable characters of the field, at most `MAX_MESSAGE_ID_LENGTH`. */
   readonly messageId: string | null
   readonly messageIdHash: string | null
   readonly contentHash: string
@@ -50,7 +50,7 @@ export interface ReadCredit {
   readonly codes: readonly string[]
 }
 
-const LONGEST_MESSAGE_ID = 998
+const MAX_MESSAGE_ID_LENGTH = 998
 
 /** Reads a mail (RFC 5322 bytes). Reads the body only of a mail whose header proves it genuine. */
 export async function readMail(raw: Buffer, settings: TrustSettings): Promise<MailReading> {
@@ -72,7 +72,7 @@ export async function readMail(raw: Buffer, settings: TrustSettings): Promise<Ma
 }
 
 function printableMessageId(messageId: string): string {
-  return messageId.replace(/[^\x20-\x7e]/g, '').slice(0, LONGEST_MESSAGE_ID)
+  return messageId.replace(/[^\x20-\x7e]/g, '').slice(0, MAX_MESSAGE_ID_LENGTH)
 }
 
 function readRecipient(header: Header, reader: BankReader): MailAddress | null {

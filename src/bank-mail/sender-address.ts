@@ -12,7 +12,7 @@ export interface MailAddress {
  * programs disagree about their author.
  */
 export function readSoleAddress(value: string): MailAddress | null {
-  const bare = value.length <= LONGEST_FIELD ? withoutComments(value)?.trim() : undefined
+  const bare = value.length <= MAX_FIELD_LENGTH ? withoutComments(value)?.trim() : undefined
   if (bare === undefined) return null
   const address = BRACKETED.exec(bare)?.[1] ?? PLAIN.exec(bare)?.[0]
   if (address === undefined) return null
@@ -21,7 +21,7 @@ export function readSoleAddress(value: string): MailAddress | null {
 }
 
 /** Longer than any real one, short enough for every pattern below. */
-const LONGEST_FIELD = 1000
+const MAX_FIELD_LENGTH = 1000
 
 const WORD_CHARACTER = String.raw`[ \t!#$%&'*+\-./0-9=?A-Z^_\x60a-z{|}~\x80-\xff]`
 const QUOTED = String.raw`"(?:[^"\\\0\r\n]|\\[\t\x20-\x7e])*"`

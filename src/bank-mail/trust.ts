@@ -55,7 +55,7 @@ const SINGLE_FIELDS = ['from', 'subject', 'content-type', 'content-transfer-enco
 const COVERED_FIELDS = ['from', 'subject']
 
 /** Longer than any server's `Received`. */
-const LONGEST_RECEIVED = 2000
+const MAX_RECEIVED_LENGTH = 2000
 
 /**
  * How the header proves that the mail is from one of `domains` (a bank's); null if it does not. Only the results of our
@@ -176,7 +176,7 @@ function isJoinedWithSender({ method, properties, remarks }: MethodResult): bool
 
 /** The `by` of a `Received`, in lower case; null if it is ambiguous. */
 function receivedBy(value: string): string | null {
-  const bare = value.length > LONGEST_RECEIVED ? null : withoutComments(value)
+  const bare = value.length > MAX_RECEIVED_LENGTH ? null : withoutComments(value)
   const match = /^[ \t]*(?:from[ \t]+[^ \t;()]+[ \t]+)?by[ \t]+([^ \t;()]+)(?=[ \t;]|$)/i.exec(bare ?? '')
   return match?.[1]?.toLowerCase() ?? null
 }

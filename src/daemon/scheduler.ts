@@ -105,7 +105,7 @@ const MISSED_HEARTBEATS = 3
 /** Extra time before the first heartbeat, in which a thread loads its modules and connects. */
 const START_MS = 30 * SECOND_MS
 /** After a long outage of the database, jobs continue no later than this. */
-const LONGEST_RESTART_MS = 15 * SECOND_MS
+const MAX_RESTART_MS = 15 * SECOND_MS
 /** A job that ran this long has recovered: its failures are forgotten. */
 const RECOVERED_MS = 5 * MINUTE_MS
 
@@ -391,7 +391,7 @@ function startAgain(supervisor: Supervisor, thread: Watched, { kind, error }: No
   const { name } = thread.job
   const livedMs = performance.now() - thread.startedMs
   thread.failuresInARow = livedMs > RECOVERED_MS ? 1 : thread.failuresInARow + 1
-  const pauseMs = Math.min(LONGEST_RESTART_MS, supervisor.restartMs * 2 ** (thread.failuresInARow - 1))
+  const pauseMs = Math.min(MAX_RESTART_MS, supervisor.restartMs * 2 ** (thread.failuresInARow - 1))
   const { ctx } = supervisor
   ctx.log.error({ job: name, reason: kind, error: describeError(error), pauseMs }, 'a job failed and is started again')
   ctx.count('job_failures_total', { job: name, reason: kind })

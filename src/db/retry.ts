@@ -6,7 +6,7 @@ import { isRetryable } from './database-error.ts'
 const READ_AGAIN_MS = 2000
 const FIRST_DELAY_MS = 5
 /** On a cluster, callers that change one row conflict until one commits. Longer pauses would leave the row idle. */
-const LONGEST_DELAY_MS = 400
+const MAX_DELAY_MS = 400
 
 /**
  * Runs work again from its first line while it fails with a retryable error. After `forMs` milliseconds it throws the last error instead of
@@ -47,7 +47,7 @@ async function retryUntil<T>(
       noteFailure(beganMs)
       if (performance.now() >= deadlineMs || patienceLeftMs() < CONNECT_TIMEOUT_MS) throw error
       onRetry()
-      await delay(Math.random() * Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 4 ** attempt))
+      await delay(Math.random() * Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 4 ** attempt))
     }
   }
 }
@@ -63,9 +63,9 @@ export const CONNECT_TIMEOUT_MS = 3000
 const callers = new AsyncLocalStorage<Caller>()
 
 /** How long a call keeps trying, across all its reads and transactions, from the start of its first failed attempt at the database. */
-const LONGEST_MS = 11_000
+const MAX_TRYING_MS = 11_000
 /** Every answer gets this long, so that quick work after a failover still succeeds. */
-const LEAST_MS = 1000
+const MIN_ANSWER_MS = 1000
 
 /** Runs the work of one call, whose caller waits for the answer. Jobs have no such caller. */
 export function forCaller<T>(work: () => T): T {
@@ -81,10 +81,10 @@ function noteFailure(beganMs: number): void {
 /** How many more milliseconds the caller waits for the database; Infinity while nothing has failed, and for jobs. */
 export function patienceLeftMs(): number {
   const since = callers.getStore()?.failedSinceMs ?? null
-  return since === null ? Infinity : since + LONGEST_MS - performance.now()
+  return since === null ? Infinity : since + MAX_TRYING_MS - performance.now()
 }
 
 /** The longest wait for one answer. */
 export function answerWithinMs(mostMs: number): number {
-  return Math.min(mostMs, Math.max(LEAST_MS, patienceLeftMs()))
+  return Math.min(mostMs, Math.max(MIN_ANSWER_MS, patienceLeftMs()))
 }

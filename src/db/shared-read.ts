@@ -11,7 +11,7 @@ type RunRead<Row> = (read: (db: Queries) => Promise<ReadonlyMap<string, Row>>) =
 /** Maximum number of callers per statement. */
 export const MAX_CALLERS = 16
 /** Maximum wait of the next read for the current one, whose connection may hang. */
-const LONGEST_WAIT_MS = 20
+const MAX_WAIT_MS = 20
 
 /**
  * A read of rows by key that concurrent callers share. Callers that arrive during a read are served by the next one, with a single statement
@@ -59,7 +59,7 @@ class Group<Key, Row> {
     batch.callers += 1
     if (batch.callers === MAX_CALLERS) this.#open = null
     if (batch.callers === MAX_CALLERS || this.#underWay === 0) this.#start(batch)
-    else batch.timer ??= setTimeout(() => this.#start(batch), LONGEST_WAIT_MS)
+    else batch.timer ??= setTimeout(() => this.#start(batch), MAX_WAIT_MS)
     return batch.rows.promise
   }
 

@@ -20,8 +20,8 @@ const PATIENCE_MS = 2 * SECOND_MS
  * (`npm run trials overload`). A queue of half a second kept the database busy and every accepted call within 2 s; a queue of 0.75 s did
  * not.
  */
-const LONGEST_WRITE_WAIT_MS = 500
-const LONGEST_READ_WAIT_MS = 300
+const MAX_WRITE_WAIT_MS = 500
+const MAX_READ_WAIT_MS = 300
 /** A notification is about money: it waits as long as work under way does, and its provider repeats it after a 500. */
 const NOTIFIER_PATIENCE_MS = 10 * SECOND_MS
 
@@ -35,7 +35,7 @@ export function refuseOverload(ctx: Context, isRead: boolean): void {
 }
 
 export function isOverload(expectedMs: number, isRead: boolean): boolean {
-  return expectedMs > (isRead ? LONGEST_READ_WAIT_MS : LONGEST_WRITE_WAIT_MS)
+  return expectedMs > (isRead ? MAX_READ_WAIT_MS : MAX_WRITE_WAIT_MS)
 }
 
 /**

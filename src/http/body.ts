@@ -8,7 +8,7 @@ import type { RequestState } from './errors.ts'
 export const API_BODY_BYTES = 100 * 1024
 
 /** How long the rest of a body that is too large is read. */
-const LONGEST_REST_MS = 1000
+const MAX_REST_MS = 1000
 
 /**
  * Refuses a GET or HEAD with a body on any path, before any work is done: 400 `invalid_request` (R7). The signed text does not mark the end
@@ -74,7 +74,7 @@ function decodeJson(body: Buffer): { json: string; value: unknown } {
  */
 async function refuseLonger(request: IncomingMessage, limit: number): Promise<never> {
   const over = Promise.withResolvers<null>()
-  const deadline = setTimeout(over.resolve, LONGEST_REST_MS, null)
+  const deadline = setTimeout(over.resolve, MAX_REST_MS, null)
   request.once('end', () => over.resolve(null)).once('close', () => over.resolve(null))
   request.resume()
   await over.promise

@@ -67,7 +67,7 @@ const STRANGERS_SHARE = 5
 /** How often to check for callers that have waited too long. */
 const TICK_MS = 50
 /** Maximum wait by the clock, however busy this process is. The pool has the same limit. */
-const LONGEST_WAIT_MS = 10_000
+const MAX_WAIT_MS = 10_000
 
 interface Waiter {
   readonly request: EntryRequest
@@ -123,7 +123,7 @@ class EntryQueue {
         request,
         number: (this.#lastNumber += 1),
         patientUntilMs: idleMs() + request.patienceMs,
-        waitsUntilMs: performance.now() + LONGEST_WAIT_MS,
+        waitsUntilMs: performance.now() + MAX_WAIT_MS,
         begin: () => {
           take()
           resolve()

@@ -7,7 +7,7 @@ import type { MailKind } from './mail-kinds.ts'
 
 /** A mail that the server refused waits this long, then twice as long each time, up to an hour. */
 const FIRST_PAUSE_MS = MINUTE_MS
-const LONGEST_PAUSE_MS = HOUR_MS
+const MAX_PAUSE_MS = HOUR_MS
 
 /** Why a mail was not confirmed as sent. */
 export interface Failed {
@@ -38,6 +38,6 @@ function nextAfter(
   if (failure === 'unreachable') return { status: 'failed', retryAt: addMs(now, unreachablePauseMs) }
   const failures = claim.failures + 1
   if (failures > maxFailures) return { status: givenUp, failures }
-  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(claim.failures, 10), LONGEST_PAUSE_MS)
+  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(claim.failures, 10), MAX_PAUSE_MS)
   return { status: 'failed', retryAt: addMs(now, pauseMs), failures }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { INTERVAL_UNITS, LARGEST_COUNT, TRIAL_UNITS, type IntervalUnit } from '#shared/interval.ts'
+import { INTERVAL_UNITS, MAX_COUNT, TRIAL_UNITS, type IntervalUnit } from '#shared/interval.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { currencyCode, integer, name } from '#shared/validate.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -15,7 +15,7 @@ const TrialInput = z
     interval_count: integer(1).describe('How many units the trial lasts, at most a hundred years.'),
   })
   .superRefine(({ interval_unit, interval_count }, check) => {
-    if (interval_count > LARGEST_COUNT[interval_unit]) check.addIssue(tooLong(interval_unit))
+    if (interval_count > MAX_COUNT[interval_unit]) check.addIssue(tooLong(interval_unit))
   })
 
 /** A price as `POST /plans` and `POST /plans/{id}/prices` take it. */
@@ -38,7 +38,7 @@ export const PriceInput = z
       return
     }
     if (interval_count === undefined) check.addIssue(issue('interval_count', 'is required'))
-    else if (interval_count > LARGEST_COUNT[interval_unit]) check.addIssue(tooLong(interval_unit))
+    else if (interval_count > MAX_COUNT[interval_unit]) check.addIssue(tooLong(interval_unit))
   })
   .meta({
     examples: [{ name: 'Yearly', amount: 990000, currency: 'VND', interval_unit: 'year', interval_count: 1 }],
@@ -69,7 +69,7 @@ function trialColumns({ amount, interval_unit, interval_count, ...others }: z.in
 }
 
 function tooLong(unit: Exclude<IntervalUnit, 'lifetime'>) {
-  return issue('interval_count', `must be at most ${LARGEST_COUNT[unit]}: a period lasts a hundred years at most`)
+  return issue('interval_count', `must be at most ${MAX_COUNT[unit]}: a period lasts a hundred years at most`)
 }
 
 function issue(field: string, message: string) {

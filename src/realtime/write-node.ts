@@ -17,7 +17,7 @@ const LEASE_SECONDS = 20
 /** With less time than this left, a write would only fail. */
 const MIN_WRITE_MS = 250
 const FIRST_WAIT_MS = 10
-const LONGEST_WAIT_MS = 200
+const MAX_WAIT_MS = 200
 /** A node that changes this often between read and write has another writer. */
 const MAX_CONFLICTS = 10
 
@@ -68,7 +68,7 @@ async function writeWhenFree(ctx: Context, writer: Writer): Promise<WriteOutcome
 
 /** Waits until no other writer holds the lease; false if the time is up. */
 async function waitForLease(ctx: Context, { subscriptionId, leftMs }: Writer): Promise<boolean> {
-  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)) {
     if (leftMs() < MIN_WRITE_MS + waitMs) return false
     await delay(waitMs / 2 + (Math.random() * waitMs) / 2)
     if (!(await isBeingWritten(ctx.db, subscriptionId))) return true

@@ -216,13 +216,13 @@ function aboutOf(schema: Schema): string {
     .join(' ')
 }
 
-const LARGEST = Number.MAX_SAFE_INTEGER
+const MAX_NUMBER = Number.MAX_SAFE_INTEGER
 
 function limitsOf({ minimum, maximum, maxLength, minItems, maxItems }: Schema): string {
   if (maxLength !== undefined) return `At most ${maxLength} characters.`
   if (maxItems !== undefined) return minItems ? `${minItems} to ${maxItems}.` : `At most ${maxItems}.`
-  if (minimum !== undefined && maximum !== undefined && maximum < LARGEST) return `${minimum} to ${maximum}.`
-  return minimum !== undefined && minimum > -LARGEST ? `At least ${minimum}.` : ''
+  if (minimum !== undefined && maximum !== undefined && maximum < MAX_NUMBER) return `${minimum} to ${maximum}.`
+  return minimum !== undefined && minimum > -MAX_NUMBER ? `At least ${minimum}.` : ''
 }
 
 /** The schema as one object: all parts together, and of several forms what each of them has. */

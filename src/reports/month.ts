@@ -50,12 +50,12 @@ function formatFor(zone: string): Intl.DateTimeFormat {
 
 /** Zones change their offsets by quarters of an hour, and none is more than 14 hours from UTC. */
 const STEP_MS = HOUR_MS / 4
-const MOST_STEPS = (28 * HOUR_MS) / STEP_MS
+const MAX_STEPS = (28 * HOUR_MS) / STEP_MS
 
 /** By bisection. Where clocks go back over midnight of the first day, the month begins at one of the two midnights. */
 function firstInstant(month: string, zone: string): RealTime {
   const earliest = addMs(asRealTime(new Date(`${month}-01T00:00:00Z`)), -14 * HOUR_MS)
-  let [before, reached] = [-1, MOST_STEPS]
+  let [before, reached] = [-1, MAX_STEPS]
   while (reached - before > 1) {
     const middle = Math.floor((before + reached) / 2)
     if (monthOf(addMs(earliest, middle * STEP_MS), zone) < month) before = middle

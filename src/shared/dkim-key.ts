@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject 
 
 /** RFC 8301: receivers verify any longer key, and one of 4096 bits does not fit into the record of many providers. */
 const BITS = 2048
-const LEAST_BITS = 1024
+const MIN_BITS = 1024
 
 /** A new private key as PEM. */
 export function newDkimKey(): string {
@@ -13,8 +13,8 @@ export function newDkimKey(): string {
 /** Reads a private RSA key from PEM, or from the base64 of PKCS#8 on one line. Throws where it is none; the message repeats nothing of it. */
 export function parseDkimKey(text: string): KeyObject {
   const key = readKey(text)
-  if (key?.asymmetricKeyType !== 'rsa' || (key.asymmetricKeyDetails?.modulusLength ?? 0) < LEAST_BITS)
-    throw new Error(`must be a private RSA key of at least ${LEAST_BITS} bits, as PEM or as base64 of PKCS#8`)
+  if (key?.asymmetricKeyType !== 'rsa' || (key.asymmetricKeyDetails?.modulusLength ?? 0) < MIN_BITS)
+    throw new Error(`must be a private RSA key of at least ${MIN_BITS} bits, as PEM or as base64 of PKCS#8`)
   return key
 }
 

@@ -12,4 +12,4 @@ export interface Interval {
 }
 
 /** The largest count of each unit: a hundred years. A longer period is a typing error. */
-export const LARGEST_COUNT: Readonly<Record<TrialUnit, number>> = { day: 36_500, week: 5_200, month: 1_200, year: 100 }
+export const MAX_COUNT: Readonly<Record<TrialUnit, number>> = { day: 36_500, week: 5_200, month: 1_200, year: 100 }

@@ -4,9 +4,9 @@ export type { Logger }
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
 
 /** How long a line below `warn` may wait for others that are written with it. */
-const LONGEST_WAIT_MS = 20
+const MAX_WAIT_MS = 20
 /** A pipe takes this much in one piece, so that lines of several threads do not mix. */
-const MOST_BYTES = 4096
+const MAX_BYTES = 4096
 const WARN = pino.levels.values['warn'] ?? 40
 
 /**
@@ -57,7 +57,7 @@ interface Output extends DestinationStream {
 let output: Output | null = null
 
 function batchedOutput(): Output {
-  const lines = pino.destination({ fd: 1, sync: true, minLength: MOST_BYTES / 2, maxWrite: MOST_BYTES })
+  const lines = pino.destination({ fd: 1, sync: true, minLength: MAX_BYTES / 2, maxWrite: MAX_BYTES })
   let timer: NodeJS.Timeout | null = null
   const flush = (): void => {
     if (timer) clearTimeout(timer)
@@ -74,7 +74,7 @@ function batchedOutput(): Output {
     write(line: string) {
       lines.write(line)
       if (made.lastLevel >= WARN) flush()
-      else timer ??= setTimeout(flush, LONGEST_WAIT_MS).unref()
+      else timer ??= setTimeout(flush, MAX_WAIT_MS).unref()
     },
   }
   return made

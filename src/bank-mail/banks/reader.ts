@@ -62,32 +62,32 @@ export function readText(reader: BankReader, text: string): TextReading {
   if (start === -1) return { notice: null, isFromItsBeginning: false }
   return {
     notice: reader.readNotice(text.slice(start)),
-    isFromItsBeginning: start <= LONGEST_GREETING && reader.greeting.test(text.slice(0, start)),
+    isFromItsBeginning: start <= MAX_GREETING_LENGTH && reader.greeting.test(text.slice(0, start)),
   }
 }
 
-const LONGEST_GREETING = 300
+const MAX_GREETING_LENGTH = 300
 
 /**
  * Whether the subject is that of this bank's notices. Forwarding servers put marks in brackets before it, and may lose accents and
  * case.
  */
 export function isNoticeSubject(reader: BankReader, subject: string): boolean {
-  const plain = withoutAccents(normalizeText(subject.slice(0, LONGEST_SUBJECT)))
+  const plain = withoutAccents(normalizeText(subject.slice(0, MAX_SUBJECT_LENGTH)))
   return reader.subjects.map(withoutAccents).some((known) => {
     const at = plain.indexOf(known)
     return at !== -1 && /^(?:\[[^[\]]{0,60}\] ?)*$/.test(plain.slice(0, at))
   })
 }
 
-const LONGEST_SUBJECT = 1000
+const MAX_SUBJECT_LENGTH = 1000
 
 function withoutAccents(text: string): string {
   return text.toLowerCase().normalize('NFD').replace(/\p{M}/gu, '').replaceAll('đ', 'd')
 }
 
 /** Many times a notice, and short enough for patterns that take quadratic time. */
-const LONGEST_TEXT = 10_000
+const MAX_TEXT_LENGTH = 10_000
 
 /** One line of composed letters and plain blanks, without asterisks (which mail programs use for bold) and invisible characters. */
 export function normalizeText(text: string): string {
@@ -95,7 +95,7 @@ export function normalizeText(text: string): string {
     .replace(/[\p{Cf}*]/gu, '')
     .replace(/[\s\p{Z}\p{Cc}]+/gu, ' ')
     .trim()
-    .slice(0, LONGEST_TEXT)
+    .slice(0, MAX_TEXT_LENGTH)
     .normalize('NFC')
 }
 

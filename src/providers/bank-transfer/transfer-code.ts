@@ -11,7 +11,7 @@ const PREFIX = 'PG'
 const RANDOM_CHARACTERS = 7
 const CODE_LENGTH = PREFIX.length + RANDOM_CHARACTERS + 1
 /** The most blanks or punctuation marks between two characters of a code. */
-const LONGEST_GAP = 3
+const MAX_GAP = 3
 
 /** A new random code (of 2.7·10¹⁰; the caller's unique key decides whether it is free). */
 export function newTransferCode(): string {
@@ -72,7 +72,7 @@ export function nearTransferCodes(text: string): string[] {
 function readFrom(characters: readonly string[], start: number): string {
   let code = ''
   let gap = 0
-  for (let index = start; index < characters.length && code.length < CODE_LENGTH && gap <= LONGEST_GAP; index += 1) {
+  for (let index = start; index < characters.length && code.length < CODE_LENGTH && gap <= MAX_GAP; index += 1) {
     const character = characters[index] as string
     if (/[0-9A-Z]/.test(character)) {
       code += character

@@ -6,15 +6,15 @@ import type { ProviderSession } from '#providers/store.ts'
 import { englishMoney } from '#shared/money.ts'
 import { toStripeAmount } from './amount.ts'
 
-const SHORTEST_MS = 30 * MINUTE_MS
-const LONGEST_MS = 24 * HOUR_MS
+const MIN_DURATION_MS = 30 * MINUTE_MS
+const MAX_DURATION_MS = 24 * HOUR_MS
 /** Stripe measures by its own clock, from when the request arrives. */
 const MARGIN_MS = 2 * MINUTE_MS
 
 /** The end of a Checkout Session opened now for a checkout that ends at `checkoutEnd`: Stripe accepts 30 minutes to 24 hours. */
 export function sessionEnd(checkoutEnd: RealTime, now: RealTime): RealTime {
-  const earliest = addMs(now, SHORTEST_MS + MARGIN_MS)
-  const latest = addMs(now, LONGEST_MS - MARGIN_MS)
+  const earliest = addMs(now, MIN_DURATION_MS + MARGIN_MS)
+  const latest = addMs(now, MAX_DURATION_MS - MARGIN_MS)
   if (checkoutEnd < earliest) return earliest
   return checkoutEnd > latest ? latest : checkoutEnd
 }

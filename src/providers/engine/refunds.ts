@@ -17,8 +17,8 @@ import type { RefundCall } from '#providers/provider.ts'
 import { providerOfCode } from '#providers/providers.ts'
 
 const BATCH = 100
-const SHORTEST_PAUSE_MS = 5 * MINUTE_MS
-const LONGEST_PAUSE_MS = 6 * HOUR_MS
+const MIN_PAUSE_MS = 5 * MINUTE_MS
+const MAX_PAUSE_MS = 6 * HOUR_MS
 
 /** Whether the provider makes refunds. */
 export function isRefundedByProvider(provider: string): boolean {
@@ -123,5 +123,5 @@ async function reconcileRefund(ctx: Context, refund: Refund): Promise<boolean> {
 /** The longer a refund is pending, the less often it is polled: a bank may take days. */
 function nextLookupAt({ createdAt }: Refund, now: RealTime): RealTime {
   const age = now.getTime() - createdAt.getTime()
-  return addMs(now, Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, age)))
+  return addMs(now, Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, age)))
 }

@@ -7,7 +7,7 @@ const RANDOM_DIGITS = 6
 /** PayOS dates links by its own clock. */
 const CLOCK_SKEW_MS = 5 * MINUTE_MS
 /** PayOS requires the end of a link to be in the future, by its own clock. */
-const SHORTEST_MS = 5 * MINUTE_MS
+const MIN_DURATION_MS = 5 * MINUTE_MS
 const VIETNAM_MS = 7 * HOUR_MS
 
 /**
@@ -27,7 +27,7 @@ export function transferTextOf(transactionId: number): string {
 
 /** The end of a payment link opened now for a checkout that ends at `checkoutEnd`. */
 export function linkEnd(checkoutEnd: RealTime, now: RealTime): RealTime {
-  const earliest = addMs(now, SHORTEST_MS)
+  const earliest = addMs(now, MIN_DURATION_MS)
   return checkoutEnd < earliest ? earliest : checkoutEnd
 }
 
