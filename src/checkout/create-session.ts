@@ -170,6 +170,11 @@ export const createCheckoutSession = command({
   },
 })
 
+/** The amounts that may be due: the price's, and its trial's. */
+function amountsOf({ price: { amount, trialAmount } }: PriceWithPlan, { skip_trial }: SubscriptionInput): number[] {
+  return trialAmount && skip_trial !== true ? [amount, trialAmount] : [amount]
+}
+
 /** Throws `payment_method_unavailable` if the method that was chosen up front cannot take one of the amounts that may be due. */
 async function requireAvailable(
   tx: Tx,
@@ -209,6 +214,13 @@ async function openSubscriptionCheckout(
     isClient: endUser !== null,
     now,
   })
+  if (usable) {
+    // If the promotion leaves nothing to pay, the method must still be one that the app has enabled.
+    const left = amountsOf(found, input).map(
+      (amount) => discounted(usable.promotion, { amount, currency: price.currency }).amount || amount,
+    )
+    await requireAvailable(tx, app, input.payment_method, left, price.currency)
+  }
   const trial = input.skip_trial === true ? null : await trialOnOffer(tx, found, endUserId, current, now)
   const subject = { endUserId, externalRef: input.external_ref, customerId }
   const lasting = usable?.promotion.everyPeriod ? usable : null
@@ -231,7 +243,6 @@ async function openSubscriptionCheckout(
   if (endUser !== null) await limitOpenCheckouts(tx, endUserId, now)
   const asked = { amount: trial === null ? price.amount : trial.amount, currency: price.currency }
   const due = discounted(usable?.promotion ?? null, asked)
-  if (usable && due.amount > 0) await requireAvailable(tx, app, input.payment_method, [due.amount], price.currency)
   const quoted = {
     ...subject,
     ...quotePayment(current, plan.id, { isTrial: trial !== null, isByRenewalLink: false }, now),
@@ -295,10 +306,9 @@ async function offerOf(
   if (priceId === null) throw notOnSale()
   const endUserId = await lockEndUser(tx, app.id, externalRef)
   const found = requireOnSale(await findOffer(tx, app.id, { priceId, customerId, externalRef }))
-  const { amount, currency, trialAmount } = found.price
-  const amounts = trialAmount && input.skip_trial !== true ? [amount, trialAmount] : [amount]
   // What a promotion leaves to pay is not known yet.
-  if (input.promotion_code === undefined) await requireAvailable(tx, app, input.payment_method, amounts, currency)
+  if (input.promotion_code === undefined)
+    await requireAvailable(tx, app, input.payment_method, amountsOf(found, input), found.price.currency)
   if (input.customer_id !== undefined) requireUsable(found.customer, endUser)
   return { endUserId, found, customerId, current: found.current }
 }

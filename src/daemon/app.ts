@@ -19,7 +19,7 @@ import { MailReader } from '#bank-mail/mail-reader.ts'
 import { bankMailRoutes } from '#bank-mail/routes.ts'
 import { notificationRoutes } from '#providers/engine/notification-routes.ts'
 import { testClockRoutes } from '#renewals/routes.ts'
-import { notFound } from '#shared/errors.ts'
+import { AppError, notFound } from '#shared/errors.ts'
 import { subscriptionRoutes } from '#subscriptions/routes.ts'
 import { transactionRoutes } from '#transactions/routes.ts'
 import { eventRoutes } from '#webhooks/routes.ts'
@@ -53,6 +53,7 @@ export function createHttpApp(
   app.use(observeRequests(ctx, metrics))
   app.use(errorEnvelope(ctx))
   app.use(safeHeaders)
+  app.use(requireHost)
   app.use(async (http, next) => {
     if (http.path.startsWith('/api/v1/')) await crossOrigin(http, next)
     else await next()
@@ -90,6 +91,13 @@ const closeWhileStopping =
     await next()
     if (health.isStopping) http.set('Connection', 'close')
   }
+
+/** HTTP/1.1 asks for it (RFC 9112, 3.2). Node's own refusal would have no error body and no X-Request-Id. */
+const requireHost: Middleware<RequestState> = async (http, next) => {
+  if (http.req.httpVersion === '1.1' && http.req.headers.host === undefined)
+    throw new AppError('invalid_request', 'the Host header is missing')
+  await next()
+}
 
 const safeHeaders: Middleware<RequestState> = async (http, next) => {
   http.set('X-Content-Type-Options', 'nosniff')

@@ -11,18 +11,21 @@ const FLUSH_MS = 1000
  * frees the socket at once (R30).
  */
 export function answerClientErrors(server: Server): void {
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy()
-      return
-    }
-    // An ended socket stays open until its client closes it.
-    const deadline = setTimeout(() => socket.destroy(), FLUSH_MS)
-    socket.once('close', () => clearTimeout(deadline))
-    socket.end(answerTo(error.code), () => socket.destroy())
+  server.on('clientError', ({ code }: NodeJS.ErrnoException, socket: Duplex) => {
+    if (code === 'ECONNRESET' || !socket.writable) socket.destroy()
+    else refuse(socket, code)
   })
+  // Nobody is given a tunnel.
+  server.on('connect', (_request, socket: Duplex) => refuse(socket))
   // Unknown expectations are ignored (RFC 9110, 10.1.1): Node's own refusal would have no X-Request-Id.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+}
+
+function refuse(socket: Duplex, code?: string): void {
+  // An ended socket stays open until its client closes it.
+  const deadline = setTimeout(() => socket.destroy(), FLUSH_MS)
+  socket.once('close', () => clearTimeout(deadline))
+  socket.end(answerTo(code), () => socket.destroy())
 }
 
 function answerTo(code: string | undefined): string {

@@ -33,6 +33,8 @@ export async function serve(settings: Config): Promise<void> {
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
+    // The application answers with the error body.
+    requireHostHeader: false,
   })
   answerClientErrors(server)
   server.on('request', answerWhileStarting)

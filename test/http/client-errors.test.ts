@@ -27,6 +27,8 @@ describe('a malformed HTTP request', () => {
 
   const rows: [string, string, number][] = [
     ['words', 'hello there\r\n\r\n', 400],
+    ['no host', 'GET /api/v1/plans HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    ['a tunnel', 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n', 400],
     ['a method that does not exist', 'FROB /api/v1/plans HTTP/1.1\r\nHost: x\r\n\r\n', 400],
     [
       'two lengths that differ',

@@ -158,6 +158,18 @@ describe('a checkout with a promotion', () => {
     await clients.stop()
   })
 
+  it('is refused with a method that the app has not enabled, whatever is left to pay', async () => {
+    const trial = (await scenario.plan('trial', { ...MONTHLY, trial: FREE_TRIAL })).prices[0]!
+    await promotion({ code: 'TENTH', percent: 10 })
+    await promotion({ code: 'ALL', percent: 100 })
+    for (const price_id of [price, trial])
+      for (const promotion_code of ['TENTH', 'ALL']) {
+        const answer = await ask({ price_id, promotion_code, payment_method: 'card' })
+        expectError(answer, 400, 'payment_method_unavailable')
+        expect(answer.body.error.field).to.equal('payment_method')
+      }
+  })
+
   describe('that leaves nothing to pay', () => {
     it('activates at once: a completed transaction of amount 0', async () => {
       const made = await promotion({ percent: 100 })

@@ -67,7 +67,7 @@ export async function startService(
   clock?: TestClock,
   db?: TestDb,
 ): Promise<TestService> {
-  const server = createServer()
+  const server = createServer({ requireHostHeader: false })
   answerClientErrors(server)
   const url = `http://127.0.0.1:${await listen(server)}`
   const ctx = { ...testContext(settings, { baseUrl: url }, clock), ...(db ? { db } : {}) }
