@@ -260,8 +260,6 @@ describe('reminder e-mails', () => {
     })
 
     it('a live app’s mail has no TEST mark', async () => {
-      await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { isSandbox: false }))
-      await scene.ctx.db.update(apps, { id: scene.seller.app.id }, { isSandbox: true })
       await scene.subscribe()
       await scene.ctx.db.update(apps, { id: scene.seller.app.id }, { isSandbox: false })
       await sweepAt('2026-03-29 10:00:00')
@@ -296,7 +294,7 @@ describe('reminder e-mails', () => {
 
   describe('webhook subscription.renewal_reminder_sent', () => {
     it('goes out once per stage and period, with exactly its fields and never the link', async () => {
-      const { id, planId, priceId: price, customerId } = await scene.subscribe()
+      const { planId, priceId: price, customerId } = await scene.subscribe()
       await sweepAt('2026-03-29 10:30:00')
       await sweep()
       const [event, ...more] = await reminderEvents(scene)
@@ -320,7 +318,6 @@ describe('reminder e-mails', () => {
       })
       await sweepAt('2026-04-02 10:30:00')
       expect((await reminderEvents(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3, 0])
-      expect(id).to.be.a('number')
     })
 
     it('is not sent before the mail server has accepted the mail', async () => {
