@@ -1,11 +1,9 @@
-import { perform } from '#commands/perform.ts'
-import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { setAppDisabled } from '#apps/update-app.ts'
 import { startService, type TestService } from '../support/api.ts'
 import { aCheckout, anApp, anOwnCustomer, aPlan, aSubscription, priceId, type TestApp } from '../support/factories.ts'
 import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
+import { setDisabled } from '../support/operators.ts'
 
 /** R10: the end user is `sub`; what its client may and may not do. */
 describe('identity-token apps', () => {
@@ -157,7 +155,7 @@ describe('identity-token apps', () => {
   })
 
   it('a disabled app answers app_disabled to a valid token, unauthorized to an invalid one', async () => {
-    await perform(service.ctx, operator('tester'), setAppDisabled, undefined, { app: app.app, isDisabled: true })
+    await setDisabled(service.ctx, 'tester', app.app, true)
     expect((await call('GET', '/api/v1/plans')).body.error.code).to.equal('app_disabled')
     const headers = { 'X-App-Key': app.apiKey, Authorization: 'Bearer a.b.c' }
     expect((await service.call('GET', '/api/v1/plans', { headers })).body.error.code).to.equal('unauthorized')

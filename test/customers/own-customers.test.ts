@@ -1,16 +1,15 @@
-import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import type { JWTPayload } from 'jose'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { customers } from '#customers/store.ts'
 import { operator } from '#commands/caller.ts'
 import { importSubscriptions } from '#subscriptions/import-subscriptions.ts'
-import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { getSubscription, subscriptions } from '#subscriptions/store.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
 import { expectFieldError } from '../support/expect-error.ts'
 import { aCustomer, anOwnCustomer, aPlan, aSubscription, paid, priceId, type TestApp } from '../support/factories.ts'
 import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
+import { attachCustomer } from '../support/operators.ts'
 
 const AN = { name: 'An', email: 'an@example.com' }
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
@@ -79,27 +78,14 @@ describe('the customers of an end user', () => {
 
   it('a customer that belongs to no end user cannot be named by a client, even if the subscription has it', async () => {
     const { id } = await aCustomer(service.ctx, app)
-    await perform(
-      service.ctx,
-      operator('linh'),
-      attachCustomer,
-      { customer_id: `cus_${id}` },
-      { app: app.app, externalRef: 'user-1', endUser: null },
-    )
+    await attachCustomer(service.ctx, 'linh', app.app, id)
     expectFieldError(await attach(`cus_${id}`), 'customer_id')
     expectFieldError(await checkout(`cus_${id}`), 'customer_id')
   })
 
   it("operators attach any customer of the app, also another end user's", async () => {
     const { id } = await anOwnCustomer(service.ctx, app, 'user-2')
-    const { subscription } = await perform(
-      service.ctx,
-      operator('linh'),
-      attachCustomer,
-      { customer_id: `cus_${id}` },
-      { app: app.app, externalRef: 'user-1', endUser: null },
-    )
-    expect(subscription.customerId).to.equal(id)
+    expect((await attachCustomer(service.ctx, 'linh', app.app, id)).customerId).to.equal(id)
   })
 
   it('a paid checkout attaches its customer', async () => {

@@ -6,13 +6,13 @@ import { createSandbox } from 'sinon'
 import { signRequest } from '#apps/authenticate.ts'
 import { rotateSecret } from '#apps/rotate-secret.ts'
 import { secretPlace, updateAppRow } from '#apps/store.ts'
-import { setAppDisabled } from '#apps/update-app.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
 import { expectError } from '../support/expect-error.ts'
 import { anApp, type TestApp } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
+import { setDisabled } from '../support/operators.ts'
 
 const PLANS = '/api/v1/plans?status=active'
 const CUSTOMERS = '/api/v1/customers'
@@ -238,10 +238,10 @@ describe('signed requests', () => {
     })
 
     it('are checked before the app’s state: a disabled app answers 403 app_disabled only to a valid signature', async () => {
-      await perform(service.ctx, operator('tester'), setAppDisabled, undefined, { app: app.app, isDisabled: true })
+      await setDisabled(service.ctx, 'tester', app.app, true)
       expectError(await signed('GET', PLANS), 403, 'app_disabled')
       expectError(await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': '0'.repeat(64) }), 401, 'unauthorized')
-      await perform(service.ctx, operator('tester'), setAppDisabled, undefined, { app: app.app, isDisabled: false })
+      await setDisabled(service.ctx, 'tester', app.app, false)
       expect((await signed('GET', PLANS)).status).to.equal(200)
     })
 

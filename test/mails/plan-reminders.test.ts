@@ -1,8 +1,7 @@
 import { perform } from '#commands/perform.ts'
-import { payer, operator } from '#commands/caller.ts'
+import { payer } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { setAppDisabled } from '#apps/update-app.ts'
 import { optOut } from '#renewals/opt-out.ts'
 import { planReminders } from '#mails/plan-reminders.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
@@ -13,6 +12,7 @@ import { subscriptions } from '#subscriptions/store.ts'
 import { LIFETIME, MONTHLY, aPlan } from '../support/factories.ts'
 import { insertMany, rowsLike } from '../support/many-rows.ts'
 import { rowsReadBy } from '../support/rows-read.ts'
+import { setDisabled } from '../support/operators.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
 
 describe('reminders plan', () => {
@@ -121,10 +121,7 @@ describe('reminders plan', () => {
   it('shows that customers of a disabled app get none', async () => {
     await scene.subscribe()
     scene.ctx.clock.set('2026-03-29 10:00:00')
-    await perform(scene.ctx, operator('tester'), setAppDisabled, undefined, {
-      app: await scene.app(),
-      isDisabled: true,
-    })
+    await setDisabled(scene.ctx, 'tester', await scene.app(), true)
     expect(await plan(0)).to.deep.equal([['user-1', 3, '2026-03-29 10:00:00', 'app_disabled']])
   })
 })

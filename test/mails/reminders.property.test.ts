@@ -1,4 +1,3 @@
-import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
@@ -6,9 +5,9 @@ import { appNow } from '#apps/app-time.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { HOUR_MS, unixSeconds } from '#shared/time.ts'
-import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { emptyTestDatabase } from '../support/database.ts'
 import { MONTHLY, priceId, SERVER } from '../support/factories.ts'
+import { switchTo } from '../support/operators.ts'
 import type { InboxBehaviour } from '../mail/smtp-inbox.ts'
 import { aScene, partsOf, type Scene } from '../renewals/scene.ts'
 import { stageAt } from './stage-at.ts'
@@ -80,13 +79,7 @@ class History {
         this.#isRunning = true
         return this.#sweep()
       case 'switch':
-        await perform(
-          ctx,
-          SERVER,
-          switchPlan,
-          { price_id: priceId(plan, next.price) },
-          { app: seller.app, externalRef: 'user-1' },
-        )
+        await switchTo(ctx, 'tester', seller.app, priceId(plan, next.price))
         return
       case 'mail server':
         inbox.behaviour = next.behaviour

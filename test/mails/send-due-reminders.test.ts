@@ -4,13 +4,11 @@ import { operator, payer } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { setAppDisabled } from '#apps/update-app.ts'
 import { updateAppRow, apps } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { updateCustomer } from '#customers/update-customer.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { checkReminders } from '#doctor/check-work.ts'
-import { updatePlan } from '#plans/update-plan.ts'
 import { optOut, setReminders } from '#renewals/opt-out.ts'
 import { planReminders } from '#mails/plan-reminders.ts'
 import { refusedReminders, unconfirmedReminders } from '#mails/mail-lists.ts'
@@ -18,11 +16,9 @@ import { retryRefusedReminders } from '#mails/retry-refused.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { settleReminder } from '#mails/settle-mail.ts'
 import { formatCursor } from '#http/page-of.ts'
-import { formatId } from '#shared/ids.ts'
-import { attachCustomer } from '#subscriptions/attach-customer.ts'
-import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { headerOf } from '../mail/smtp-inbox.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, aCustomer, aPlan, priceId, SERVER } from '../support/factories.ts'
+import { archivePlan, attachCustomer, setDisabled, switchTo } from '../support/operators.ts'
 import { aScene, tokenIn, type Scene } from '../renewals/scene.ts'
 
 const LINH = operator('linh')
@@ -143,13 +139,7 @@ describe('reminder e-mails', () => {
       await sweepAt('2026-03-29 10:00:00')
       expect(scene.inbox.mails).to.have.lengthOf(0)
       const { id } = await aCustomer(scene.ctx, scene.seller, { email: 'late@example.com' })
-      await perform(
-        scene.ctx,
-        SERVER,
-        attachCustomer,
-        { customer_id: formatId('cus', id) },
-        { app: scene.seller.app, externalRef: 'user-1', endUser: null },
-      )
+      await attachCustomer(scene.ctx, 'tester', scene.seller.app, id)
       await sweep()
       expect(scene.inbox.mails[0]?.recipients).to.deep.equal(['late@example.com'])
     })
@@ -163,16 +153,10 @@ describe('reminder e-mails', () => {
 
     it('customers of a disabled app get none, and get them again when it is enabled', async () => {
       await scene.subscribe()
-      await perform(scene.ctx, operator('tester'), setAppDisabled, undefined, {
-        app: scene.seller.app,
-        isDisabled: true,
-      })
+      await setDisabled(scene.ctx, 'tester', scene.seller.app, true)
       await sweepAt('2026-03-29 10:00:00')
       expect(scene.inbox.mails).to.have.lengthOf(0)
-      await perform(scene.ctx, operator('tester'), setAppDisabled, undefined, {
-        app: await scene.app(),
-        isDisabled: false,
-      })
+      await setDisabled(scene.ctx, 'tester', await scene.app(), false)
       await sweep()
       expect(await scene.stages()).to.deep.equal(['3'])
     })
@@ -205,13 +189,7 @@ describe('reminder e-mails', () => {
 
     it('archived plans and prices go on reminding', async () => {
       await scene.subscribe()
-      await perform(
-        scene.ctx,
-        SERVER,
-        updatePlan,
-        { status: 'archived' },
-        { app: scene.seller.app, planId: scene.plan.id },
-      )
+      await archivePlan(scene.ctx, 'tester', scene.seller.app, scene.plan.id)
       await sweepAt('2026-03-29 10:00:00')
       expect(await scene.stages()).to.deep.equal(['3'])
     })
@@ -269,13 +247,7 @@ describe('reminder e-mails', () => {
     it('after a plan switch the mail names the new plan and its regular amount', async () => {
       await scene.subscribe()
       const gold = await aPlan(scene.ctx, scene.seller, { name: 'Gold', prices: [{ ...YEARLY, trial: FREE_TRIAL }] })
-      await perform(
-        scene.ctx,
-        SERVER,
-        switchPlan,
-        { price_id: priceId(gold) },
-        { app: scene.seller.app, externalRef: 'user-1' },
-      )
+      await switchTo(scene.ctx, 'tester', scene.seller.app, priceId(gold))
       await sweepAt('2026-03-29 10:00:00')
       const { parsed } = scene.inbox.mails[0] ?? expect.fail('no mail')
       expect(parsed.subject).to.equal('[TEST] Your Gold subscription ends on 1 April 2026')
@@ -390,13 +362,7 @@ describe('reminder e-mails', () => {
       await sweepAt('2026-03-29 10:00:00')
       scene.inbox.behaviour = 'accept'
       const bo = await aCustomer(scene.ctx, scene.seller, { email: 'bo@example.com' })
-      await perform(
-        scene.ctx,
-        SERVER,
-        attachCustomer,
-        { customer_id: `cus_${bo.id}` },
-        { app: scene.seller.app, externalRef: 'user-1', endUser: null },
-      )
+      await attachCustomer(scene.ctx, 'tester', scene.seller.app, bo.id)
       expect(await sweep()).to.include({ sent: 1 })
     })
 

@@ -1,15 +1,13 @@
-import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
-import { setAppDisabled } from '#apps/update-app.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
-import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { startClientScenario, unixMs, type ClientScenario } from '../support/client-scenario.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, reportPayment, YEARLY } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
+import { setDisabled, switchTo } from '../support/operators.ts'
 
 /** Each case in which a node is written or not (R160 to R163). The clock starts on 1 March 2026, 10:00. */
 describe('realtime database sync', () => {
@@ -111,13 +109,7 @@ describe('realtime database sync', () => {
     const [monthly, lifetime] = await scenario.plan('pro', MONTHLY, LIFETIME)
     await scenario.buy(monthly!)
     scenario.clock.set('2026-03-10 10:00:00')
-    await perform(
-      scenario.service.ctx,
-      operator('tester'),
-      switchPlan,
-      { price_id: lifetime },
-      { app: scenario.app.app, externalRef: 'user-1' },
-    )
+    await switchTo(scenario.service.ctx, 'tester', scenario.app.app, lifetime!)
     expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-10 10:00:00'))
     await scenario.buy(lifetime!)
     expect(await scenario.node()).to.deep.equal(premium(null, '2026-03-10 10:00:00'))
@@ -141,13 +133,7 @@ describe('realtime database sync', () => {
     const [monthly, yearly] = await scenario.plan('pro', MONTHLY, YEARLY)
     await scenario.buy(monthly!)
     scenario.clock.set('2026-03-02 10:00:00')
-    await perform(
-      scenario.service.ctx,
-      operator('tester'),
-      switchPlan,
-      { price_id: yearly },
-      { app: scenario.app.app, externalRef: 'user-1' },
-    )
+    await switchTo(scenario.service.ctx, 'tester', scenario.app.app, yearly!)
     expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-02 10:00:00'))
     scenario.clock.set('2026-03-03 10:00:00')
     const user = scenario.as('user-1')
@@ -161,13 +147,7 @@ describe('realtime database sync', () => {
     const [monthly, yearly] = await scenario.plan('pro', MONTHLY, YEARLY)
     await scenario.buy(monthly!)
     scenario.clock.set('2026-06-01 10:00:00')
-    await perform(
-      scenario.service.ctx,
-      operator('tester'),
-      switchPlan,
-      { price_id: yearly },
-      { app: scenario.app.app, externalRef: 'user-1' },
-    )
+    await switchTo(scenario.service.ctx, 'tester', scenario.app.app, yearly!)
     expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-06-01 10:00:00'))
     scenario.clock.set('2026-06-02 10:00:00')
     const user = scenario.as('user-1')
@@ -196,10 +176,7 @@ describe('realtime database sync', () => {
   it('app disabled: payments in progress complete and are written', async () => {
     const [monthly] = await scenario.plan('pro', MONTHLY)
     const checkout = await scenario.checkout({ price_id: monthly })
-    await perform(scenario.service.ctx, operator('tester'), setAppDisabled, undefined, {
-      app: scenario.app.app,
-      isDisabled: true,
-    })
+    await setDisabled(scenario.service.ctx, 'tester', scenario.app.app, true)
     expect((await scenario.as('user-1').get('/api/v1/plans')).body.error.code).to.equal('app_disabled')
     await scenario.pay(checkout)
     expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))

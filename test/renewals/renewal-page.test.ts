@@ -1,19 +1,15 @@
 import { checkoutSessions } from '#checkout/store.ts'
 import { auditLog } from '#commands/store.ts'
 import type { Transaction } from '../../client/src/types.ts'
-import { operator } from '#commands/caller.ts'
-import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { getApp, apps } from '#apps/store.ts'
-import { setAppDisabled } from '#apps/update-app.ts'
-import { updatePlan } from '#plans/update-plan.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
-import { disableMethod, enableMethod } from '../support/operators.ts'
+import { archivePlan, disableMethod, enableMethod, setDisabled } from '../support/operators.ts'
 import type { Answer } from '../support/api.ts'
 import { expectError } from '../support/expect-error.ts'
-import { LIFETIME, MONTHLY, YEARLY, SERVER } from '../support/factories.ts'
+import { LIFETIME, MONTHLY, YEARLY } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 import { startBankScenario, transfer } from '../pages/bank-scenario.ts'
 import { textOf } from '../pages/read-page.ts'
@@ -169,13 +165,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
     })
 
     it('renews archived prices of archived plans', async () => {
-      await perform(
-        scenario.service.ctx,
-        SERVER,
-        updatePlan,
-        { status: 'archived' },
-        { app: scenario.app.app, planId: Number(plan.id.slice(5)) },
-      )
+      await archivePlan(scenario.service.ctx, 'tester', scenario.app.app, Number(plan.id.slice(5)))
       expect((await page()).status).to.equal(200)
       await renew('test')
       expect((await scenario.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
@@ -309,10 +299,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
     it('of a disabled app completes; nothing new is opened', async () => {
       await renew('bank_transfer')
       const { ctx } = scenario.service
-      await perform(ctx, operator('tester'), setAppDisabled, undefined, {
-        app: await getApp(ctx.db, scenario.app.app.id),
-        isDisabled: true,
-      })
+      await setDisabled(ctx, 'tester', await getApp(ctx.db, scenario.app.app.id), true)
       expect((await renew('bank_transfer')).status).to.equal(200)
       scenario.at('2026-01-31 12:00:00')
       expectError(await renew('bank_transfer'), 403, 'app_disabled')

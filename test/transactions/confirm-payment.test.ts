@@ -1,8 +1,6 @@
-import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { setAppDisabled } from '#apps/update-app.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { LIFETIME, MONTHLY, type ReportedPayment, transferred } from '../support/factories.ts'
@@ -11,6 +9,7 @@ import { payments } from '#payments/store.ts'
 import { asRealTime } from '#shared/time.ts'
 import { providerEvents } from '#transactions/store.ts'
 import { expectError } from '../support/expect-error.ts'
+import { setDisabled } from '../support/operators.ts'
 
 describe('money that arrives', () => {
   let scenario: Scenario
@@ -107,10 +106,7 @@ describe('money that arrives', () => {
   })
 
   it('a payment of a disabled app completes', async () => {
-    await perform(scenario.service.ctx, operator('tester'), setAppDisabled, undefined, {
-      app: scenario.app.app,
-      isDisabled: true,
-    })
+    await setDisabled(scenario.service.ctx, 'tester', scenario.app.app, true)
     expect((await arrives(99_000)).kind).to.equal('processed')
     expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
   })
