@@ -1,14 +1,10 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { childEnvironment } from '#config.ts'
 import type { Scene } from '../renewals/scene.ts'
-import { testEnvironment } from '../support/context.ts'
 import { dueMails, KINDS } from './kinds.ts'
-
-const SWEEP_ONCE = join(import.meta.dirname, 'sweep-once.ts')
+import { startSweep } from './start-sweep.ts'
 
 for (const kind of KINDS)
   describe(`a daemon that is killed around SMTP DATA (T06): ${kind.noun}s`, () => {
@@ -25,16 +21,7 @@ for (const kind of KINDS)
 
     /** Runs a sweep in a process of its own, to its end or to its death. */
     const sweepElsewhere = async () => {
-      const { smtpUrl, mailFrom } = scene.ctx.config
-      const settings = {
-        BILLING_SMTP_URL: smtpUrl ?? '',
-        BILLING_MAIL_FROM: mailFrom ?? '',
-        BILLING_LOG_LEVEL: 'silent',
-      }
-      child = spawn(process.execPath, [SWEEP_ONCE, kind.due, kind.noun], {
-        env: childEnvironment(testEnvironment(settings)),
-        stdio: ['ignore', 'inherit', 'inherit'],
-      })
+      child = startSweep(scene, kind.noun)
       await once(child, 'exit')
       return child.signalCode
     }

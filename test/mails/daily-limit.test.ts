@@ -1,11 +1,9 @@
-import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
-import { childEnvironment, loadConfig } from '#config.ts'
+import { loadConfig } from '#config.ts'
 import { checkReminders } from '#doctor/check-work.ts'
 import { readHealthMetrics } from '#doctor/health-metrics.ts'
 import { dailyLimit } from '#mails/daily-limit.ts'
@@ -15,14 +13,12 @@ import { unconfirmedReminders } from '#mails/mail-lists.ts'
 import { settleReminder } from '#mails/settle-mail.ts'
 import { dailyMails } from '#mails/limits/store.ts'
 import { formatId } from '#shared/ids.ts'
-import { formatTimestamp } from '#shared/time.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
-import { testEnvironment } from '../support/context.ts'
 import { MONTHLY, aCustomer, aPlan, aSubscription, anApp } from '../support/factories.ts'
 import { startScenario } from '../support/scenario.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
+import { startSweep } from './start-sweep.ts'
 
-const SWEEP_ONCE = join(import.meta.dirname, 'sweep-once.ts')
 /** The first instant of stage 3 of a month that begins on 2026-03-01 10:00:00. */
 const DUE = '2026-03-29 10:00:00'
 
@@ -30,22 +26,11 @@ describe('the daily limit of reminder mails', () => {
   let scene: Scene
   afterEach(() => scene.stop())
 
+  const allowing = (limit: number) => ({ BILLING_MAILS_PER_APP_PER_DAY: String(limit) })
   const openScene = async (limit: number, subscribers: number): Promise<void> => {
-    scene = await aScene({ settings: { BILLING_MAILS_PER_APP_PER_DAY: String(limit) } })
+    scene = await aScene({ settings: allowing(limit) })
     for (let n = 1; n <= subscribers; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
     scene.ctx.clock.set(DUE)
-  }
-  /** A daemon's sweep in a process of its own. */
-  const startSweep = (limit: number): ChildProcess => {
-    const { smtpUrl, mailFrom } = scene.ctx.config
-    const settings = {
-      BILLING_SMTP_URL: smtpUrl ?? '',
-      BILLING_MAIL_FROM: mailFrom ?? '',
-      BILLING_LOG_LEVEL: 'silent',
-      BILLING_MAILS_PER_APP_PER_DAY: String(limit),
-    }
-    const args = [SWEEP_ONCE, formatTimestamp(scene.ctx.clock.now())]
-    return spawn(process.execPath, args, { env: childEnvironment(testEnvironment(settings)), stdio: 'ignore' })
   }
   const mails = () => scene.inbox.mails.length
   const planned = async () => (await planReminders(scene.ctx, await scene.app(), 0)).map(({ reason }) => reason)
@@ -99,7 +84,7 @@ describe('the daily limit of reminder mails', () => {
 
   it('is kept exactly by daemons that send at once', async () => {
     await openScene(7, 24)
-    const daemons = [1, 2, 3].map(() => once(startSweep(7), 'exit'))
+    const daemons = [1, 2, 3].map(() => once(startSweep(scene, 'reminder', allowing(7)), 'exit'))
     expect((await Promise.all(daemons)).map(([code]) => code as number)).to.deep.equal([0, 0, 0])
     expect(mails()).to.equal(7)
     expect(await counted()).to.deep.equal([['2026-03-29', 7]])
@@ -140,7 +125,7 @@ describe('the daily limit of reminder mails', () => {
 
   it('counts a mail once that one daemon died sending and another sent', async () => {
     await openScene(1, 1)
-    const daemon = startSweep(1)
+    const daemon = startSweep(scene, 'reminder', allowing(1))
     const ended = once(daemon, 'exit')
     scene.inbox.beforeGoAhead = async () => {
       daemon.kill('SIGKILL')

@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import { childEnvironment } from '#config.ts'
 import { schedule, startScheduler, type Scheduler } from '#daemon/scheduler.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
-import { testEnvironment } from '../support/context.ts'
 import { MONTHLY } from '../support/factories.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
+import { mailEnvironment } from './start-sweep.ts'
 
 const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }
 
@@ -22,14 +21,8 @@ describe('the jobs of reminders and expiry, in threads of their own', () => {
 
   /** The daemon's own schedule, in a hurry. */
   const startJobs = (...names: string[]) => {
-    const { smtpUrl, mailFrom } = scene.ctx.config
-    const settings = testEnvironment({
-      BILLING_SMTP_URL: smtpUrl ?? '',
-      BILLING_MAIL_FROM: mailFrom ?? '',
-      BILLING_LOG_LEVEL: 'silent',
-    })
     const jobs = schedule({ sweepSeconds: 0.05 }).filter(({ name }) => names.includes(name))
-    schedulers.push(startScheduler(scene.ctx, childEnvironment(settings), { jobs }))
+    schedulers.push(startScheduler(scene.ctx, mailEnvironment(scene), { jobs }))
   }
 
   it('send each due mail once, also if two daemons run', async () => {

@@ -4,7 +4,7 @@ import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { TestClock } from '../support/context.ts'
 
-// A process of its own, so that a test can kill it in the middle: `node sweep-once.ts '2026-03-29 10:00:00'`, with `receipt` those instead of reminders.
+// What `startSweep` starts: `node sweep-once.ts '2026-03-29 10:00:00' receipt`.
 const { ctx, close } = await openContext({
   config: loadConfig(),
   thread: 'sweep-once',

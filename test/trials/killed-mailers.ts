@@ -1,13 +1,9 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
-import { childEnvironment } from '#config.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { unconfirmedReminders } from '#mails/mail-lists.ts'
-import { formatTimestamp } from '#shared/time.ts'
+import { startSweep } from '../mails/start-sweep.ts'
 import { partsOf, aScene, type Scene } from '../renewals/scene.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { testEnvironment } from '../support/context.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
 export interface KilledMailersOptions {
@@ -25,8 +21,6 @@ export interface KilledMailersFigures {
   /** Handed over but never recorded: shown to operators. */
   readonly unconfirmed: number
 }
-
-const SWEEP_ONCE = join(import.meta.dirname, '../mails/sweep-once.ts')
 
 /**
  * T06: sweeps are killed around SMTP DATA, each at another moment of another mail, until the last one runs to its end. Throws if a mail
@@ -61,12 +55,7 @@ export async function killedMailers({ mails, kills, seed }: KilledMailersOptions
  * if it had fewer mails and ended by itself, otherwise 1.
  */
 async function killedSweep(scene: Scene, atMail: number, isBeforeGoAhead: boolean): Promise<number> {
-  const { smtpUrl, mailFrom } = scene.ctx.config
-  const settings = { BILLING_SMTP_URL: smtpUrl ?? '', BILLING_MAIL_FROM: mailFrom ?? '', BILLING_LOG_LEVEL: 'silent' }
-  const child = spawn(process.execPath, [SWEEP_ONCE, formatTimestamp(scene.ctx.clock.now())], {
-    env: childEnvironment(testEnvironment(settings)),
-    stdio: 'ignore',
-  })
+  const child = startSweep(scene, 'reminder')
   const ended = once(child, 'exit') as Promise<[number | null, string | null]>
   let seen = 0
   const killAtMail = async (): Promise<void> => {
