@@ -1,6 +1,8 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import { dailyMails } from '#mails/limits/store.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { databasePresent } from '#db/database-now.ts'
+import { listDeadClaims, markHandedOver, releaseBeforeHandOver } from '#mails/claims/store.ts'
 import type { Scene } from '../renewals/scene.ts'
 import { triedAt } from '../support/tried-at.ts'
 import { until } from '../support/until.ts'
@@ -11,18 +13,15 @@ for (const kind of KINDS)
     let scene: Scene
     afterEach(() => scene.stop())
 
-    const open = async (mails: number) => {
-      scene = await dueMails(kind, mails)
+    const open = async (...due: [mails: number, emailOf?: (number: number) => string]) => {
+      scene = await dueMails(kind, ...due)
       return scene
     }
     const sweep = () => kind.sweep(scene.ctx)
     const failures = async () => {
       return (await scene.ctx.db.one(kind.table, ''))?.failures ?? 0
     }
-    const counted = async () => {
-      const rows = await scene.ctx.db.all(dailyMails, 'WHERE mails <> 0')
-      return rows.map(({ mails }) => mails)
-    }
+    const counted = async () => (await scene.counted()).map(([, mails]) => mails)
 
     it('four daemons that sweep at the same moment send each mail once', async () => {
       const { inbox } = await open(20)
@@ -76,6 +75,19 @@ for (const kind of KINDS)
       }
     })
 
+    it('mails at which the server hangs up do not hold up those of other customers', async () => {
+      const emailOf = (number: number) => `to-${number}@example.com`
+      const { inbox, ctx } = await open(16, emailOf)
+      for (let number = 1; number <= 6; number += 1) inbox.hangsUpAt.add(emailOf(number))
+      await sweep()
+      await sweep()
+      expect(inbox.mails).to.have.lengthOf(10)
+      inbox.hangsUpAt.clear()
+      ctx.clock.advance(kind.unreachable)
+      await sweep()
+      expect(inbox.mails).to.have.lengthOf(16)
+    })
+
     for (const behaviour of ['drop-late', 'lose-answer'] as const)
       it(`those that the server may have accepted ("${behaviour}") are counted and never sent again, and operators page through them, the newest first`, async () => {
         const { inbox, ctx } = await open(3)
@@ -123,11 +135,15 @@ for (const kind of KINDS)
       const ids = await unconfirmedIds(kind, ctx)
       const answers = await Promise.all(
         (['sent', 'not_sent', 'sent'] as const).flatMap((outcome) =>
-          ids.map(async (id) => ({ id, answer: await settled(kind, ctx, id, outcome) })),
+          ids.map(async (id) => ({ id, outcome, answer: await settled(kind, ctx, id, outcome) })),
         ),
       )
-      const done = answers.filter(({ answer }) => answer === 'settled').map(({ id }) => id)
-      expect(done).to.have.members(ids).and.to.have.lengthOf(4)
+      const done = answers.filter(({ answer }) => answer === 'settled')
+      expect(done.map(({ id }) => id))
+        .to.have.members(ids)
+        .and.to.have.lengthOf(4)
+      const sent = done.filter(({ outcome }) => outcome === 'sent').length
+      expect(await counted(), 'by what the first said of each').to.deep.equal(sent === 0 ? [] : [sent])
     })
 
     it('one that left late may be settled three minutes after it left, no earlier', async () => {
@@ -144,5 +160,32 @@ for (const kind of KINDS)
       expect(await settled(kind, ctx, mail.id, 'sent')).to.equal('refused')
       ctx.clock.advance('1s')
       expect(await unconfirmedIds(kind, ctx)).to.have.lengthOf(1)
+    })
+
+    it('a sweep so slow that another takes it for dead sends no mail whose claim the other has released, which sends it instead', async () => {
+      const { ctx, inbox } = await open(1)
+      inbox.beforeGoAhead = async () => {
+        inbox.beforeGoAhead = null
+        ctx.clock.advance('61s')
+        await sweep()
+      }
+      await sweep()
+      expect(inbox.mails).to.have.lengthOf(1)
+      expect((await ctx.db.one(kind.table, ''))!.status).to.equal('sent')
+    })
+
+    it('a slow sweep keeps a mail that it hands over after another sweep took its claim for dead', async () => {
+      const { ctx, inbox } = await open(1)
+      let answer = (): void => undefined
+      inbox.beforeGoAhead = () => new Promise<void>((resolve) => (answer = resolve))
+      const sweeping = sweep()
+      await until(async () => (await ctx.db.count(kind.table, "WHERE status = 'claimed'")) === 1)
+      ctx.clock.advance('61s')
+      const [claim] = await listDeadClaims(ctx.db, kind.table, ctx.clock.now(), 1)
+      expect(await markHandedOver(ctx.db, kind.table, claim!, databasePresent(ctx), null)).to.equal(true)
+      await inTransaction(ctx, (tx) => releaseBeforeHandOver(tx, kind.table, claim!, { status: 'failed' }))
+      expect(await ctx.db.one(kind.table, '')).to.deep.include({ status: 'claimed', claimedAt: claim!.claimedAt })
+      answer()
+      await sweeping
     })
   })

@@ -58,11 +58,15 @@ export const KINDS: readonly Kind[] = [
   },
 ]
 
-/** A seller's app that wants the mails of this kind, of which so many are due. */
-export async function dueMails({ noun, due }: Kind, mails: number): Promise<Scene> {
+/** A seller's app that wants the mails of this kind, of which so many are due; with `emailOf`, each to a customer of its own. */
+export async function dueMails(
+  { noun, due }: Kind,
+  mails: number,
+  emailOf?: (number: number) => string,
+): Promise<Scene> {
   const scene = await aScene()
   if (noun === 'receipt') await changeApp(scene.ctx, 'tester', scene.seller.app, { receipts: true })
-  for (let n = 1; n <= mails; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+  await scene.subscribeMany(mails, emailOf)
   scene.ctx.clock.set(due)
   return scene
 }

@@ -9,7 +9,7 @@ import { sendTestMail } from '#mails/send-test-mail.ts'
 import { reminders } from '#mails/store.ts'
 import { addMs, DAY_MS } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
-import { LIFETIME, MONTHLY, aPlan } from '../support/factories.ts'
+import { DAILY, LIFETIME, aPlan } from '../support/factories.ts'
 import { insertMany, rowsLike } from '../support/many-rows.ts'
 import { rowsReadBy } from '../support/rows-read.ts'
 import { setDisabled } from '../support/operators.ts'
@@ -52,7 +52,7 @@ describe('reminders plan', () => {
 
   it('costs what is due in the asked window, however long the history of its subscriptions and of others is', async () => {
     const subscribers = 30
-    for (let n = 1; n <= subscribers; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+    await scene.subscribeMany(subscribers)
     scene.ctx.clock.set('2026-03-29 10:00:00')
     await sendDueReminders(scene.ctx)
     const app = await scene.app()
@@ -81,7 +81,7 @@ describe('reminders plan', () => {
   })
 
   it('lists who gets none and why', async () => {
-    const short = await aPlan(scene.ctx, scene.seller, { prices: [{ ...MONTHLY, interval_unit: 'day' }] })
+    const short = await aPlan(scene.ctx, scene.seller, { prices: [DAILY] })
     const lifetime = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
     await scene.subscribe({ externalRef: 'nobody', customer: null })
     const { renewalToken } = await scene.subscribe({ externalRef: 'opted-out' })

@@ -6,7 +6,7 @@ import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { emptyTestDatabase } from '../support/database.ts'
-import { MONTHLY, priceId, SERVER } from '../support/factories.ts'
+import { DAILY, MONTHLY, priceId, SERVER } from '../support/factories.ts'
 import { switchTo } from '../support/operators.ts'
 import type { InboxBehaviour } from '../mail/smtp-inbox.ts'
 import { aScene, partsOf, type Scene } from '../renewals/scene.ts'
@@ -16,8 +16,8 @@ import { stageAt } from './stage-at.ts'
 const PRICES = [
   MONTHLY,
   { ...MONTHLY, interval_unit: 'week', interval_count: 1 },
-  { ...MONTHLY, interval_unit: 'day', interval_count: 2 },
-  { ...MONTHLY, interval_unit: 'day', interval_count: 1 },
+  { ...DAILY, interval_count: 2 },
+  DAILY,
 ]
 
 type Step =

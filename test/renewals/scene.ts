@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { getApp, type App } from '#apps/store.ts'
+import { dailyMails } from '#mails/limits/store.ts'
 import type { Customer } from '#customers/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
@@ -24,7 +25,11 @@ export interface Scene {
     plan?: PlanWithPrices
     price?: number
   }): Promise<Subscription>
+  /** Does so for `user-1` up to this number; with `emailOf`, each with a customer of its own. */
+  subscribeMany(count: number, emailOf?: (number: number) => string): Promise<void>
   stages(externalRef?: string): Promise<string[]>
+  /** How many mails count towards the daily limit, by day; days with none are left out. */
+  counted(): Promise<[day: string, mails: number][]>
   stop(): Promise<void>
 }
 
@@ -43,6 +48,13 @@ export async function aScene(
   const plan = await aPlan(ctx, seller, { name: 'Premium', prices: options.prices ?? [MONTHLY] })
   const customer = await aCustomer(ctx, seller)
   const subscription = (externalRef = 'user-1') => getSubscription(ctx.db, seller.app.id, externalRef)
+  const subscribe: Scene['subscribe'] = async (of = {}) => {
+    const { externalRef = 'user-1', customer: whom = customer, plan: bought = plan, price = 0 } = of
+    const named = whom === null ? {} : { customer_id: formatId('cus', whom.id) }
+    const current = { ...seller, app: await getApp(ctx.db, seller.app.id) }
+    await paid(ctx, current, { external_ref: externalRef, price_id: priceId(bought, price), ...named })
+    return subscription(externalRef)
+  }
   return {
     ctx,
     inbox,
@@ -50,11 +62,12 @@ export async function aScene(
     plan,
     subscription,
     app: () => getApp(ctx.db, seller.app.id),
-    async subscribe({ externalRef = 'user-1', customer: whom = customer, plan: bought = plan, price = 0 } = {}) {
-      const named = whom === null ? {} : { customer_id: formatId('cus', whom.id) }
-      const current = { ...seller, app: await getApp(ctx.db, seller.app.id) }
-      await paid(ctx, current, { external_ref: externalRef, price_id: priceId(bought, price), ...named })
-      return subscription(externalRef)
+    subscribe,
+    async subscribeMany(count, emailOf) {
+      for (let number = 1; number <= count; number += 1) {
+        const own = emailOf ? await aCustomer(ctx, seller, { email: emailOf(number) }) : customer
+        await subscribe({ externalRef: `user-${number}`, customer: own })
+      }
     },
     async stages(externalRef) {
       const { id } = await subscription(externalRef)
@@ -62,6 +75,10 @@ export async function aScene(
         const [, subscriptionId, , stage] = partsOf(mail)
         return Number(subscriptionId) === id ? [stage ?? ''] : []
       })
+    },
+    async counted() {
+      const rows = await ctx.db.all(dailyMails, 'WHERE mails <> 0 ORDER BY day')
+      return rows.map(({ day, mails }) => [day, mails])
     },
     stop: () => inbox.stop(),
   }

@@ -61,7 +61,7 @@ describe('reminders where clocks are wrong', () => {
   })
 
   it('two daemons whose clocks are ten hours apart send each mail once', async () => {
-    for (let n = 1; n <= 20; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+    await scene.subscribeMany(20)
     scene.ctx.clock.set('2026-03-29 10:00:00')
     const daemons = [daemon(5 * HOUR_MS), daemon(-5 * HOUR_MS)]
     const summaries = await Promise.all(daemons.map((each) => sendDueReminders(each)))

@@ -65,6 +65,7 @@ export async function anApp(ctx: Context, options: AppOptions = {}): Promise<Tes
 }
 
 export const MONTHLY = { amount: 99_000, currency: 'VND', interval_unit: 'month', interval_count: 1 } as const
+export const DAILY = { ...MONTHLY, interval_unit: 'day' } as const
 export const YEARLY = { amount: 990_000, currency: 'VND', interval_unit: 'year', interval_count: 1 } as const
 export const LIFETIME = { amount: 2_900_000, currency: 'VND', interval_unit: 'lifetime' } as const
 export const FREE_TRIAL = { amount: 0, interval_unit: 'day', interval_count: 7 } as const
