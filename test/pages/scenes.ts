@@ -1,7 +1,6 @@
 import { apps } from '#apps/store.ts'
 import { AppError } from '#shared/errors.ts'
 import { providerSessions } from '#providers/store.ts'
-import { getSubscription } from '#subscriptions/store.ts'
 import { aPromotion, LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { changeApp, disableMethod, enableMethod } from '../support/operators.ts'
 import type { Scenario } from '../support/scenario.ts'
@@ -257,9 +256,8 @@ async function brokenBy(scenario: Scenario, [monthly]: readonly string[], error:
 async function renewalOf(scenario: Scenario, [monthly]: readonly string[], body: object = {}): Promise<string> {
   const checkout = await scenario.checkout({ price_id: monthly, skip_trial: true, ...body })
   if (!checkout.activated) await scenario.pay(checkout)
-  const { renewalToken } = await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')
   scenario.at('2026-03-30 10:00:00')
-  return `${scenario.service.url}/renew/${renewalToken}`
+  return `${scenario.service.url}/renew/${await scenario.renewalToken()}`
 }
 
 async function post(scenario: Scenario, url: string, method: string): Promise<void> {

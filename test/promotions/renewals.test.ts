@@ -5,7 +5,6 @@ import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { getPromotion } from '#promotions/store.ts'
 import { updatePromotion } from '#promotions/update-promotion.ts'
-import { getSubscription } from '#subscriptions/store.ts'
 import { startBankScenario } from '../pages/bank-scenario.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { expectError } from '../support/expect-error.ts'
@@ -31,8 +30,7 @@ describe('the renewals of a subscription that a promotion started', () => {
     return checkout
   }
   const link = async () => {
-    const { renewalToken } = await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')
-    return `/renew/${renewalToken}`
+    return `/renew/${await scenario.renewalToken()}`
   }
   const post = async (body: object) =>
     scenario.service.call('POST', await link(), {

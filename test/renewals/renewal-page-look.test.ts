@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import type { Browser } from 'playwright-core'
-import { getSubscription } from '#subscriptions/store.ts'
 import { enableMethod } from '../support/operators.ts'
 import { startBankScenario } from '../pages/bank-scenario.ts'
 import { startBrowser, visit } from '../pages/browser.ts'
@@ -25,7 +24,7 @@ describe('renewal page in a browser', () => {
     })
     const plan = await scenario.plan('premium', MONTHLY)
     await scenario.pay(await scenario.checkout({ price_id: plan.prices[0] }))
-    path = `/renew/${(await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')).renewalToken}`
+    path = `/renew/${await scenario.renewalToken()}`
     scenario.at('2026-03-30 10:00:00')
   })
   afterEach(() => scenario.service.stop())

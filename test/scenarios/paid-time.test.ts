@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
-import { getSubscription } from '#subscriptions/store.ts'
 import { openCli } from '../cli/run-cli.ts'
 import { startBankScenario } from '../pages/bank-scenario.ts'
 import { textOf } from '../pages/read-page.ts'
@@ -36,9 +35,9 @@ describe('quotes and decisions', () => {
   }
   /** The payer opens the renewal link and chooses the method; returns the transaction. */
   const renew = async (method = 'bank_transfer'): Promise<Transaction> => {
-    const { renewalToken } = await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')
     const raw = JSON.stringify({ payment_method: method })
-    const answer = await scenario.service.call('POST', `/renew/${renewalToken}`, { headers: JSON_TYPE, raw })
+    const path = `/renew/${await scenario.renewalToken()}`
+    const answer = await scenario.service.call('POST', path, { headers: JSON_TYPE, raw })
     expect(answer.status, answer.text).to.equal(200)
     return (await scenario.seller.get('/api/v1/transactions?external_ref=user-1')).body.data[0]!
   }

@@ -2,6 +2,7 @@ import { events } from '#webhooks/store.ts'
 import type { CheckoutSession, Subscription, Transaction } from '../../client/src/types.ts'
 import { asRealTime, parseTimestamp } from '#shared/time.ts'
 import type { ConfirmOutcome } from '#transactions/confirm-payment.ts'
+import { getSubscription } from '#subscriptions/store.ts'
 import { getTransaction } from '#transactions/store.ts'
 import { startService, type SellerClient, type TestService } from './api.ts'
 import { anApp, aPlan, transferred, type AppOptions, type TestApp } from './factories.ts'
@@ -24,6 +25,8 @@ export interface Scenario {
   /** Moves the clock: `scenario.at('2026-03-01 10:00:00')`. */
   at(timestamp: string): void
   plan(code: string, ...prices: object[]): Promise<{ id: string; prices: string[] }>
+  /** Creates a customer over the API, and returns its id. */
+  customer(): Promise<string>
   /** Opens a checkout over the API; `body` adds to what every checkout needs. */
   checkout(body: object): Promise<PayableCheckout>
   /** Pays an open checkout by the test method through the hosted page. */
@@ -31,6 +34,8 @@ export interface Scenario {
   /** The bank reports a transfer of what the transaction still lacks, made at `paidAt` (now by default). */
   reportTransfer(transaction: { transaction_id: number }, paidAt?: string): Promise<ConfirmOutcome>
   subscription(externalRef?: string): Promise<Subscription>
+  /** What the end user's renewal link ends in. */
+  renewalToken(externalRef?: string): Promise<string>
   transaction(id: number): Promise<Transaction>
   /** The events since the last call, oldest first. */
   newEvents(): Promise<EmittedEvent[]>
@@ -53,6 +58,9 @@ export async function startScenario(
     async plan(code, ...prices) {
       const plan = await aPlan(service.ctx, app, { code, prices })
       return { id: `plan_${plan.id}`, prices: plan.prices.map(({ id }) => `price_${id}`) }
+    },
+    async customer() {
+      return (await seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body.data.id
     },
     async checkout(body) {
       const urls = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
@@ -81,6 +89,9 @@ export async function startScenario(
       const answer = await seller.get(`/api/v1/subscriptions/${encodeURIComponent(externalRef)}`)
       if (answer.status !== 200) throw new Error(`${externalRef} has no subscription: ${answer.text}`)
       return answer.body.data
+    },
+    async renewalToken(externalRef = 'user-1') {
+      return (await getSubscription(service.ctx.db, app.app.id, externalRef)).renewalToken
     },
     async transaction(id) {
       return (await seller.get(`/api/v1/transactions/${id}`)).body.data
