@@ -61,9 +61,21 @@ describe('reminder e-mails', () => {
     perform(scene.ctx, LINH, settleReminder, { outcome }, { mailId: reminderId })
 
   describe('when', () => {
-    it('a period has its reminders 3 days and 1 day before its end, and its notice after it, each once', async () => {
-      await scene.subscribe()
-      const times: [string, string[]][] = [
+    /** What the subscriber of a price has received in all after a sweep at each time. */
+    const sends =
+      (price: object, ...sweeps: [time: string, stages: string[]][]) =>
+      async () => {
+        await scene.subscribe({ plan: await aPlan(scene.ctx, scene.seller, { prices: [price] }) })
+        for (const [time, stages] of sweeps) {
+          await sweepAt(time)
+          expect(await scene.stages(), time).to.deep.equal(stages)
+        }
+      }
+
+    it(
+      'a period has its reminders 3 days and 1 day before its end, and its notice after it, each once',
+      sends(
+        MONTHLY,
         ['2026-03-29 09:59:59', []],
         ['2026-03-29 10:00:00', ['3']],
         ['2026-03-30 12:00:00', ['3']],
@@ -73,12 +85,8 @@ describe('reminder e-mails', () => {
         ['2026-04-01 10:00:00', ['3', '1', '0']],
         ['2026-04-08 09:59:59', ['3', '1', '0']],
         ['2026-05-01 10:00:00', ['3', '1', '0']],
-      ]
-      for (const [time, stages] of times) {
-        await sweepAt(time)
-        expect(await scene.stages(), time).to.deep.equal(stages)
-      }
-    })
+      ),
+    )
 
     it('after a renewal the next period has its own', async () => {
       await scene.subscribe()
@@ -90,35 +98,22 @@ describe('reminder e-mails', () => {
       expect(await scene.stages()).to.deep.equal(['3', '3'])
     })
 
-    it('a period shorter than 3 days has no 3-day reminder', async () => {
-      const plan = await aPlan(scene.ctx, scene.seller, { prices: [TWO_DAYS] })
-      await scene.subscribe({ plan })
-      await sweep()
-      expect(await scene.stages()).to.deep.equal([])
-      await sweepAt('2026-03-02 10:00:00')
-      expect(await scene.stages()).to.deep.equal(['1'])
-    })
+    it(
+      'a period shorter than 3 days has no 3-day reminder',
+      sends(TWO_DAYS, ['2026-03-01 10:00:00', []], ['2026-03-02 10:00:00', ['1']]),
+    )
 
-    it('a daily period has its 1-day reminder at its start', async () => {
-      const plan = await aPlan(scene.ctx, scene.seller, { prices: [DAILY] })
-      await scene.subscribe({ plan })
-      await sweep()
-      expect(await scene.stages()).to.deep.equal(['1'])
-    })
+    it('a daily period has its 1-day reminder at its start', sends(DAILY, ['2026-03-01 10:00:00', ['1']]))
 
-    it('a daemon that was down sends only the stage that holds now', async () => {
-      await scene.subscribe()
-      await sweepAt('2026-04-01 09:00:00')
-      expect(await scene.stages()).to.deep.equal(['1'])
-      await sweepAt('2026-04-05 09:00:00')
-      expect(await scene.stages()).to.deep.equal(['1', '0'])
-    })
+    it(
+      'a daemon that was down sends only the stage that holds now',
+      sends(MONTHLY, ['2026-04-01 09:00:00', ['1']], ['2026-04-05 09:00:00', ['1', '0']]),
+    )
 
-    it('a daemon that was down until the grace window had passed sends nothing', async () => {
-      await scene.subscribe()
-      await sweepAt('2026-04-08 10:00:00')
-      expect(await scene.stages()).to.deep.equal([])
-    })
+    it(
+      'a daemon that was down until the grace window had passed sends nothing',
+      sends(MONTHLY, ['2026-04-08 10:00:00', []]),
+    )
 
     it('a trial that ends behaves the same', async () => {
       const plan = await aPlan(scene.ctx, scene.seller, { name: 'Gold', prices: [{ ...MONTHLY, trial: FREE_TRIAL }] })
@@ -196,7 +191,7 @@ describe('reminder e-mails', () => {
       expect(scene.inbox.messagesSeen).to.equal(0)
     })
 
-    it('archived plans and prices go on reminding', async () => {
+    it('subscribers of archived plans and prices still get reminders', async () => {
       await scene.subscribe()
       await archivePlan(scene.ctx, 'tester', scene.seller.app, scene.plan.id)
       await sweepAt('2026-03-29 10:00:00')
@@ -310,6 +305,15 @@ describe('reminder e-mails', () => {
   })
 
   describe('once', () => {
+    /** The mail of `user-1` went to an address that does not exist; the mail server now accepts any other. */
+    const refused = async () => {
+      await scene.subscribe()
+      scene.inbox.behaviour = 'refuse-recipient'
+      const summary = await sweepAt('2026-03-29 10:00:00')
+      scene.inbox.behaviour = 'accept'
+      return summary
+    }
+
     it('a mail that the server refused is not sent once its window has passed', async () => {
       await scene.subscribe()
       scene.inbox.behaviour = 'refuse-data'
@@ -333,14 +337,11 @@ describe('reminder e-mails', () => {
     })
 
     it('an address that does not exist is tried once per stage, and is listed for operators', async () => {
-      await scene.subscribe()
-      scene.inbox.behaviour = 'refuse-recipient'
-      expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, refused: 1 })
-      scene.inbox.behaviour = 'accept'
+      expect(await refused()).to.include({ sent: 0, refused: 1 })
       expect(await sweepAt('2026-03-31 09:59:00')).to.deep.equal(NOTHING)
-      const [refused] = (await refusedReminders.page(scene.ctx)).rows
-      expect(refused).to.deep.include({ external_ref: 'user-1', reminder_day: 3, to: 'an@example.com' })
-      expect(refused!.last_error).to.include('no such mailbox')
+      const [listed] = (await refusedReminders.page(scene.ctx)).rows
+      expect(listed).to.deep.include({ external_ref: 'user-1', reminder_day: 3, to: 'an@example.com' })
+      expect(listed!.last_error).to.include('no such mailbox')
       const [planned] = await planReminders(scene.ctx, null, 0)
       expect(planned).to.include({ will_send: false, reason: 'address_refused' })
       const [result] = await checkReminders(scene.ctx)
@@ -349,10 +350,7 @@ describe('reminder e-mails', () => {
     })
 
     it('a mail to an address that does not exist goes to the customer’s next one, within its stage', async () => {
-      await scene.subscribe()
-      scene.inbox.behaviour = 'refuse-recipient'
-      await sweepAt('2026-03-29 10:00:00')
-      scene.inbox.behaviour = 'accept'
+      await refused()
       const { customerId } = await scene.subscription()
       const change = (input: object) =>
         perform(scene.ctx, SERVER, updateCustomer, input, { app: scene.seller.app, customerId: customerId! })
@@ -366,20 +364,14 @@ describe('reminder e-mails', () => {
     })
 
     it('a mail to an address that does not exist goes to another customer who is attached', async () => {
-      await scene.subscribe()
-      scene.inbox.behaviour = 'refuse-recipient'
-      await sweepAt('2026-03-29 10:00:00')
-      scene.inbox.behaviour = 'accept'
+      await refused()
       const bo = await aCustomer(scene.ctx, scene.seller, { email: 'bo@example.com' })
       await attachCustomer(scene.ctx, 'tester', scene.seller.app, bo.id)
       expect(await sweep()).to.include({ sent: 1 })
     })
 
     it('a mail to an address that does not exist is tried again when an operator says so, in the audit log', async () => {
-      await scene.subscribe()
-      scene.inbox.behaviour = 'refuse-recipient'
-      await sweepAt('2026-03-29 10:00:00')
-      scene.inbox.behaviour = 'accept'
+      await refused()
       expect(await retryRefusedReminders(scene.ctx, LINH)).to.equal(1)
       expect((await listAuditEntries(scene.ctx.db, { limit: 1 }))[0]).to.include({
         actor: 'linh',
