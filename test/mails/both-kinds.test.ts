@@ -174,7 +174,7 @@ for (const kind of KINDS)
       expect((await ctx.db.one(kind.table, ''))!.status).to.equal('sent')
     })
 
-    it('a slow sweep keeps a mail that it hands over after another sweep took its claim for dead', async () => {
+    it('a sweep keeps a mail that it hands over after another sweep took its claim for dead', async () => {
       const { ctx, inbox } = await open(1)
       let answer = (): void => undefined
       inbox.beforeGoAhead = () => new Promise<void>((resolve) => (answer = resolve))

@@ -43,6 +43,14 @@ describe('receipts', () => {
   }
   const open = async (whose?: Whose): Promise<number> => (await openSession(whose)).transaction_id!
   const pay = (transactionId: number, amount: number) => transferred(scene.ctx, transactionId, amount)
+  /** Of a payment on the bank page, a part came by transfer. */
+  const partByTransfer = async (whose?: Whose) => {
+    await takeTransfers(scene.ctx, scene.seller.app)
+    const session = await openSession(whose)
+    const { transaction } = await openBankPage(scene.ctx, tokenOf(session))
+    await pay(transaction.id, 60_000)
+    return { session, transaction }
+  }
   const refund = (transactionId: number, amount?: number) =>
     resolveTransaction(scene.ctx, operator('mai'), {
       transactionId,
@@ -100,10 +108,8 @@ describe('receipts', () => {
     expect(texts.join()).to.contain('Chúng tôi đã hoàn 99.000 ₫ cho khoản thanh toán gói Premium.')
   })
 
-  it('say where the rest of a part goes that came by bank transfer', async () => {
-    await takeTransfers(scene.ctx, scene.seller.app)
-    const { transaction } = await openBankPage(scene.ctx, tokenOf(await openSession()))
-    await pay(transaction.id, 60_000)
+  it('say where to transfer the rest after a part came by bank transfer', async () => {
+    const { transaction } = await partByTransfer()
     await sweep()
     const { text, html } = scene.inbox.mails[0]!.parsed
     for (const part of ['₫39,000', transaction.transferCode!, ACCOUNT.number, ACCOUNT.holder, 'Vietcombank'])
@@ -117,10 +123,7 @@ describe('receipts', () => {
     ['vi', 'Thanh toán 39.000\u00a0₫'],
   ] as const)
     it(`have a button that asks for the rest of a part, on the bank page, also after the link expired: ${locale}`, async () => {
-      await takeTransfers(scene.ctx, scene.seller.app)
-      const session = await openSession({ locale })
-      const { transaction } = await openBankPage(scene.ctx, tokenOf(session))
-      await pay(transaction.id, 60_000)
+      const { session } = await partByTransfer({ locale })
       scene.ctx.clock.advance('2d')
       await sweep()
       const { text, html } = scene.inbox.mails[0]!.parsed
@@ -139,11 +142,8 @@ describe('receipts', () => {
     expect(scene.inbox.mails[1]!.parsed.html).not.to.match(linksTo('.*'))
   })
 
-  it('ask for no more money where the payment would not be applied any more', async () => {
-    await takeTransfers(scene.ctx, scene.seller.app)
-    const session = await openSession()
-    const { transaction } = await openBankPage(scene.ctx, tokenOf(session))
-    await pay(transaction.id, 60_000)
+  it('do not ask for more money once the payment can no longer be applied', async () => {
+    const { transaction } = await partByTransfer()
     const gold = await aPlan(scene.ctx, scene.seller, { code: 'gold', prices: [LIFETIME] })
     const other = { price_id: priceId(gold), external_ref: transaction.externalRef }
     await paid(scene.ctx, { ...scene.seller, app: await scene.app() }, other)
@@ -155,13 +155,13 @@ describe('receipts', () => {
 
   it('say that a lifetime subscription never expires', async () => {
     const plan = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
-    await pay((await openSession({ plan })).transaction_id!, LIFETIME.amount)
+    await pay(await open({ plan }), LIFETIME.amount)
     await sweep()
     const { text, html } = scene.inbox.mails[0]!.parsed
     for (const body of [text, html]) expect(body).to.contain('Lifetime')
   })
 
-  it('say nothing of a part that was followed by the rest before the mail left', async () => {
+  it('do not mention a part if the rest arrived before the mail was sent', async () => {
     const transactionId = await open()
     await pay(transactionId, 60_000)
     await pay(transactionId, 39_000)
@@ -193,7 +193,7 @@ describe('receipts', () => {
     ])
   })
 
-  it('report of a refund what went back: not what the provider refused, which is reported once it is refunded', async () => {
+  it('report only refunds that succeeded; a refused one is reported once it is refunded', async () => {
     const transactionId = await open()
     await pay(transactionId, 60_000)
     await pay(transactionId, 39_000)

@@ -51,7 +51,7 @@ describe('the name in a mail', () => {
     ['en', 'Hello,'],
     ['vi', 'Xin chào,'],
   ] as const) {
-    it(`that a client chose for an address which nobody verified is in none of them, in ${locale}`, async () => {
+    it(`is omitted if a client chose it and nobody verified the address, in ${locale}`, async () => {
       const { all, greetings } = await mailsTo(await own(null, locale))
       expect(all).not.to.contain('evil')
       expect(greetings).to.deep.equal(Array(4).fill(greeting))
