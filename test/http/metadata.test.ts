@@ -40,9 +40,8 @@ describe('the metadata of a checkout', () => {
   })
 
   it('is on transaction.completed, with the transaction and its customer', async () => {
-    const customer = (await scenario.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body
-      .data
-    const answer = await scenario.seller.post(PATH, { ...PURCHASE, customer_id: customer.id, metadata: METADATA })
+    const customer = await scenario.customer()
+    const answer = await scenario.seller.post(PATH, { ...PURCHASE, customer_id: customer, metadata: METADATA })
     await scenario.pay(answer.body.data)
     expect(await scenario.newEvents()).to.deep.equal([
       {
@@ -50,7 +49,7 @@ describe('the metadata of a checkout', () => {
         data: {
           transaction_id: answer.body.data.transaction_id,
           external_ref: 'user-1',
-          paygate_customer_id: customer.id,
+          paygate_customer_id: customer,
           plan_ref: 'book',
           amount: 5000,
           currency: 'VND',

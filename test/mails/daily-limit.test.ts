@@ -12,10 +12,9 @@ import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { unconfirmedReminders } from '#mails/mail-lists.ts'
 import { settleReminder } from '#mails/settle-mail.ts'
 import { formatId } from '#shared/ids.ts'
-import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { MONTHLY, aCustomer, aPlan, aSubscription, anApp } from '../support/factories.ts'
-import { startScenario } from '../support/scenario.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
+import { startMailScenario } from './mail-scenario.ts'
 import { startSweep } from './start-sweep.ts'
 
 /** The first instant of stage 3 of a month that begins on 2026-03-01 10:00:00. */
@@ -103,7 +102,7 @@ describe('the daily limit of reminder mails', () => {
     expect(await scene.counted()).to.deep.equal([['2026-03-29', 1]])
   })
 
-  it('counts a mail once that one daemon died sending and another sent', async () => {
+  it('counts a mail once if one daemon died while sending it and another sent it', async () => {
     await openScene(1, 1)
     const daemon = startSweep(scene, 'reminder', allowing(1))
     const ended = once(daemon, 'exit')
@@ -120,7 +119,7 @@ describe('the daily limit of reminder mails', () => {
     expect(await scene.counted()).to.deep.equal([['2026-03-29', 1]])
   })
 
-  it('counts a mail on the day on which it leaves: one that midnight overtakes leaves as the next day’s', async () => {
+  it('counts a mail on the day it is sent, even if it was claimed before midnight', async () => {
     await openScene(1, 2)
     scene.ctx.clock.set('2026-03-29 23:59:59')
     scene.inbox.beforeGoAhead = () => {
@@ -168,17 +167,11 @@ describe('the daily limit of reminder mails', () => {
 
 describe('the daily limit and the test clock', () => {
   it('POST /test-clock answers while mails are held back, and counts them by the real day', async () => {
-    const inbox = await SmtpInbox.open()
-    const settings = {
-      BILLING_SMTP_URL: inbox.url,
-      BILLING_MAIL_FROM: 'billing@pay.example',
-      BILLING_MAILS_PER_APP_PER_DAY: '2',
-    }
-    const scenario = await startScenario({}, settings)
+    const scenario = await startMailScenario({ BILLING_MAILS_PER_APP_PER_DAY: '2' })
+    const { inbox } = scenario
     try {
       const plan = await scenario.plan('premium', MONTHLY)
-      const { id } = (await scenario.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body
-        .data
+      const id = await scenario.customer()
       for (const ref of ['user-1', 'user-2', 'user-3']) {
         await scenario.pay(await scenario.checkout({ external_ref: ref, price_id: plan.prices[0], customer_id: id }))
       }
@@ -193,8 +186,7 @@ describe('the daily limit and the test clock', () => {
       expect(await advance(0)).to.equal(200)
       expect(inbox.mails).to.have.lengthOf(3)
     } finally {
-      await scenario.service.stop()
-      await inbox.stop()
+      await scenario.stop()
     }
   })
 })

@@ -9,37 +9,31 @@ import { claimNew, reminders } from '#mails/store.ts'
 import { payments } from '#payments/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { getSubscription, subscriptions } from '#subscriptions/store.ts'
-import { SmtpInbox } from '../mail/smtp-inbox.ts'
+import { startMailScenario, type MailScenario } from '../mails/mail-scenario.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { MONTHLY, anApp, SERVER } from '../support/factories.ts'
-import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
+import { newEventTypes } from '../support/scenario.ts'
 import { until } from '../support/until.ts'
 
 const DAY = 86_400
 const PATH = '/api/v1/test-clock'
 
 describe('test clock', () => {
-  let inbox: SmtpInbox
-  let scenario: Scenario
+  let scenario: MailScenario
 
   beforeEach(async () => {
-    inbox = await SmtpInbox.open()
-    scenario = await startScenario({}, { BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'billing@pay.example' })
+    scenario = await startMailScenario()
   })
-  afterEach(async () => {
-    await scenario.service.stop()
-    await inbox.stop()
-  })
+  afterEach(() => scenario.stop())
 
   const subscribe = async (externalRef = 'user-1') => {
     const plan = await scenario.plan(`plan-${externalRef}`, MONTHLY)
-    const { id } = (await scenario.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body.data
-    const checkout = await scenario.checkout({ external_ref: externalRef, price_id: plan.prices[0], customer_id: id })
-    await scenario.pay(checkout)
+    const buyer = { external_ref: externalRef, customer_id: await scenario.customer() }
+    await scenario.pay(await scenario.checkout({ ...buyer, price_id: plan.prices[0] }))
     await scenario.newEvents()
   }
   const advance = (body: unknown) => scenario.seller.post(PATH, body)
-  const subjects = () => inbox.mails.map(({ parsed }) => parsed.subject)
+  const subjects = () => scenario.inbox.mails.map(({ parsed }) => parsed.subject)
 
   it('returns the app’s own time, and moves it by seconds or to a time', async () => {
     expect((await scenario.seller.get(PATH)).body).to.deep.equal({
@@ -164,7 +158,7 @@ describe('test clock', () => {
 
     it('sends what that daemon released before it responds', async () => {
       const answer = advanceFor()
-      await until(() => inbox.mails.length === 1)
+      await until(() => scenario.inbox.mails.length === 1)
       const { db } = scenario.service.ctx
       await db.update(reminders, { sentAt: null, handedOverAt: null }, { status: 'failed' })
       expect(await answer).to.deep.equal({ now: '2026-03-29 10:00:00' })
@@ -190,7 +184,7 @@ describe('test clock', () => {
       const plan = (await scenario.subscription()).price_id
       await scenario.pay(await scenario.checkout({ price_id: plan }))
     }
-    expect(inbox.mails).to.have.lengthOf(24)
+    expect(scenario.inbox.mails).to.have.lengthOf(24)
     expect((await scenario.subscription()).current_period_end).to.equal('2027-04-01 10:00:00')
   })
 })

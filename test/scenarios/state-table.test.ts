@@ -314,12 +314,11 @@ describe('subscription status: every change of it', () => {
 
   it('attaching a customer sends subscription.updated', async () => {
     const plan = await scenario.plan('pro', MONTHLY)
-    const customer = (await scenario.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body
-      .data
+    const customer = await scenario.customer()
     await buy(plan.prices[0])
     await scenario.newEvents()
-    const answer = await scenario.seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: customer.id })
-    expect(answer.body.data.customer_id).to.equal(customer.id)
+    const answer = await scenario.seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: customer })
+    expect(answer.body.data.customer_id).to.equal(customer)
     expect(await newEventTypes(scenario)).to.deep.equal(UPDATED)
     const refused = await scenario.seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: 'cus_999999' })
     expect(refused.body.error).to.include({ code: 'invalid_request', field: 'customer_id' })
