@@ -11,7 +11,7 @@ import { perform } from '#commands/perform.ts'
 import { updatePlan } from '#plans/update-plan.ts'
 import { accessibilityErrors } from './audit.ts'
 import { startBankScenario } from './bank-scenario.ts'
-import { startBrowser, visit } from './browser.ts'
+import { startBrowser, withVisitor } from './browser.ts'
 import { attributes, textOf } from './read-page.ts'
 
 const LOGO = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 10"><path d="M0 0h20v10z" fill="#c00"/></svg>'
@@ -87,18 +87,17 @@ describe('pages under the seller’s name', () => {
   for (const colorScheme of ['light', 'dark'] as const) {
     it(`have the accent in ${colorScheme} colours, readable, under the strict policy`, async () => {
       await change(LOOKS)
-      const visitor = await visit(browser, [scenario.service.url], { colorScheme })
-      for (const address of [url, `${url}/bank`]) {
-        await visitor.page.goto(address)
-        expect(await accessibilityErrors(visitor.page), address).to.deep.equal([])
-      }
-      const accent: string = await visitor.page.evaluate(
-        `getComputedStyle(document.documentElement).getPropertyValue('--accent')`,
-      )
-      if (colorScheme === 'light') expect(accent).to.equal('#0b6b3a')
-      else expect(accent).not.to.be.oneOf(['#0b6b3a', '#86b4ff'])
-      expect(visitor.complaints).to.deep.equal([])
-      await visitor.end()
+      await withVisitor(browser, [scenario.service.url], { colorScheme }, async ({ page }) => {
+        for (const address of [url, `${url}/bank`]) {
+          await page.goto(address)
+          expect(await accessibilityErrors(page), address).to.deep.equal([])
+        }
+        const accent: string = await page.evaluate(
+          `getComputedStyle(document.documentElement).getPropertyValue('--accent')`,
+        )
+        if (colorScheme === 'light') expect(accent).to.equal('#0b6b3a')
+        else expect(accent).not.to.be.oneOf(['#0b6b3a', '#86b4ff'])
+      })
     })
   }
 

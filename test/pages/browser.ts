@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { expect } from 'chai'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import { listen } from '../support/http-server.ts'
 
@@ -76,6 +77,22 @@ export async function visit(
   })
   page.on('pageerror', (error) => complaints.push(error.message))
   return { page, complaints, outside, end: () => context.close() }
+}
+
+/** Lets a visitor use pages, of which none may have errors or ask for anything outside. */
+export async function withVisitor(
+  browser: Browser,
+  known: readonly string[],
+  options: BrowserContextOptions,
+  use: (visitor: Visit) => Promise<void>,
+): Promise<void> {
+  const visitor = await visit(browser, known, options)
+  try {
+    await use(visitor)
+    expect([visitor.complaints, visitor.outside]).to.deep.equal([[], []])
+  } finally {
+    await visitor.end()
+  }
 }
 
 /** Waits until a condition holds; mocha's time limit ends it. */

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import type { Browser } from 'playwright-core'
 import { after, before, describe, it } from 'mocha'
 import { accessibilityErrors, keyboardErrors } from './audit.ts'
-import { DESKTOP, PHONE, startBrowser, visit, type Visit } from './browser.ts'
+import { DESKTOP, PHONE, startBrowser, visit, withVisitor, type Visit } from './browser.ts'
 import { changePlans, SCENES, withShop } from './scenes.ts'
 
 const SCREENS = [
@@ -55,28 +55,26 @@ describe('hosted pages are readable and reachable for everybody', () => {
       withShop(LONGEST, async (scenario, prices) => {
         await changePlans(scenario, { name: LONGEST })
         const { checkout_url } = await scenario.checkout({ price_id: prices[0], skip_trial: true })
-        const visitor = await visit(browser, [scenario.service.url], { viewport })
-        const { page } = visitor
-        for (const url of [checkout_url, `${checkout_url}/bank`]) {
-          await page.goto(url)
-          expect(await accessibilityErrors(page), url).to.deep.equal([])
-        }
-        await visitor.end()
+        await withVisitor(browser, [scenario.service.url], { viewport }, async ({ page }) => {
+          for (const url of [checkout_url, `${checkout_url}/bank`]) {
+            await page.goto(url)
+            expect(await accessibilityErrors(page), url).to.deep.equal([])
+          }
+        })
       }))
   }
 
   it('a keyboard reaches the content first and sees where it is', () =>
     withShop('Reader', async (scenario, prices) => {
       const { checkout_url } = await scenario.checkout({ price_id: prices[0], skip_trial: true })
-      const visitor = await visit(browser, [scenario.service.url])
-      const { page } = visitor
-      await page.goto(checkout_url)
-      await page.keyboard.press('Tab')
-      expect(await page.evaluate('document.activeElement.textContent')).to.equal('Skip to content')
-      await page.keyboard.press('Enter')
-      await page.keyboard.press('Tab')
-      expect(await page.evaluate('document.activeElement.value')).to.equal('payos')
-      expect(await page.evaluate('getComputedStyle(document.activeElement).outlineWidth')).to.equal('3px')
-      await visitor.end()
+      await withVisitor(browser, [scenario.service.url], {}, async ({ page }) => {
+        await page.goto(checkout_url)
+        await page.keyboard.press('Tab')
+        expect(await page.evaluate('document.activeElement.textContent')).to.equal('Skip to content')
+        await page.keyboard.press('Enter')
+        await page.keyboard.press('Tab')
+        expect(await page.evaluate('document.activeElement.value')).to.equal('payos')
+        expect(await page.evaluate('getComputedStyle(document.activeElement).outlineWidth')).to.equal('3px')
+      })
     }))
 })

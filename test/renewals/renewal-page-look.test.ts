@@ -3,7 +3,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import type { Browser } from 'playwright-core'
 import { enableMethod } from '../support/operators.ts'
 import { startBankScenario } from '../pages/bank-scenario.ts'
-import { startBrowser, visit } from '../pages/browser.ts'
+import { startBrowser, withVisitor } from '../pages/browser.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
 
@@ -31,51 +31,45 @@ describe('renewal page in a browser', () => {
 
   for (const javaScriptEnabled of [true, false]) {
     it(`renews, says so, and asks before it renews again, ${javaScriptEnabled ? 'with' : 'without'} scripts`, async () => {
-      const visitor = await visit(browser, [scenario.service.url], { javaScriptEnabled })
-      const { page, complaints } = visitor
-      await page.goto(scenario.service.url + path)
-      await page.getByText('(adds 1 month)').waitFor()
-      await page.getByRole('button', { name: 'Test payment' }).click()
-      await page.getByRole('heading', { name: 'Payment received' }).waitFor()
-      await page.getByText('1 May 2026').first().waitFor()
-      expect(await page.getByRole('link', { name: 'Back to Sách Hay' }).getAttribute('href')).to.equal(
-        'https://shop.example',
-      )
-      expect(page.url()).to.equal(scenario.service.url + path)
-      expect(await page.getByRole('button', { name: 'Test payment' }).isVisible()).to.equal(false)
-      await page.getByText('Pay for another period').click()
-      await page.getByRole('button', { name: 'Test payment' }).click()
-      await page.getByText('1 June 2026').first().waitFor()
-      expect(complaints).to.deep.equal([])
-      await visitor.end()
+      await withVisitor(browser, [scenario.service.url], { javaScriptEnabled }, async ({ page }) => {
+        await page.goto(scenario.service.url + path)
+        await page.getByText('(adds 1 month)').waitFor()
+        await page.getByRole('button', { name: 'Test payment' }).click()
+        await page.getByRole('heading', { name: 'Payment received' }).waitFor()
+        await page.getByText('1 May 2026').first().waitFor()
+        expect(await page.getByRole('link', { name: 'Back to Sách Hay' }).getAttribute('href')).to.equal(
+          'https://shop.example',
+        )
+        expect(page.url()).to.equal(scenario.service.url + path)
+        expect(await page.getByRole('button', { name: 'Test payment' }).isVisible()).to.equal(false)
+        await page.getByText('Pay for another period').click()
+        await page.getByRole('button', { name: 'Test payment' }).click()
+        await page.getByText('1 June 2026').first().waitFor()
+      })
     })
   }
 
   it('goes on with the payment that it opened', async () => {
-    const visitor = await visit(browser, [scenario.service.url])
-    const { page, complaints } = visitor
-    await page.goto(scenario.service.url + path)
-    await page.getByRole('button', { name: 'Bank transfer' }).click()
-    await page.waitForURL(/\/checkout\/[0-9a-f]{64}\/bank$/)
-    const bankPage = page.url()
-    await page.goto(scenario.service.url + path)
-    await page.getByRole('link', { name: 'Continue that payment' }).click()
-    await page.waitForURL(bankPage.slice(0, -'/bank'.length))
-    await page.getByRole('button', { name: 'Test payment' }).click()
-    await page.getByRole('heading', { name: 'Payment received' }).waitFor()
-    expect(page.url()).to.equal(scenario.service.url + path)
-    expect(complaints).to.deep.equal([])
-    await visitor.end()
+    await withVisitor(browser, [scenario.service.url], {}, async ({ page }) => {
+      await page.goto(scenario.service.url + path)
+      await page.getByRole('button', { name: 'Bank transfer' }).click()
+      await page.waitForURL(/\/checkout\/[0-9a-f]{64}\/bank$/)
+      const bankPage = page.url()
+      await page.goto(scenario.service.url + path)
+      await page.getByRole('link', { name: 'Continue that payment' }).click()
+      await page.waitForURL(bankPage.slice(0, -'/bank'.length))
+      await page.getByRole('button', { name: 'Test payment' }).click()
+      await page.getByRole('heading', { name: 'Payment received' }).waitFor()
+      expect(page.url()).to.equal(scenario.service.url + path)
+    })
   })
 
   it('stops reminders after it has asked', async () => {
-    const visitor = await visit(browser, [scenario.service.url])
-    const { page, complaints } = visitor
-    await page.goto(scenario.service.url + path)
-    await page.getByRole('link', { name: 'Stop reminders for this subscription' }).click()
-    await page.getByRole('button', { name: 'Stop reminders' }).click()
-    await page.getByRole('heading', { name: 'Reminders are stopped' }).waitFor()
-    expect(complaints).to.deep.equal([])
-    await visitor.end()
+    await withVisitor(browser, [scenario.service.url], {}, async ({ page }) => {
+      await page.goto(scenario.service.url + path)
+      await page.getByRole('link', { name: 'Stop reminders for this subscription' }).click()
+      await page.getByRole('button', { name: 'Stop reminders' }).click()
+      await page.getByRole('heading', { name: 'Reminders are stopped' }).waitFor()
+    })
   })
 })
