@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { messageOf } from '#shared/errors.ts'
-import { DAY_MS, MINUTE_MS, SECOND_MS, addMs, type RealTime } from '#shared/time.ts'
+import { DAY_MS, MINUTE_MS, SECOND_MS, addMs, doublingPauseMs, type RealTime } from '#shared/time.ts'
 import type { OutgoingAlert } from './deliver.ts'
 import { channelsOf } from './messages.ts'
 import { claimMessage, listDueMessages, markNotified, updateMessage, type AlertMessage, type Channel } from './store.ts'
@@ -76,7 +76,7 @@ async function end(ctx: Context, message: AlertMessage, error: string | null, no
     return
   }
   ctx.log.warn({ channel, message: id, error }, 'an alert could not be sent')
-  const pause = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), MAX_PAUSE_MS)
+  const pause = doublingPauseMs(FIRST_PAUSE_MS, attempts - 1, MAX_PAUSE_MS)
   const isGivenUp = createdAt < addMs(now, -GIVEN_UP_MS)
   await updateMessage(ctx.db, id, { nextTryAt: isGivenUp ? null : addMs(now, pause), sentAt: null, lastError: error })
 }

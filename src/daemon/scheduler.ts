@@ -10,7 +10,7 @@ import { hasRunOut } from '#renewals/expire-due.ts'
 import { hasDueMails } from '#mails/has-due-mails.ts'
 import { hasAbandonedWrites } from '#subscriptions/finish-pending-writes.ts'
 import { describeError } from '#shared/log.ts'
-import { HOUR_MS, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
+import { doublingPauseMs, HOUR_MS, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 import { daemonName } from './daemon-name.ts'
 import type { Heartbeat, JobMessage, JobCommand, JobSettings } from './job-message.ts'
 
@@ -391,7 +391,7 @@ function startAgain(supervisor: Supervisor, thread: Watched, { kind, error }: No
   const { name } = thread.job
   const livedMs = performance.now() - thread.startedMs
   thread.failuresInARow = livedMs > RECOVERED_MS ? 1 : thread.failuresInARow + 1
-  const pauseMs = Math.min(MAX_RESTART_MS, supervisor.restartMs * 2 ** (thread.failuresInARow - 1))
+  const pauseMs = doublingPauseMs(supervisor.restartMs, thread.failuresInARow - 1, MAX_RESTART_MS)
   const { ctx } = supervisor
   ctx.log.error({ job: name, reason: kind, error: describeError(error), pauseMs }, 'a job failed and is started again')
   ctx.count('job_failures_total', { job: name, reason: kind })

@@ -1,7 +1,7 @@
 import type { Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
 import type { MailFailure } from '#mail/send.ts'
-import { addMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
+import { addMs, doublingPauseMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { noteError, releaseAfterFailure, type Claim, type Released } from './claims/store.ts'
 import type { MailKind } from './mail-kinds.ts'
 
@@ -38,6 +38,6 @@ function nextAfter(
   if (failure === 'unreachable') return { status: 'failed', retryAt: addMs(now, unreachablePauseMs) }
   const failures = claim.failures + 1
   if (failures > maxFailures) return { status: givenUp, failures }
-  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(claim.failures, 10), MAX_PAUSE_MS)
+  const pauseMs = doublingPauseMs(FIRST_PAUSE_MS, claim.failures, MAX_PAUSE_MS)
   return { status: 'failed', retryAt: addMs(now, pauseMs), failures }
 }

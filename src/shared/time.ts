@@ -35,6 +35,11 @@ export function addMs<T extends Date>(instant: T, ms: number): T {
   return new Date(instant.getTime() + ms) as T
 }
 
+/** The pause after a failure that followed `earlier` others: `firstMs`, doubled with each of them, and at most `maxMs`. */
+export function doublingPauseMs(firstMs: number, earlier: number, maxMs: number): number {
+  return Math.min(firstMs * 2 ** earlier, maxMs)
+}
+
 /** The instant without milliseconds. Periods are whole seconds, so that the end that is shown is the end that counts. */
 export function wholeSeconds<T extends Date>(instant: T): T {
   return new Date(Math.floor(instant.getTime() / SECOND_MS) * SECOND_MS) as T

@@ -1,4 +1,4 @@
-import { addMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
+import { addMs, doublingPauseMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
 
 const FIRST_LOOKUP_MS = 10 * MINUTE_MS
 const MAX_GAP_MS = 6 * HOUR_MS
@@ -20,7 +20,7 @@ export function nextLookupAt(
   session: { readonly lookups: number; readonly expiresAt: RealTime },
   now: RealTime,
 ): RealTime {
-  const gapMs = Math.min(FIRST_LOOKUP_MS * 2 ** Math.min(session.lookups, 10), MAX_GAP_MS)
+  const gapMs = doublingPauseMs(FIRST_LOOKUP_MS, session.lookups, MAX_GAP_MS)
   const regular = addMs(now, gapMs)
   const afterExpiry = addMs(session.expiresAt, AFTER_EXPIRY_MS)
   return now < afterExpiry && afterExpiry < regular ? afterExpiry : regular
@@ -35,13 +35,13 @@ export function retryAt(
   now: RealTime,
 ): RealTime {
   const regular = nextLookupAt(session, now)
-  const retry = addMs(now, Math.min(FIRST_RETRY_MS * 2 ** Math.min(session.failures, 10), MAX_GAP_MS))
+  const retry = addMs(now, doublingPauseMs(FIRST_RETRY_MS, session.failures, MAX_GAP_MS))
   return retry < regular ? retry : regular
 }
 
 /** How long an account is paused after its provider failed: 1 minute, then twice as long each time, 15 minutes at most. */
 export function pauseMs(failures: number): number {
-  return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 10), MAX_PAUSE_MS)
+  return doublingPauseMs(FIRST_PAUSE_MS, failures, MAX_PAUSE_MS)
 }
 
 /** Whether the session has been over for so long that no more look-ups are made. */
