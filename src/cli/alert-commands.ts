@@ -3,7 +3,7 @@ import { minuteCell } from './cells.ts'
 import { Coloured } from './coloured.ts'
 import type { Commands, Texts } from './declaration.ts'
 import { listOfService } from './list.ts'
-import { performAs } from './session.ts'
+import { fail, performAs } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `alert …`: what operators are told when something begins to be wrong. */
@@ -33,7 +33,7 @@ export const commands: Commands = {
       out.result(tried, () => {
         for (const { channel, error } of tried) out.line(`${channel}: ${error === null ? 'sent' : `failed: ${error}`}`)
       })
-      if (tried.some(({ sent }) => !sent)) process.exitCode = 1
+      if (tried.some(({ sent }) => !sent)) await fail('provider_error', 'a channel did not take the message')
     },
   },
   'alert mute [kind]': {

@@ -7,6 +7,7 @@ import { drawing, IDENTITY, openTools, pickBackup, readingOf, storedBackup } fro
 import { minuteCell } from './cells.ts'
 import type { Commands, Flags, Texts } from './declaration.ts'
 import type { Output } from './output.ts'
+import { fail } from './session.ts'
 import { listOf } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -62,7 +63,7 @@ export const commands: Commands = {
       try {
         const verified = await verifyBackup(tools, backup, await readingOf(tools.config, out, options))
         printVerified(out, backup.file, verified)
-        if (!verified.ok) process.exitCode = 1
+        if (!verified.ok) await fail('invalid_request', 'the backup is not good')
       } catch (error) {
         if (error instanceof UnreadableBackup && error.isDamaged) printVerified(out, backup.file, UNREADABLE)
         throw error
@@ -98,7 +99,7 @@ export const commands: Commands = {
       }
       const restored = await inPlace(tools.config, into, (place) => restoreBackup(backup, place, reading))
       printRestored(out, backup.file, restored, tools.keyring.ids)
-      if (!restored.rowsEqual || !restored.sumsEqual) process.exitCode = 1
+      if (!restored.rowsEqual || !restored.sumsEqual) await fail('invalid_request', 'it differs from the backup')
     },
   },
 }

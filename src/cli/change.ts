@@ -59,7 +59,7 @@ export async function agreeTo(
   if (dryRun || process.stdin.isTTY) {
     const { answer, effects } = await preview()
     if (dryRun) {
-      printEffects(out, answer, effects)
+      printEffects(out, { answer, effects })
       return null
     }
     for (const effect of effects) out.hint(`- ${effect}`)
@@ -81,7 +81,7 @@ async function rehearse(session: Session, work: (session: Session) => Promise<vo
 }
 
 /** The answer of a dry run that is described in sentences. */
-export function printEffects(out: Output, answer: object, effects: readonly string[]): void {
+export function printEffects(out: Output, { answer, effects }: Preview): void {
   out.result({ ...answer, dry_run: true, effects }, () => {
     out.line('without --dry-run, this happens:')
     for (const effect of effects) out.lines(wrapLines(`- ${printable(effect)}`, terminalWidth()))
@@ -99,7 +99,7 @@ function printRehearsal(out: Output, { changes, events }: Rehearsal): void {
     if (changes.length === 0 && events.length === 0) out.line('nothing would change')
     for (const { action, subject, before, after } of changes) {
       out.line(`would change ${subject} (${action})`)
-      for (const line of differences(before, after)) out.line(`  ${line}`)
+      for (const line of differences(before, after)) out.lines(wrapLines(`  ${printable(line)}`, terminalWidth()))
     }
     for (const { event_type: type, data } of events) out.line(`would send ${type} ${JSON.stringify(data)}`)
   })
@@ -107,8 +107,8 @@ function printRehearsal(out: Output, { changes, events }: Rehearsal): void {
 
 function differences(before: object | null, after: object | null): string[] {
   const states = [before ?? {}, after ?? {}].map((state) => new Map<string, unknown>(Object.entries(state)))
-  const fields = new Set(states.flatMap((state) => [...state.keys()]))
-  return [...fields].flatMap((field) => {
+  // A state after the change may have only what changed.
+  return Object.keys(after ?? before ?? {}).flatMap((field) => {
     const [old, next] = states.map((state) => wordOf(state.get(field))) as [string, string]
     return old === next || field === 'updated_at' ? [] : [`${field}: ${old} → ${next}`]
   })

@@ -2,6 +2,7 @@ import { cliSecret } from '#config.ts'
 import { AppError } from '#shared/errors.ts'
 import { isTerminal } from './ask.ts'
 import { codeOf, explainError } from './explain-error.ts'
+import { UsageError } from './usage-error.ts'
 
 /** What errors of the service's own database name. */
 const SETTING = 'BILLING_DATABASE_URL'
@@ -12,6 +13,7 @@ const VARIABLE = 'BILLING_CLI_DATABASE_PASSWORD'
  * environment or, once the server wants one, from a prompt.
  */
 export async function withPassword<T>(option: string, address: string, work: (url: string) => Promise<T>): Promise<T> {
+  if (!URL.canParse(address)) throw new UsageError(`${option} must be the address of a database, such as mysql://…`)
   try {
     return await askingFor(address, work)
   } catch (error) {

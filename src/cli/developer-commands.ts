@@ -6,7 +6,7 @@ import { required, requiredWord } from './ask.ts'
 import { printEffects } from './change.ts'
 import type { Commands, Flags, Texts } from './declaration.ts'
 import { readTextFile } from './read-file.ts'
-import { banner, type Session } from './session.ts'
+import { banner, fail, type Session } from './session.ts'
 import { addMs } from '#shared/time.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -47,12 +47,13 @@ export const commands: Commands = {
         type === 'subscription.renewal_reminder_sent'
           ? await required(email, '--email', 'Where is the reminder sent?')
           : email
+      const about = { app_id: app.id, sandbox: app.isSandbox }
       if (dryRun) {
-        printEffects(out, { app_id: app.id, sandbox: app.isSandbox }, previewTrigger(app, type, { email: address }))
+        printEffects(out, { answer: about, effects: previewTrigger(app, type, { email: address }) })
         return
       }
       const done = await triggerEvent(ctx, caller, app, type, { email: address })
-      out.result({ app_id: app.id, sandbox: app.isSandbox, ...done }, () => {
+      out.result({ ...about, ...done }, () => {
         out.line(`${banner(app)}${done.external_ref === null ? '' : `: ${done.external_ref}`}`)
         const rows = done.events.map((event) => [event.id, event.event_type])
         out.table({ head: ['id', 'event'], rows, none: 'no events' })
@@ -188,7 +189,7 @@ async function sendCall({ ctx, out }: Session, app: App, call: UnsignedCall, opt
     out.hint(`${call.method} ${url}: ${answer.status}`)
     out.lines(typeof body === 'string' ? body : JSON.stringify(body, null, 2))
   })
-  if (answer.status >= 400) process.exitCode = 1
+  if (answer.status >= 400) await fail('invalid_request', `the service answered ${answer.status}`)
 }
 
 /** `/plans` is short for `/api/v1/plans`. */

@@ -43,7 +43,7 @@ const OLD_SCHEMA = /^ER_(NO_SUCH_TABLE|BAD_FIELD_ERROR)$/
 export function codeOf(thrown: unknown): ErrorCode {
   if (thrown instanceof AppError) return thrown.code
   if (!(thrown instanceof Error)) return 'internal_error'
-  if (USAGE.has(thrown.name)) return 'invalid_request'
+  if (USAGE.has(thrown.name) || ofFile(thrown) !== null) return 'invalid_request'
   if (thrown.name === 'MailError') return 'provider_error'
   return ofDatabase(thrown) === null ? 'internal_error' : 'service_unavailable'
 }

@@ -7,7 +7,7 @@ import type { Commands, Flags, Texts } from './declaration.ts'
 import { listOfApps, type Marked, type OfApps } from './list.ts'
 import { pickId, type IdChoice } from './number-of.ts'
 import { oneOf } from './one-of.ts'
-import { banner, performAs, type Session } from './session.ts'
+import { banner, fail, performAs, type Session } from './session.ts'
 import type { ListColumn } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -197,5 +197,5 @@ async function resync(
     for (const { external_ref, error } of result.failures ?? []) out.line(`${external_ref}: ${error}`)
     if (result.next !== undefined) out.line(`interrupted: continue with --after ${result.next}`)
   })
-  if (result.failed > 0) process.exitCode = 1
+  if (result.failed > 0) await fail('provider_error', `${counted(result.failed, 'node')} not written`)
 }

@@ -8,6 +8,7 @@ import { printEffects } from './change.ts'
 import { APP, type Commands, type Flags, type OptionLine, type Texts } from './declaration.ts'
 import { listOfApps } from './list.ts'
 import type { Output } from './output.ts'
+import { fail } from './session.ts'
 import { listOf } from './table.ts'
 import { UsageError } from './usage-error.ts'
 import { isOfPackage, PACKAGE_ROOT } from '#setup/systemd-unit.ts'
@@ -94,7 +95,7 @@ async function rehearse(out: Output, options: UpgradeOptions): Promise<void> {
   const backup = await storedBackup(tools.config, options.from)
   const rehearsed = await rehearseUpgrade(tools, backup, await readingOf(tools.config, out, options))
   out.result(rehearsed, () => showRehearsed(out, rehearsed))
-  if (!rehearsed.ok) process.exitCode = 1
+  if (!rehearsed.ok) await fail('invalid_request', 'the rehearsal found a fault: do not upgrade yet')
 }
 
 /** Only the package knows how: a clone has no version beside the one that serves. */
@@ -109,8 +110,7 @@ async function upgrade(out: Output, options: UpgradeOptions): Promise<void> {
   const tools = await openTools()
   const isWithoutBackup = options.withoutBackup === true
   if (options.dryRun) {
-    const { answer, effects } = await previewInstalled(tools, isWithoutBackup)
-    printEffects(out, answer, effects)
+    printEffects(out, await previewInstalled(tools, isWithoutBackup))
     return
   }
   const upgraded = await upgradeInstalled(tools, { isWithoutBackup, onStep: (text) => out.progress(text) })

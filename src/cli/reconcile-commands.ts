@@ -1,4 +1,5 @@
 import { APP, type Commands } from './declaration.ts'
+import { fail } from './session.ts'
 
 /** `reconcile`: asks the providers about payments that are pending. */
 export const commands: Commands = {
@@ -12,7 +13,7 @@ export const commands: Commands = {
       const { lookedUp: looked_up, paid, closed, stillOpen: still_open, failed } = counts
       const found = `${paid} paid, ${closed} closed, ${still_open} still open, ${failed} without answer`
       out.result({ looked_up, paid, closed, still_open, failed }, () => out.line(`${looked_up} looked up: ${found}`))
-      if (failed > 0) process.exitCode = 1
+      if (failed > 0) await fail('provider_error', `${failed} without an answer of the provider`)
     },
   },
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { requiredWord } from './ask.ts'
 import type { Commands } from './declaration.ts'
-import { UsageError } from './usage-error.ts'
 
 /** `docs` and `completion`: the command line's own reference. `wholeProgram` loads every command. */
 export const commandsFor = (wholeProgram: () => Promise<Command>): Commands => ({
@@ -12,7 +12,7 @@ export const commandsFor = (wholeProgram: () => Promise<Command>): Commands => (
       out.result(mapCommands(program), () => out.lines(formatReference(describeCommands(program))))
     },
   },
-  'completion <shell>': {
+  'completion [shell]': {
     examples: [
       'completion bash > /etc/bash_completion.d/billing-cli',
       'completion zsh > ~/.billing-cli.zsh',
@@ -20,8 +20,12 @@ export const commandsFor = (wholeProgram: () => Promise<Command>): Commands => (
     ],
     async print(out, [named]) {
       const { COMPLETION_SCRIPTS, SHELLS } = await import('./shells.ts')
-      const shell = SHELLS.find((each) => each === named)
-      if (shell === undefined) throw new UsageError('<shell> must be bash, zsh or fish')
+      const shell = await requiredWord(
+        named,
+        '<shell>',
+        'Of which shell?',
+        SHELLS.map((value) => ({ value, name: value })),
+      )
       const script = COMPLETION_SCRIPTS[shell]
       out.result({ shell, script }, () => out.lines(script))
     },

@@ -4,6 +4,7 @@ import { operator, type Caller } from '#commands/caller.ts'
 import type { Command as CommandValue } from '#commands/command.ts'
 import type { Context } from '#context.ts'
 import type { App } from '#apps/store.ts'
+import type { ErrorCode } from '#shared/errors.ts'
 import { isTerminal, requiredChoice } from './ask.ts'
 import { neededArguments } from './examples.ts'
 import type { Output } from './output.ts'
@@ -62,6 +63,12 @@ function refuseMissing(command: Command): void {
 export async function outputOf(command: Command): Promise<Output> {
   const { openOutput } = await import('./output.ts')
   return openOutput(command.optsWithGlobals<{ json?: boolean }>().json === true)
+}
+
+/** Ends a command whose printed result is a failure: the exit code is 1, and standard error has the reason. */
+export async function fail(code: ErrorCode, reason: string): Promise<never> {
+  const { AppError } = await import('#shared/errors.ts')
+  throw new AppError(code, reason)
 }
 
 /** `[TEST]` or `[LIVE]`, with the app's name. */

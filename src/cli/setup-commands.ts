@@ -6,6 +6,7 @@ import type { Commands, Flags, Texts } from './declaration.ts'
 import { explainError } from './explain-error.ts'
 import type { Output } from './output.ts'
 import { readTextFile } from './read-file.ts'
+import { fail } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 type Options = Texts<'answers'> & Flags<'check' | 'dryRun'> & { readonly prefix: string }
@@ -36,7 +37,7 @@ export const commands: Commands = {
         onProgress: (part) => out.progress(part),
       })
       out.result(report, () => show(out, report))
-      if (report.steps.some(({ status }) => status === 'failed')) process.exitCode = 1
+      if (report.steps.some(({ status }) => status === 'failed')) await fail('invalid_request', 'a step failed')
     },
   },
 }

@@ -8,7 +8,7 @@ import { NOTE, type Commands } from './declaration.ts'
 import { oneOf } from './one-of.ts'
 import { listOfApp, type OfApp } from './list.ts'
 import { readTextFile } from './read-file.ts'
-import { banner, performAs, printOf, type Session } from './session.ts'
+import { banner, fail, performAs, printOf, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `subscription …`: who has access, and until when. */
@@ -122,7 +122,7 @@ export const commands: Commands = {
         const rows = report.lines.map((line) => [line.line, line.external_ref, line.result, line.reason])
         out.table({ head: ['line', 'external_ref', 'result', 'reason'], rows, none: 'the file has no lines' })
       })
-      if (report.refused > 0) process.exitCode = 1
+      if (report.refused > 0) await fail('invalid_request', `${report.refused} refused`)
     },
   },
 }

@@ -125,9 +125,10 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   const transactionId = await pickTransaction(session, id)
   const amount = options.amount === undefined ? {} : { amount: numberOf(options.amount, '--amount') }
   const action = await pickAction(session, transactionId, options.action, amount.amount)
-  if (options.amount !== undefined && action !== 'refund') throw new UsageError('--amount is for --action refund')
+  if (action !== 'refund' && (options.amount ?? options.reference) !== undefined)
+    throw new UsageError('--amount and --reference are for --action refund')
   await refuseWithoutNote(options)
-  const reference = action === 'refund' ? await refundReference(session, transactionId, options) : options.reference
+  const reference = action === 'refund' ? await refundReference(session, transactionId, options) : undefined
   const terms = { transactionId, action, ...amount, ...(reference === undefined ? {} : { reference }) }
   const { transaction, effects } = await previewResolution(ctx, caller, terms)
   const preview = { answer: presentTransaction(transaction), effects }

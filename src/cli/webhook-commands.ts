@@ -6,7 +6,7 @@ import { changeIn, type Consent } from './change.ts'
 import { YES, type Commands, type Texts } from './declaration.ts'
 import { listOfApp, type OfApp } from './list.ts'
 import { oneOf } from './one-of.ts'
-import { banner, bannerOf, performAs, printOf, type Session } from './session.ts'
+import { banner, bannerOf, fail, performAs, printOf, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'failed', 'not_configured']
@@ -77,7 +77,7 @@ export const commands: Commands = {
       const app = await pick(named)
       const answer = await sendTestEvent(ctx, caller, app)
       printOf(out, app, answer)
-      if (!answer.delivered) process.exitCode = 1
+      if (!answer.delivered) await fail('provider_error', 'the receiver did not take the event')
     },
   },
 }

@@ -67,7 +67,7 @@ const orderRefund = command({
       )
     if (payment.amount === null) await updatePayment(tx, paymentId, { amount: known, amountLeft: known })
     const amount = input.amount ?? left
-    await refuseAboveLimit(tx, tx.caller, await wantedRefund(tx, payment, input, amount), grant)
+    const waits = await refuseAboveLimit(tx, tx.caller, await wantedRefund(tx, payment, input, amount), grant)
     const order = { amount, isSent: isRefundedByProvider, reference, operatorNote: noteOf(tx, note) }
     const refund = await orderRefundOfPayment(tx, { ...payment, amount: known, amountLeft: left }, order)
     if (amount === left) await endReviewsOfPayment(tx, paymentId)
@@ -78,6 +78,7 @@ const orderRefund = command({
       after: {
         amount_refunded: amount,
         status: refund.status,
+        ...(waits === null ? {} : { approval: waits }),
         ...(reference === null ? {} : { reference }),
         ...grantOf(grant),
       },

@@ -94,7 +94,7 @@ function mailSteps(view: EndUser): NextStep[] {
       ? []
       : [
           {
-            what: 'the customer stopped the reminders; resume them only if they ask for it',
+            what: 'the reminders are stopped; resume them only if the customer asks for it',
             command: `billing-cli subscription reminders ${user} on`,
           },
         ]),

@@ -318,6 +318,10 @@ describe('the command line: operators, their roles, and approvals', () => {
     const payment = (await ctx.db.one(payments, ''))!
     await ctx.db.update(payments, { id: payment.id }, { amountLeft: 99_000 })
     const refund = ['payment', 'refund', String(payment.id), '--reference', 'FT1', '--note', 'n', '--yes']
+    const preview = await limited().table([...refund, '--dry-run'])
+    expect(preview)
+      .to.match(/approval: - → it waits for another operator/)
+      .and.not.include('payment_id')
     await limited().refused(refund)
     expect(await refundsOf()).to.deep.equal([])
     const [row] = await limited().json(['approval', 'list'])

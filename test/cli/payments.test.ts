@@ -14,7 +14,7 @@ import { Receiver } from '../support/receiver.ts'
 import { startRealtimePeer } from '../support/realtime-peer.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { itRunsEveryForm } from './forms.ts'
-import { openCli, type Cli } from './run-cli.ts'
+import { errorIn, openCli, type Cli } from './run-cli.ts'
 import { aBankMail, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 
 describe('the command line: payments, webhooks, mails and realtime nodes', () => {
@@ -406,8 +406,11 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     expect(receiver.received).to.have.length(1)
     receiver.answer = 500
     const failing = await cli.run(['webhook', 'test', id])
-    expect(failing.code).to.equal(1)
+    expect([failing.code, failing.stderr]).to.deep.equal([1, 'error: the receiver did not take the event\n'])
     expect(failing.stdout).to.include('500')
+    const failed = await cli.run(['webhook', 'test', id, '--json'])
+    expect(errorIn(failed).code).to.equal('provider_error')
+    expect(failed.stdout).to.include('"delivered":false')
   })
 
   it('rewrites realtime nodes, and counts those that could not be written', async () => {

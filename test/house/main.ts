@@ -8,7 +8,7 @@ interface Measure {
   readonly isWithin: boolean
 }
 
-const MOST = { db: 1900, cli: 6900, median: 6, percentile95: 26, files: 50 } as const
+const MOST = { db: 1900, cli: 6910, median: 6, percentile95: 26, files: 50 } as const
 
 /** Prints the sizes of the source, and exits with 1 if one exceeds its limit. */
 async function main(): Promise<void> {

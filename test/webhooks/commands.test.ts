@@ -168,7 +168,9 @@ describe('commands of operators for deliveries', () => {
     await ctx.db.insertAll(events, rowsLike(failed!, 119))
     await emit()
     expect(await retryFailed(ctx, ANN, app.app)).to.deep.equal({ retried: 120 })
-    expect(await deliverDue(ctx)).to.include({ delivered: 121 })
+    // Other work beside the test may delay an answer by more than the second of the other tests.
+    const patient = { ...ctx, config: { ...ctx.config, webhook: { ...ctx.config.webhook, timeoutMs: 10_000 } } }
+    expect(await deliverDue(patient)).to.include({ delivered: 121 })
     expect(receiver.received.filter(({ attempt }) => attempt === 7)).to.have.length(120)
   })
 
