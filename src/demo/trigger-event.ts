@@ -82,7 +82,7 @@ const STEPS: Readonly<Record<EventType, readonly string[]>> = {
   'webhook.test': [],
   'transaction.completed': [PURCHASE],
   'transaction.flagged': [HALF],
-  'transaction.refunded': [HALF, 'a refund by hand of all that arrived is recorded'],
+  'transaction.refunded': [HALF, 'a manual refund of all that arrived is recorded'],
   'subscription.updated': [SUBSCRIPTION],
   'subscription.renewed': [SUBSCRIPTION, 'the same end user pays for a second period'],
   'subscription.expired': [SUBSCRIPTION, 'the subscription is ended'],
