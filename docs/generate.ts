@@ -8,6 +8,7 @@ import { formatPermissions } from '#cli/permissions.ts'
 import { manPages } from '#cli/man-page.ts'
 import { describeCommands, formatReference } from '#cli/reference.ts'
 import { clientTypes } from './client-types.ts'
+import { mailHtmls } from './mail-html.ts'
 
 /** What a program writes into a file: all of it, or the part between `<!-- name:start -->` and `<!-- name:end -->`. */
 interface GeneratedPart {
@@ -47,6 +48,7 @@ export const GENERATED: readonly GeneratedPart[] = [
     isWhole: true,
     render: () => text,
   })),
+  ...mailHtmls().map(({ file, render }): GeneratedPart => ({ name: file, file, isWhole: true, render })),
   { name: 'measurements', file: 'README.md', render: () => quoteMeasurements(read(MEASUREMENTS)) },
 ]
 

@@ -49,7 +49,6 @@ function knownLabels(metric: MetricName, labels: Readonly<Record<string, string>
 
 export function openMetrics(): Metrics {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry, prefix: PREFIX })
   const counters = new Map(
     Object.entries(COUNTERS).map(([name, { help, labelNames }]) => [
       name,
@@ -86,4 +85,9 @@ export function openMetrics(): Metrics {
       })
     },
   }
+}
+
+/** Adds those of the Node.js process, which measure for as long as it runs. */
+export function addProcessMetrics({ registry }: Metrics): void {
+  collectDefaultMetrics({ register: registry, prefix: PREFIX })
 }

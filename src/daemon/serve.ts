@@ -9,7 +9,7 @@ import { createHttpApp } from './app.ts'
 import { answerClientErrors } from './client-errors.ts'
 import { answerWhileStarting } from './starting.ts'
 import { stopOnSignal } from './stop.ts'
-import { openMetrics } from './metrics.ts'
+import { addProcessMetrics, openMetrics } from './metrics.ts'
 import { recordPresence } from './record-presence.ts'
 import { schedule, startScheduler, type Scheduler } from './scheduler.ts'
 import { addBusinessMetrics } from './business-metrics.ts'
@@ -55,6 +55,7 @@ export async function serve(settings: Config): Promise<void> {
     childEnvironment({ BILLING_BASE_URL: config.baseUrl, BILLING_PORT: String(port) }),
   )
   sender.wake = scheduler.wakeSender
+  addProcessMetrics(metrics)
   addDatabaseMetrics(ctx, metrics, scheduler)
   addBusinessMetrics(ctx, metrics)
   const health = { isStopping: false }

@@ -4,7 +4,7 @@ import { Liquid, type Template } from 'liquidjs'
 
 /** Languages of mails (R50). */
 export type MailLocale = 'en' | 'vi'
-/** For each locale a pair of files, `<name>.<locale>.mjml` and `<name>.<locale>.txt`, under `templates/emails`. */
+/** For each locale there are files under `templates/emails`: `<name>.<locale>.txt`, and `….html`, which `npm run docs` makes from `….mjml`. */
 export type MailTemplate = 'renewal-reminder' | 'expired-notice' | 'receipt'
 /** The values of a template's placeholders. They are escaped in HTML. */
 export type MailValues = Readonly<Record<string, string | number | boolean>>
@@ -15,7 +15,7 @@ export interface RenderedMail {
   readonly html: string
 }
 
-interface CompiledMail {
+interface ParsedMail {
   readonly subject: Template[]
   readonly text: Template[]
   readonly html: Template[]
@@ -32,59 +32,40 @@ const WORDS = {
     privacy: 'Quyền riêng tư',
   },
 } as const
-/** The colour of links and buttons in the templates, which is replaced by the app's own. */
-const ACCENT = '#1b5fc1'
 
 // A placeholder without a value is an error of ours: better no mail than one with a gap.
 const forHtml = new Liquid({ outputEscape: 'escape', strictVariables: true, strictFilters: true })
 const forText = new Liquid({ strictVariables: true, strictFilters: true })
 
-const compiledMails = new Map<string, Promise<CompiledMail>>()
+const parsedMails = new Map<string, Promise<ParsedMail>>()
 
-/**
- * One mail in one language. Each thread runs MJML once per template and locale, which takes 0.4 s and 80 MB; filling the result takes
- * microseconds.
- */
+/** One mail in one language. Each thread reads and parses a template once per locale. */
 export async function renderMail(
   template: MailTemplate,
   locale: MailLocale,
   values: MailValues,
 ): Promise<RenderedMail> {
-  const compiled = await compileOnce(template, locale)
+  const mail = await parseOnce(`${template}.${locale}`)
   const all = { ...values, locale, words: WORDS[locale] }
-  const subject = oneLine(fill(forText, compiled.subject, all))
-  const text = fill(forText, compiled.text, all)
-  const html = fill(forHtml, compiled.html, { ...all, subject, preview: previewOf(text) })
+  const subject = oneLine(fill(forText, mail.subject, all))
+  const text = fill(forText, mail.text, all)
+  const html = fill(forHtml, mail.html, { ...all, subject, preview: previewOf(text) })
   return { subject, text, html }
 }
 
-function compileOnce(template: MailTemplate, locale: MailLocale): Promise<CompiledMail> {
-  const name = `${template}.${locale}`
-  const known = compiledMails.get(name)
+function parseOnce(name: string): Promise<ParsedMail> {
+  const known = parsedMails.get(name)
   if (known) return known
-  const compiling = compile(name)
-  compiledMails.set(name, compiling)
-  compiling.catch(() => compiledMails.delete(name))
-  return compiling
+  const parsing = parse(name)
+  parsedMails.set(name, parsing)
+  parsing.catch(() => parsedMails.delete(name))
+  return parsing
 }
 
-async function compile(name: string): Promise<CompiledMail> {
-  const [layout, content, words] = await Promise.all([
-    readTemplate('layout.mjml'),
-    readTemplate(`${name}.mjml`),
-    readTemplate(`${name}.txt`),
-  ])
-  const { default: mjml2html } = await import('mjml')
-  const { html } = await mjml2html(
-    layout.replace('<!-- content -->', () => content),
-    { validationLevel: 'strict' },
-  )
+async function parse(name: string): Promise<ParsedMail> {
+  const [html, words] = await Promise.all([readTemplate(`${name}.html`), readTemplate(`${name}.txt`)])
   const [subject = '', ...lines] = words.split('\n')
-  return {
-    subject: forText.parse(subject),
-    text: forText.parse(lines.join('\n')),
-    html: forHtml.parse(html.replaceAll(ACCENT, '{{ accent }}')),
-  }
+  return { subject: forText.parse(subject), text: forText.parse(lines.join('\n')), html: forHtml.parse(html) }
 }
 
 function readTemplate(file: string): Promise<string> {

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { useFakeTimers } from 'sinon'
 import { apps } from '#apps/store.ts'
-import { openMetrics } from '#daemon/metrics.ts'
+import { addProcessMetrics, openMetrics } from '#daemon/metrics.ts'
 import { shareReading } from '#daemon/share-reading.ts'
 import { addBusinessMetrics } from '#daemon/business-metrics.ts'
 import { addDatabaseMetrics } from '#daemon/database-metrics.ts'
@@ -24,6 +24,7 @@ const NO_THREADS = { heartbeats: new Map<string, RealTime>(), pools: new Map<str
 
 async function scrape(ctx: TestContext, threads: Partial<typeof NO_THREADS> = {}): Promise<string> {
   const metrics = openMetrics()
+  addProcessMetrics(metrics)
   addDatabaseMetrics(ctx, metrics, { ...NO_THREADS, ...threads })
   addBusinessMetrics(ctx, metrics)
   return metrics.registry.metrics()
@@ -211,6 +212,7 @@ describe('metrics', () => {
 
   it('the dashboard and the alert rules use only labels that the metrics have', () => {
     const metrics = openMetrics()
+    addProcessMetrics(metrics)
     addDatabaseMetrics(testContext(), metrics, NO_THREADS)
     addBusinessMetrics(testContext(), metrics)
     const labels = new Map(

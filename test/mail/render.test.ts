@@ -93,7 +93,7 @@ describe('mail templates', () => {
     expect(message).to.contain('amount')
   })
 
-  it('MJML runs once: the mails after the first read no file, and so never wait', async () => {
+  it('templates are read once: the mails after the first read no file, and so never wait', async () => {
     await renderMail('renewal-reminder', 'vi', REMINDER)
     let hasWaited = false
     const immediate = setImmediate(() => (hasWaited = true))
