@@ -212,29 +212,35 @@ describe('the last line of a test run', () => {
     }
     const BOTH = `case "$*" in *mysql*) echo '2 passed, 1 failed'; exit 1 ;; *) echo '5 passed, 0 failed' ;; esac`
 
-    it('counts one failure if the runner itself is killed', async () => {
+    it('counts one failure for each run that is killed', async () => {
       stub('npm', 'echo "  ✔ a rule"; kill -9 $$')
       const [code, printed] = await lines()
-      expect(printed.at(-1)).to.equal('0 passed, 1 failed')
+      expect(printed.at(-1)).to.equal('0 passed, 2 failed')
       expect(code).to.equal(1)
     })
 
-    it('is the sum of the run on MariaDB and that on MySQL, of the parts that depend most on the database', async () => {
+    it('is the sum of the tests and the trials on MariaDB, and of the parts that depend most on the database on MySQL', async () => {
       stub('npm', `echo "$*"; ${BOTH}`)
       stub('bin/database-packages', 'exit 0')
       const [code, printed] = await lines()
-      expect(printed.at(-1)).to.equal('7 passed, 1 failed')
+      expect(printed.at(-1)).to.equal('12 passed, 1 failed')
       expect(code).to.equal(1)
+      expect(printed.filter((line) => line.endsWith('test/trials'))).to.have.length(1)
       const [onMysql] = printed.filter((line) => line.includes('--database mysql'))
       expect(onMysql).to.include('--parallel').and.to.include('test/db').and.to.include('test/renewals')
     })
 
-    it('is that of the run on MariaDB where MySQL cannot be had, which one line says', async () => {
+    it('is that of the runs on MariaDB where MySQL cannot be had, which one line says', async () => {
       stub('npm', BOTH)
       stub('bin/database-packages', `echo 'Fetching' >&2; echo 'MySQL cannot be fetched: no network' >&2; exit 1`)
       expect(await lines()).to.deep.equal([
         0,
-        ['5 passed, 0 failed', 'Not run on MySQL: MySQL cannot be fetched: no network', '5 passed, 0 failed'],
+        [
+          '5 passed, 0 failed',
+          '5 passed, 0 failed',
+          'Not run on MySQL: MySQL cannot be fetched: no network',
+          '10 passed, 0 failed',
+        ],
       ])
     })
 

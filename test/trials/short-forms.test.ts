@@ -19,7 +19,7 @@ const LONG_ONLY = [
 const read = (file: string): string => readFileSync(join(import.meta.dirname, file), 'utf8')
 
 describe('the trials', () => {
-  it('have a short form in the suite, except those that need separate servers or an older version', () => {
+  it('have a short form that continuous integration runs, except those that need separate servers or an older version', () => {
     const imports = read('trials.ts').matchAll(/^import \{ (.+) \} from '\.\//gm)
     const trials = [...imports].flatMap(([, names = '']) => names.split(', ')).filter((name) => /^[a-z]/.test(name))
     expect(trials.length).to.be.above(LONG_ONLY.length + 10)
