@@ -176,16 +176,21 @@ for (const kind of KINDS)
 
     it('a sweep keeps a mail that it hands over after another sweep took its claim for dead', async () => {
       const { ctx, inbox } = await open(1)
-      let answer = (): void => undefined
-      inbox.beforeGoAhead = () => new Promise<void>((resolve) => (answer = resolve))
+      const asked = Promise.withResolvers<void>()
+      const answer = Promise.withResolvers<void>()
+      inbox.beforeGoAhead = () => {
+        asked.resolve()
+        return answer.promise
+      }
       const sweeping = sweep()
-      await until(async () => (await ctx.db.count(kind.table, "WHERE status = 'claimed'")) === 1)
+      await asked.promise
+      expect(await ctx.db.count(kind.table, "WHERE status = 'claimed'")).to.equal(1)
       ctx.clock.advance('61s')
       const [claim] = await listDeadClaims(ctx.db, kind.table, ctx.clock.now(), 1)
       expect(await markHandedOver(ctx.db, kind.table, claim!, databasePresent(ctx), null)).to.equal(true)
       await inTransaction(ctx, (tx) => releaseBeforeHandOver(tx, kind.table, claim!, { status: 'failed' }))
       expect(await ctx.db.one(kind.table, '')).to.deep.include({ status: 'claimed', claimedAt: claim!.claimedAt })
-      answer()
+      answer.resolve()
       await sweeping
     })
   })

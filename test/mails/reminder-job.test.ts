@@ -20,7 +20,7 @@ describe('the jobs of reminders and expiry, in threads of their own', () => {
   /** The daemon's own schedule, in a hurry. */
   const startJobs = (...names: string[]) => {
     const jobs = schedule({ sweepSeconds: 0.05 }).filter(({ name }) => names.includes(name))
-    schedulers.push(startScheduler(scene.ctx, mailEnvironment(scene), { jobs }))
+    schedulers.push(startScheduler(scene.ctx, mailEnvironment(scene), { jobs, firstHourlyMs: 0 }))
   }
 
   it('send each due mail once, also if two daemons run', async () => {
