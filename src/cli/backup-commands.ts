@@ -153,7 +153,7 @@ interface Created {
 function showCreated(out: Output, { file, bytes, sha256, schema, rows }: Created, removed: readonly string[]): void {
   out.fields({ file, bytes: bytes.toLocaleString('en'), sha256, schema, rows: totalOf(rows) })
   for (const old of removed) out.line(`removed ${old}, which is older than BILLING_BACKUP_KEEP`)
-  if (file !== null) out.line('Next: billing-cli backup verify')
+  if (file !== null) out.line(`Next: billing-cli backup verify ${file}`)
 }
 
 function totalOf(rows: Readonly<Record<string, number>>): string {

@@ -86,9 +86,9 @@ describe('a mail that was not read', () => {
 
   it('is rejected, untrusted_sender, the third time for the same content, counted by all daemons together, and waits as unreadable', async () => {
     const daemons = [await aDaemon(), await aDaemon(), await aDaemon()]
-    const mail = (received: string) => `Received: ${received}\r\nSubject: x\r\n\r\nloop`
+    const mail = (received: string) => `Received: ${received}\r\nSubject: x\r\n\r\nthrow`
     expect((await daemons[0]!.relay(mail('a'))).status).to.equal(DEFERRED)
-    expect((await daemons[0]!.relay('Subject: x\r\n\r\nanother body\r\n\r\nloop')).status).to.equal(DEFERRED)
+    expect((await daemons[0]!.relay('Subject: x\r\n\r\nanother body\r\n\r\nthrow')).status).to.equal(DEFERRED)
     expect((await daemons[1]!.relay(mail('b'))).status).to.equal(DEFERRED)
     const third = await daemons[2]!.relay(mail('c'))
     expect([third.status, third.body]).to.deep.equal([200, UNTRUSTED])
@@ -102,7 +102,7 @@ describe('a mail that was not read', () => {
   it('waits for nobody if it came to no address of ours', async () => {
     const daemon = await aDaemon()
     for (const status of [DEFERRED, DEFERRED, 200])
-      expect((await daemon.relay('loop', 'bank+0000000000@pay.example')).status).to.equal(status)
+      expect((await daemon.relay('throw', 'bank+0000000000@pay.example')).status).to.equal(status)
     expect(await unmatched()).to.deep.equal([])
   })
 
@@ -110,7 +110,7 @@ describe('a mail that was not read', () => {
     const { ctx } = shop.service
     const payment = await shop.pay()
     const daemon = await aDaemon()
-    for (const body of ['\r\n\r\none\r\nloop', '\r\n\r\ntwo\r\nloop'])
+    for (const body of ['\r\n\r\none\r\nthrow', '\r\n\r\ntwo\r\nthrow'])
       for (const status of [DEFERRED, DEFERRED, 200]) expect((await daemon.relay(body)).status).to.equal(status)
     const [second, first] = await unmatched()
     const target = { id: first!.id, transactionId: payment.id, amount: payment.amount }
@@ -138,7 +138,7 @@ describe('a mail that was not read', () => {
     const { url } = await aDaemon()
     const settings = { BILLING_BASE_URL: url, BILLING_RELAY_SECRET: RELAY_SECRET }
     const codes: (number | null)[] = []
-    for (let time = 0; time < 3; time += 1) codes.push((await runRelay('x\n\nloop', [address()], settings)).code)
+    for (let time = 0; time < 3; time += 1) codes.push((await runRelay('x\n\nthrow', [address()], settings)).code)
     expect(codes).to.deep.equal([75, 75, 0])
   })
 })
