@@ -29,7 +29,11 @@ export const commands: Commands = {
       const { removed, manifest, ...written } = await create(out, options)
       const { schema, rows, sums } = manifest
       const created = { ...written, taken_at: timestampOf(manifest.taken_at), schema, rows, sums }
-      out.result(created, () => showCreated(out, created, removed))
+      out.result(created, () => {
+        showCreated(out, created, removed)
+        const file = options.to === undefined ? '' : ' FILE'
+        if (created.file !== null) out.line(`Next: billing-cli backup verify${file}`)
+      })
     },
   },
   'backup list': {
@@ -153,7 +157,6 @@ interface Created {
 function showCreated(out: Output, { file, bytes, sha256, schema, rows }: Created, removed: readonly string[]): void {
   out.fields({ file, bytes: bytes.toLocaleString('en'), sha256, schema, rows: totalOf(rows) })
   for (const old of removed) out.line(`removed ${old}, which is older than BILLING_BACKUP_KEEP`)
-  if (file !== null) out.line(`Next: billing-cli backup verify ${file}`)
 }
 
 function totalOf(rows: Readonly<Record<string, number>>): string {

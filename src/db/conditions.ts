@@ -1,16 +1,10 @@
-import type { Param } from './queries.ts'
+import type { Param, Sql } from './queries.ts'
 
 /** A condition of a WHERE with the values of its `?`; null if it does not apply. */
 export type Condition = readonly [sql: string, ...values: Param[]] | null
 
-export interface Where {
-  /** `WHERE a = ? AND b = ?`; empty if no condition applies. */
-  readonly sql: string
-  readonly params: readonly Param[]
-}
-
-/** The conditions that apply, all of which must hold. */
-export function where(...conditions: readonly Condition[]): Where {
+/** The conditions that apply, all of which must hold: `WHERE a = ? AND b = ?`; empty if none applies. */
+export function where(...conditions: readonly Condition[]): Sql {
   const applying = conditions.filter((condition) => condition !== null)
   return {
     sql: applying.length === 0 ? '' : `WHERE ${applying.map(([sql]) => sql).join(' AND ')}`,

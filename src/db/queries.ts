@@ -1,5 +1,11 @@
 import type { Source, Table } from './table.ts'
 
+/** SQL text with the values of its `?`. */
+export interface Sql {
+  readonly sql: string
+  readonly params: readonly Param[]
+}
+
 /** The value of a `?`. A list gives the values of an `IN (?)`; a list of lists gives the rows of a `VALUES ?`. */
 export type Param = string | number | boolean | Date | Buffer | null | readonly Param[]
 
@@ -23,7 +29,11 @@ export interface Queries {
    * Adds 1 to a counter of the row that matches `where`, which locks the row until the transaction ends. Returns its id; null if no row
    * matches.
    */
-  bump<R extends object>(table: Table<R>, counter: keyof NoInfer<R>, where: Where<NoInfer<R>>): Promise<number | null>
+  bump<R extends object>(
+    table: Table<R>,
+    counter: keyof NoInfer<R>,
+    where: RowMatch<NoInfer<R>>,
+  ): Promise<number | null>
   /**
    * Inserts a row; returns its id, 0 if the table generates none. `sql` replaces the `?` of some columns: `{ dueAt: 'LEAST(?, …)' }`. A
    * value whose expression has no `?` is not sent.
@@ -40,11 +50,11 @@ export interface Queries {
     sql?: { readonly [K in keyof NoInfer<R>]?: string },
   ): Promise<void>
   /** Changes the rows that match `where`; returns how many matched. */
-  update<R extends object>(table: Table<R>, where: Where<NoInfer<R>>, changes: Partial<NoInfer<R>>): Promise<number>
+  update<R extends object>(table: Table<R>, where: RowMatch<NoInfer<R>>, changes: Partial<NoInfer<R>>): Promise<number>
 }
 
 /** The values that rows must have: a value, null, or any of a list. An empty list matches no row. */
-export type Where<R> = { readonly [K in keyof R]?: R[K] | readonly R[K][] }
+export type RowMatch<R> = { readonly [K in keyof R]?: R[K] | readonly R[K][] }
 
 /** Sends one statement; resolves with the rows of a SELECT, or `Changed`. */
 export type Send = (sql: string, params: readonly Param[]) => Promise<unknown>
@@ -60,11 +70,11 @@ export function queriesOver(send: Send): Queries {
     all,
     run,
     bump: async (table, counter, where) => {
-      const { text, values } = conditionsOf(table, where)
+      const matching = conditionsOf(table, where)
       const column = table.columnOf(counter as string)
       // LAST_INSERT_ID returns the id with the answer, which saves a read.
-      const sql = `UPDATE ${table.name} SET ${column} = ${column} + 1, id = LAST_INSERT_ID(id) WHERE ${text}`
-      const changed = (await send(sql, values)) as Changed
+      const sql = `UPDATE ${table.name} SET ${column} = ${column} + 1, id = LAST_INSERT_ID(id) WHERE ${matching.sql}`
+      const changed = (await send(sql, matching.params)) as Changed
       return changed.affectedRows === 0 ? null : insertedId(changed)
     },
     count: async (table, text, params = []) => {
@@ -72,9 +82,9 @@ export function queriesOver(send: Send): Queries {
       return row?.count ?? 0
     },
     one: async (source, text, params) => (await all(source, text, params))[0] ?? null,
-    insert: async (table, row, sql) => {
-      const { text, values } = insertOf(table, row, sql)
-      return insertedId((await send(text, values)) as Changed)
+    insert: async (table, row, expressions) => {
+      const { sql, params } = insertOf(table, row, expressions)
+      return insertedId((await send(sql, params)) as Changed)
     },
     insertAll: async (table, rows, sql?: Expressions) => {
       const [first] = rows
@@ -89,8 +99,8 @@ export function queriesOver(send: Send): Queries {
       )
     },
     update: async (table, where, changes) => {
-      const filled = updateOf(table, where, changes)
-      return filled ? run(filled.text, filled.values) : 0
+      const update = updateOf(table, where, changes)
+      return update ? run(update.sql, update.params) : 0
     },
   }
 }
@@ -98,40 +108,34 @@ export function queriesOver(send: Send): Queries {
 /** SQL expressions that replace the `?` of properties. */
 type Expressions = Readonly<Partial<Record<string, string>>>
 
-/** A statement and the values of its `?`. */
-interface Filled {
-  readonly text: string
-  readonly values: Param[]
-}
-
-function insertOf<R>(table: Table<R>, row: object, sql: Expressions = {}): Filled {
+function insertOf<R>(table: Table<R>, row: object, expressions: Expressions = {}): Sql {
   const { properties, values } = valuesOf(table, row)
   const columns = properties.map((property) => table.columnOf(property))
-  const marks = properties.map((property) => sql[property] ?? '?')
+  const marks = properties.map((property) => expressions[property] ?? '?')
   return {
-    text: `INSERT INTO ${table.name} (${columns.join(', ')}) VALUES (${marks.join(', ')})`,
-    values: values.filter((_value, index) => marks[index]?.includes('?')),
+    sql: `INSERT INTO ${table.name} (${columns.join(', ')}) VALUES (${marks.join(', ')})`,
+    params: values.filter((_value, index) => marks[index]?.includes('?')),
   }
 }
 
 /** Null if no row can match. */
-function updateOf<R>(table: Table<R>, where: Where<R>, changes: object): Filled | null {
+function updateOf<R>(table: Table<R>, where: RowMatch<R>, changes: object): Sql | null {
   const set = valuesOf(table, changes)
   if (set.properties.length === 0) throw new Error(`an update of ${table.name} changes nothing`)
   const found = conditionsOf(table, where)
-  if (found.values.some((value) => Array.isArray(value) && value.length === 0)) return null
+  if (found.params.some((value) => Array.isArray(value) && value.length === 0)) return null
   const assignments = set.properties.map((property) => `${table.columnOf(property)} = ?`)
   return {
-    text: `UPDATE ${table.name} SET ${assignments.join(', ')} WHERE ${found.text}`,
-    values: [...set.values, ...found.values],
+    sql: `UPDATE ${table.name} SET ${assignments.join(', ')} WHERE ${found.sql}`,
+    params: [...set.values, ...found.params],
   }
 }
 
-function conditionsOf<R>(table: Table<R>, where: Where<R>): Filled {
+function conditionsOf<R>(table: Table<R>, where: RowMatch<R>): Sql {
   const { properties, values } = valuesOf(table, where, encodeSought)
   if (properties.length === 0) throw new Error(`an update of ${table.name} names no row`)
   const conditions = properties.map((property, index) => `${table.columnOf(property)} ${comparisonWith(values[index])}`)
-  return { text: conditions.join(' AND '), values: values.filter((value) => value !== null) }
+  return { sql: conditions.join(' AND '), params: values.filter((value) => value !== null) }
 }
 
 function affectedRows(result: unknown): number {

@@ -1,5 +1,4 @@
-import type { Where } from './conditions.ts'
-import type { Param, Queries } from './queries.ts'
+import type { Param, Queries, Sql } from './queries.ts'
 import type { Table } from './table.ts'
 
 /** Reads the rows of several keys; returns those that exist, by the names of their keys. */
@@ -110,7 +109,7 @@ export function rowsBy<R>(table: Table<R>, property: Extract<keyof R, string>): 
 const PADDED_LENGTHS = [1, 2, 4, 8, 16]
 
 /** `(a = ? AND b = ?) OR (a = ? AND b = ?) …`: rows that meet the condition with one of these sets of values, 1 to 16 of them. */
-export function anyOf(condition: string, sets: readonly (readonly Param[])[]): Where {
+export function anyOf(condition: string, sets: readonly (readonly Param[])[]): Sql {
   const length = PADDED_LENGTHS.find((padded) => padded >= sets.length)
   const last = sets.at(-1)
   if (length === undefined || !last) throw new Error(`a condition on ${sets.length} sets of values`)

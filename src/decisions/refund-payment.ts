@@ -14,7 +14,7 @@ import { isRefundedByProvider, sendRefunds } from '#providers/engine/refunds.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
-import { orderRefundOfPayment } from '#transactions/refund-money.ts'
+import { orderRefundOfPayment } from '#transactions/order-refunds.ts'
 
 const RefundPaymentInput = z.strictObject({
   payment_id: integer(1),

@@ -24,7 +24,7 @@ import { applySuperseded, completeTransaction } from '#transactions/complete-tra
 import { effectOfCompletion, periodEndText } from '#transactions/effect-of-completion.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { presentStanding } from '#transactions/present.ts'
-import { orderRefunds, type OrderedRefund } from '#transactions/refund-money.ts'
+import { orderRefunds, type OrderedRefund } from '#transactions/order-refunds.ts'
 import {
   getTransactionRows,
   getShownTransaction,

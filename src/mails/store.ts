@@ -1,7 +1,7 @@
 import { appTime, bigint, int, realTime, text } from '#db/columns.ts'
-import type { Condition, Where } from '#db/conditions.ts'
+import type { Condition } from '#db/conditions.ts'
 import type { Present } from '#db/database-now.ts'
-import type { Queries } from '#db/queries.ts'
+import type { Queries, Sql } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { mailColumns, UNTRIED } from '#mail/mail-columns.ts'
@@ -72,7 +72,7 @@ export async function findClaimable(
 }
 
 /** Reminders `r` that were tried before and may be claimed again at `now`, for the address that is the SQL expression `to`. */
-export function claimable(to: string, now: RealTime, values: readonly string[] = []): Where {
+export function claimable(to: string, now: RealTime, values: readonly string[] = []): Sql {
   return {
     sql: `((r.status = 'failed' AND (r.retry_at IS NULL OR r.retry_at <= ?)) OR (r.status = 'refused' AND r.refused_to <> ${to}))`,
     params: [now, ...values],

@@ -124,6 +124,9 @@ describe('the command line: backups', () => {
     expect(await cli.table(['backup', 'list'])).to.include('no backup in')
     const created = await cli.table(['backup', 'create'])
     expect(created.replaceAll(/\s/g, '')).to.match(/^file\/.*\.sql\.gz\.agebytes/)
+    expect(created).to.match(/^Next: billing-cli backup verify$/m)
+    const elsewhere = await cli.table(['backup', 'create', '--to', scratchFolder('elsewhere')])
+    expect(elsewhere).to.match(/^Next: billing-cli backup verify FILE$/m)
     expect(await cli.table(['backup', 'list'])).to.match(/^paygate-\d{8}-\d{6}-\d{3}\.sql\.gz\.age /m)
   })
 

@@ -176,11 +176,11 @@ for (const kind of KINDS)
 
     it('a sweep keeps a mail that it hands over after another sweep took its claim for dead', async () => {
       const { ctx, inbox } = await open(1)
-      const asked = Promise.withResolvers<void>()
-      const answer = Promise.withResolvers<void>()
-      inbox.beforeGoAhead = () => {
-        asked.resolve()
-        return answer.promise
+      const asked = Promise.withResolvers<null>()
+      const answer = Promise.withResolvers<null>()
+      inbox.beforeGoAhead = async () => {
+        asked.resolve(null)
+        await answer.promise
       }
       const sweeping = sweep()
       await asked.promise
@@ -190,7 +190,7 @@ for (const kind of KINDS)
       expect(await markHandedOver(ctx.db, kind.table, claim!, databasePresent(ctx), null)).to.equal(true)
       await inTransaction(ctx, (tx) => releaseBeforeHandOver(tx, kind.table, claim!, { status: 'failed' }))
       expect(await ctx.db.one(kind.table, '')).to.deep.include({ status: 'claimed', claimedAt: claim!.claimedAt })
-      answer.resolve()
+      answer.resolve(null)
       await sweeping
     })
   })

@@ -16,7 +16,7 @@ import { exportSales } from '#reports/sales/export-sales.ts'
 import { inOrder } from '#reports/sales/in-order.ts'
 import { gatherStats } from '#reports/stats.ts'
 import { currencyDecimals } from '#shared/money.ts'
-import { recordForeignRefund } from '#transactions/refund-money.ts'
+import { recordForeignRefund } from '#transactions/record-foreign-refund.ts'
 import { transactions } from '#transactions/store.ts'
 import { realTimeContext, testContext, type TestContext } from '../support/context.ts'
 import {

@@ -1,7 +1,7 @@
 import type { Tx } from '#commands/transaction.ts'
 import { where, type Condition } from '#db/conditions.ts'
 import type { Present } from '#db/database-now.ts'
-import type { Queries, Where } from '#db/queries.ts'
+import type { Queries, RowMatch } from '#db/queries.ts'
 import type { Table } from '#db/table.ts'
 import type { MailRow, MailStatus } from '#mail/mail-columns.ts'
 import { countMails, uncountMail } from '#mails/limits/store.ts'
@@ -104,7 +104,7 @@ export async function releaseAfterFailure(
 }
 
 /** The row of a claim that still holds. */
-function heldBy({ id, claimedAt }: Claim): Where<MailRow> {
+function heldBy({ id, claimedAt }: Claim): RowMatch<MailRow> {
   return { id, status: 'claimed', claimedAt }
 }
 

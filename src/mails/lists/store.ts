@@ -1,6 +1,6 @@
 import { bigint, exact } from '#db/columns.ts'
-import { below, where, type Condition, type Position, type Where } from '#db/conditions.ts'
-import type { Queries } from '#db/queries.ts'
+import { below, where, type Condition, type Position } from '#db/conditions.ts'
+import type { Queries, Sql } from '#db/queries.ts'
 import { shape, type Source } from '#db/table.ts'
 import { areUnconfirmed, claimOf } from '#mails/claims/store.ts'
 import { reminders, type Reminder } from '#mails/store.ts'
@@ -93,7 +93,7 @@ export async function countSelected(db: Queries, selection: Selected): Promise<n
 }
 
 /** A statement that reads some columns of all selected mails. */
-export function columnsOf(list: string, { from, joins, conditions }: Selected): Where {
+export function columnsOf(list: string, { from, joins, conditions }: Selected): Sql {
   const { sql, params } = where(...conditions)
   return { sql: `SELECT ${list} FROM ${from} ${joins} ${sql}`, params }
 }

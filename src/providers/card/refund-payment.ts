@@ -5,7 +5,7 @@ import { listRefundedShares, updatePayment, type Payment, type Refund } from '#p
 import { findAccount } from '#providers/accounts.ts'
 import type { ProviderRefunds, RefundCall } from '#providers/provider.ts'
 import { englishMoney } from '#shared/money.ts'
-import type { RefundAnswer } from '#transactions/refund-money.ts'
+import type { RefundAnswer } from '#transactions/record-refund-answer.ts'
 import { toStripeAmount } from './amount.ts'
 import { callStripe, isUndecided, stripeClient, stripeFailureOf } from './client.ts'
 import { CardCredentials } from './credentials.ts'

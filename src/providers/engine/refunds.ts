@@ -12,7 +12,7 @@ import {
 } from '#payments/store.ts'
 import { AppError } from '#shared/errors.ts'
 import { addMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
-import { recordRefundAnswer } from '#transactions/refund-money.ts'
+import { recordRefundAnswer } from '#transactions/record-refund-answer.ts'
 import type { RefundCall } from '#providers/provider.ts'
 import { providerOfCode } from '#providers/providers.ts'
 

@@ -1,0 +1,111 @@
+import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
+import type { OperatorNote } from '#commands/operator-note.ts'
+import type { Tx } from '#commands/transaction.ts'
+import { balanceOf, keptOf, refunded, takeNewest, type Balance } from '#payments/balance.ts'
+import { allocate, insertRefund, listPaymentsOf, updatePayment, type Payment, type Refund } from '#payments/store.ts'
+import { invalidField } from '#shared/errors.ts'
+import { announceRefunds } from './announce-refund.ts'
+import { changeTransaction } from './change-transaction.ts'
+import { endIfRefunded, endedNow, newRefund, pendingNow } from './refund-steps.ts'
+import type { Transaction } from './store.ts'
+
+export interface RefundOrder {
+  /** At most what the transaction keeps. */
+  readonly amount: number
+  /** Whether this provider makes refunds; otherwise the refund is a manual transfer. */
+  readonly isSent: (provider: string) => boolean
+  /** The reference of that transfer. */
+  readonly reference: string | null
+  readonly operatorNote: OperatorNote
+}
+
+/** A refund and its payment. */
+export interface OrderedRefund {
+  readonly refund: Refund
+  readonly payment: Payment
+}
+
+/**
+ * Adds the refunds of a part of a transaction's money, one for each payment, the newest payment first. Those that a provider makes are
+ * `pending`, and the caller sends them after the commit; transfers have succeeded. A step, under the end user's lock. Throws
+ * `invalid_request` on `reference` if it is missing or was recorded before.
+ */
+export async function orderRefunds(
+  tx: Tx,
+  app: App,
+  transaction: Transaction,
+  { amount, isSent, reference, operatorNote }: RefundOrder,
+): Promise<{ readonly transaction: Transaction; readonly ordered: readonly OrderedRefund[] }> {
+  const parts = takeNewest(amount, await listPaymentsOf(tx, transaction.id))
+  if (parts.some(({ part }) => !isSent(part.provider)) && !reference)
+    throw invalidField('reference', 'is required for a manual refund: the reference of your transfer')
+  let balance = balanceOf(transaction)
+  let { flagReason } = transaction
+  const ordered: OrderedRefund[] = []
+  for (const { part: payment, amount: share } of parts) {
+    const after = refunded(balance, share)
+    const clearsFlag = flagReason !== null && after.amountLeft === 0
+    const refund = await insertRefundOnce(tx, {
+      ...newRefund(tx, { appId: app.id, paymentId: payment.id, amount: share }),
+      ...(isSent(payment.provider) ? pendingNow(tx) : { ...endedNow(tx, 'succeeded'), reference }),
+      amountUsed: balance.amountUsed - after.amountUsed,
+      flagReason: clearsFlag ? flagReason : null,
+      ...operatorNote,
+    })
+    const { id: refundId } = refund
+    await allocate(tx, transaction, { paymentId: payment.id, amount: -share, cause: 'refund', refundId, operatorNote })
+    ordered.push({ refund, payment })
+    balance = after
+    if (clearsFlag) flagReason = null
+  }
+  const current = await changeTransaction(
+    tx,
+    app,
+    transaction,
+    { ...balance, flagReason, ...resolutionOf(tx, app, transaction, balance) },
+    operatorNote,
+  )
+  const ended = await endIfRefunded(tx, app, current, operatorNote)
+  const succeeded = ordered.filter(({ refund }) => refund.status === 'succeeded')
+  await announceRefunds(
+    tx,
+    app,
+    ended,
+    succeeded.map(({ refund }) => refund.id),
+  )
+  return { transaction: ended, ordered }
+}
+
+/** A refund resolves a transaction once nothing waits any more. */
+function resolutionOf(tx: Tx, app: App, before: Transaction, after: Balance): Partial<Transaction> {
+  const isResolved = after.amountLeft === 0 && (before.amountLeft > 0 || keptOf(after) === 0)
+  return isResolved ? { resolution: 'refunded', resolvedAt: appNow(app, tx.now) } : {}
+}
+
+/** Adds the refund of money that is not allocated. A step; throws as `orderRefunds`, and on `amount` beyond what is left. */
+export async function orderRefundOfPayment(
+  tx: Tx,
+  payment: Payment,
+  { amount, isSent, reference, operatorNote }: RefundOrder,
+): Promise<Refund> {
+  const free = payment.amountLeft ?? 0
+  if (amount > free) throw invalidField('amount', `is more than the ${free} ${payment.currency} that are left`)
+  const isByProvider = isSent(payment.provider)
+  if (!isByProvider && !reference)
+    throw invalidField('reference', 'is required for a manual refund: the reference of your transfer')
+  const refund = await insertRefundOnce(tx, {
+    ...newRefund(tx, { appId: payment.appId, paymentId: payment.id, amount }),
+    ...(isByProvider ? pendingNow(tx) : { ...endedNow(tx, 'succeeded'), reference }),
+    ...operatorNote,
+  })
+  await updatePayment(tx, payment.id, { amountLeft: free - amount, closedAt: null })
+  return refund
+}
+
+async function insertRefundOnce(tx: Tx, row: Omit<Refund, 'id'>): Promise<Refund> {
+  const refundId = await insertRefund(tx, row)
+  if (refundId === null)
+    throw invalidField('reference', `${row.reference ?? ''} is the reference of an earlier refund of the same payment`)
+  return { ...row, id: refundId }
+}
