@@ -45,6 +45,7 @@ export function codeOf(thrown: unknown): ErrorCode {
   if (!(thrown instanceof Error)) return 'internal_error'
   if (USAGE.has(thrown.name) || ofFile(thrown) !== null) return 'invalid_request'
   if (thrown.name === 'MailError') return 'provider_error'
+  if (thrown.name === 'EndpointError') return 'service_unavailable'
   return ofDatabase(thrown) === null ? 'internal_error' : 'service_unavailable'
 }
 
@@ -62,6 +63,7 @@ export function explainError(thrown: unknown): string {
   if (thrown.name === 'AppError') return withHint(thrown)
   if (thrown.name === 'MailError')
     return `the mail server did not accept it: ${thrown.message}; check BILLING_SMTP_URL and BILLING_MAIL_FROM`
+  if (thrown.name === 'EndpointError') return `${thrown.message}; is the daemon up, and is the address right?`
   return ofDatabase(thrown) ?? ofFile(thrown) ?? thrown.message
 }
 

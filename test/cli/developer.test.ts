@@ -14,7 +14,7 @@ import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { TestClock } from '../support/context.ts'
 import { everyRow } from '../support/database.ts'
 import { itRunsEveryForm } from './forms.ts'
-import { openCli, PROGRAM, type Cli } from './run-cli.ts'
+import { errorIn, openCli, PROGRAM, type Cli } from './run-cli.ts'
 import type { Shown } from './shown.ts'
 
 describe('the command line: tools for developers', () => {
@@ -73,6 +73,8 @@ describe('the command line: tools for developers', () => {
       [1, ['request', id, 'GET', '/plans', '--url', 'http://127.0.0.1:1'], 'http://127.0.0.1:1'],
       [1, ['request', String(identity.app.id), 'GET', '/plans'], 'identity tokens'],
     )
+    const unreachable = await cli.run(['request', id, 'GET', '/plans', '--url', 'http://127.0.0.1:1', '--json'])
+    expect(errorIn(unreachable).code).to.equal('service_unavailable')
   })
 
   it('trigger produces each event by a real change, for a new end user each time', async () => {
