@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'mocha'
 import type { Browser } from 'playwright-core'
 import { renderMail } from '#mail/render.ts'
 import { contrastFaultsOf } from '../pages/audit.ts'
-import { artifact, startBrowser } from '../pages/browser.ts'
+import { startBrowser } from '../pages/browser.ts'
 import { SAMPLES } from './samples.ts'
 
 const WIDTHS = { phone: 375, desktop: 1000 } as const
@@ -22,8 +22,6 @@ describe('mails in a browser', () => {
         const { html } = await renderMail(template, locale, { ...values, is_test: true })
         const page = await browser.newPage({ viewport: { width, height: 800 }, offline: true })
         await page.setContent(html)
-        const file = `mail-${name.replaceAll(' ', '-')}-${device}.png`
-        await page.screenshot({ path: artifact(file), fullPage: true })
         if (template !== 'receipt') {
           const button = page.getByRole('link', { name: /^(Renew now|Gia hạn ngay)$/ })
           const box = (await button.boundingBox()) ?? expect.fail('no button')

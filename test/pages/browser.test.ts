@@ -15,6 +15,7 @@ import {
   DESKTOP,
   startBrowser,
   startSellerSite,
+  takePicture,
   until,
   visit,
   type SellerSite,
@@ -327,7 +328,7 @@ describe('hosted pages in a browser', () => {
         await page.goto(`${open.checkout_url}/bank`)
         const shown = await printed(page)
         expect(shown).to.include({ number: ACCOUNT.number, amount })
-        const text = scan(await page.locator('.qr img').screenshot(), `qr-${colorScheme}-${amount}.png`)
+        const text = scan(await takePicture(page.locator('.qr img')), `qr-${colorScheme}-${amount}.png`)
         expect(decodeVietQr(text)).to.deep.equal({ ...shown, bin: VIETCOMBANK, service: 'QRIBFTTA' })
       }
     })

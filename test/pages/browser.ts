@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContextOptions, type Locator, type Page } from 'playwright-core'
 import { listen } from '../support/http-server.ts'
 
 const ARTIFACTS = join(import.meta.dirname, '../artifacts')
@@ -98,6 +98,21 @@ export async function withVisitor(
 /** Waits until a condition holds; mocha's time limit ends it. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
+/** What Chromium says when a busy machine let it draw nothing in time. */
+const NO_FRAME = /Unable to capture screenshot/
+const MAX_TRIES = 5
+
+/** A picture of what is shown. On a busy machine, Chromium is asked again. */
+export async function takePicture(shown: Page | Locator): Promise<Buffer> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await shown.screenshot()
+    } catch (error) {
+      if (tries === MAX_TRIES || !NO_FRAME.test(String(error))) throw error
+    }
+  }
 }
 
 /** The path of a picture with this name; the folder is not under version control. */
