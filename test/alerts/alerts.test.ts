@@ -247,7 +247,7 @@ describe('alerts', () => {
     expect((await listAlerts(ctx)).map(({ kind }) => kind)).to.include.members(['money_waiting', 'mail_unreadable'])
   })
 
-  it('thirty quiet days report none, though a sandbox app has money that waits and a bank that is silent', async () => {
+  it('fourteen quiet days report none, though a sandbox app has money that waits and a bank that is silent', async () => {
     const { app, accountId } = await aLiveAppWithBank()
     await aPlan(ctx, app)
     const sandbox = await anApp(ctx, { name: 'Test' })
@@ -255,7 +255,7 @@ describe('alerts', () => {
     await mailsEachDay(accountId, 28)
     const random = seededRandom(28)
     const memory = newMemory(ctx.clock.now())
-    const until = addMs(ctx.clock.now(), 30 * DAY_MS)
+    const until = addMs(ctx.clock.now(), 14 * DAY_MS)
     while (ctx.clock.now() < until) {
       ctx.clock.advance('3h')
       memory.lastEvaluatedAt = addMs(ctx.clock.now(), -MINUTE_MS)

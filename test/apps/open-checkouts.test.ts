@@ -9,6 +9,8 @@ import type { PlanWithPrices } from '#plans/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { transactions } from '#transactions/store.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
+import { copyRow } from '../support/copies.ts'
+import { testDatabase } from '../support/database.ts'
 import { expectError } from '../support/expect-error.ts'
 import {
   aCheckout,
@@ -66,12 +68,14 @@ describe('the open checkouts of one end user', () => {
         ...body,
       }),
     })
-  /** Opens `count` checkouts of `user-1` that last a day; returns the token of the last. */
+  /** Adds `count` open checkouts of `user-1` that last a day: one that is opened, whose token is returned, and copies of its rows. */
   const fill = async (count: number, through: TestApp = app): Promise<string> => {
-    let token = ''
-    for (let opened = 0; opened < count; opened += 1)
-      token = tokenOf(await aCheckout(service.ctx, through, { price_id: priceId(plan), expires_in: DAY }))
-    return token
+    const { ctx } = service
+    const opened = await aCheckout(ctx, through, { price_id: priceId(plan), expires_in: DAY })
+    await copyRow(testDatabase().db, 'transactions', count - 1, {})
+    const owned = { token: 'SHA2(CONCAT(token, seq), 256)', transaction_id: 'transaction_id + seq' }
+    await copyRow(testDatabase().db, 'checkout_sessions', count - 1, owned)
+    return tokenOf(opened)
   }
   const expectFull = (answer: Response, retryAfter: number): void => {
     expectError(answer, 429, 'rate_limited')

@@ -23,7 +23,7 @@ import { transactions, type Transaction } from '#transactions/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, LIFETIME, priceId, type TestApp, transferred } from '../support/factories.ts'
 
-const RUNS = 30
+const RUNS = 15
 const SEED = 2411
 const PRICE = 100
 const MAI = operator('mai')
