@@ -1,6 +1,6 @@
 import type { UnsignedCall } from '#apps/sign-call.ts'
 import type { App } from '#apps/store.ts'
-import type { Forwarded } from '#webhooks/follow-events.ts'
+import type { Forwarded } from '#webhooks/forward-events.ts'
 import type { Event } from '#webhooks/store.ts'
 import { required, requiredWord } from './ask.ts'
 import { printEffects } from './change.ts'
@@ -105,7 +105,8 @@ async function listenTo(
   named: string | undefined,
   options: ListenOptions,
 ): Promise<void> {
-  const { eventTypesOf, followedView, followEvents, openForwarder } = await import('#webhooks/follow-events.ts')
+  const { eventTypesOf, followedView, followEvents } = await import('#webhooks/follow-events.ts')
+  const { openForwarder } = await import('#webhooks/forward-events.ts')
   let left = options.count === undefined ? Infinity : countOf(options.count)
   const isSelected = eventTypesOf(options.events?.split(',').map((type) => type.trim()) ?? [])
   const { forwardTo } = options

@@ -5,9 +5,12 @@ import type { WebhookAddress } from './read-target.ts'
 import { webhookHeaders } from './signature.ts'
 import type { ClaimedEvent } from './claims/store.ts'
 
-/** An attempt that was made. `error` is `http_500`, `timeout`, `blocked_address`, …; null if the app acknowledged. */
-export interface MadeAttempt {
-  readonly event: ClaimedEvent
+/** What of an event is sent. */
+export type SentEvent = Pick<ClaimedEvent, 'id' | 'appId' | 'eventType' | 'attempt' | 'body'>
+
+/** An attempt that was made. `error` is `http_500`, `timeout`, `blocked_address`, …; null if the receiver acknowledged. */
+export interface MadeAttempt<Sent extends SentEvent = ClaimedEvent> {
+  readonly event: Sent
   readonly startedAt: RealTime
   readonly durationMs: number
   readonly httpStatus: number | null
@@ -25,12 +28,12 @@ export interface MadeNoAttempt {
 export type AttemptResult = MadeAttempt | MadeNoAttempt
 
 /** Sends an event once, with a fresh signature. Any 2xx acknowledges; everything else is a failure. */
-export async function attemptDelivery(
+export async function attemptDelivery<Sent extends SentEvent>(
   ctx: Context,
   client: GuardedClient,
   { url, keys }: WebhookAddress,
-  event: ClaimedEvent,
-): Promise<MadeAttempt> {
+  event: Sent,
+): Promise<MadeAttempt<Sent>> {
   const startedAt = ctx.clock.now()
   const { id: eventId, eventType, attempt, body, appId } = event
   const { httpStatus, responseHead, durationMs, failure } = await client.post({

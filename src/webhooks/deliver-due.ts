@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import type { Tally } from './finish-attempts.ts'
+import type { Tally } from './tally.ts'
 import { runSender } from './sender.ts'
 
 /** Sends due events until none is left. Returns the outcomes. */

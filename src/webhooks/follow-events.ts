@@ -1,14 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { secretPlace, type App } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { openGuardedClient } from '#http/outbound.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
-import { addMs, formatTimestamp, MINUTE_MS, unixSeconds, type RealTime } from '#shared/time.ts'
+import { addMs, formatTimestamp, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { envelopeOf } from './envelope.ts'
 import { EVENTS } from './events.ts'
-import { signingKeys, webhookHeaders } from './signature.ts'
+import type { Forwarded } from './forward-events.ts'
 import { lastEventId, listEventIdsSince, listEventsById, type Event } from './store.ts'
 
 const POLL_MS = 500
@@ -64,51 +63,5 @@ export function followedView(event: Event, forwarded: Forwarded | null) {
     at: formatTimestamp(event.writtenAt),
     ...(JSON.parse(envelopeOf(event).toString('utf8')) as object),
     forwarded,
-  }
-}
-
-/** A local server's answer to an event. `error` is null if it acknowledged. */
-export interface Forwarded {
-  readonly http_status: number | null
-  readonly error: string | null
-  readonly duration_ms: number
-  readonly answer: string | null
-}
-
-export interface Forwarder {
-  send(event: Event): Promise<Forwarded>
-  close(): void
-}
-
-/**
- * Sends events to an address that the operator chooses, which may be on this machine, signed like real deliveries. Records nothing and does
- * not affect deliveries. Throws `invalid_request` if the app has no webhook secret.
- */
-export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
-  if (app.webhookSecret === null) {
-    throw new AppError(
-      'invalid_request',
-      `app ${app.id} has no webhook secret: billing-cli app rotate-webhook-secret ${app.id}`,
-    )
-  }
-  const keys = signingKeys(ctx.keyring.open(app.webhookSecret, secretPlace('webhook_secret', app.apiKey)))
-  const client = openGuardedClient({ allowInsecure: true })
-  return {
-    async send(event) {
-      const { id, eventType } = event
-      const body = envelopeOf(event)
-      const timestamp = unixSeconds(ctx.clock.now())
-      const { httpStatus, failure, durationMs, responseHead } = await client.post({
-        ownerId: app.id,
-        url,
-        headers: webhookHeaders(keys, { eventId: id, eventType, attempt: 1, timestamp, body }),
-        body,
-        deadlineMs: ctx.config.webhook.timeoutMs,
-      })
-      const isAcknowledged = httpStatus !== null && httpStatus >= 200 && httpStatus < 300
-      const error = failure ?? (isAcknowledged ? null : `http_${httpStatus ?? 'none'}`)
-      return { http_status: httpStatus, error, duration_ms: durationMs, answer: responseHead }
-    },
-    close: () => client.close(),
   }
 }

@@ -3,7 +3,8 @@ import type { Context } from '#context.ts'
 import { isRetryable } from '#db/database-error.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import type { AttemptResult } from './attempt-delivery.ts'
-import { addTally, emptyTally, finishAttempts, type Tally } from './finish-attempts.ts'
+import { finishAttempts } from './finish-attempts.ts'
+import { addTally, emptyTally, type Tally } from './tally.ts'
 
 /** Maximum number of attempts per transaction, and of such transactions at once. */
 const GROUP_SIZE = 200

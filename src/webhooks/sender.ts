@@ -4,9 +4,9 @@ import { openGuardedClient, type GuardedClient } from '#http/outbound.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
 import { openClaimer, type Claimer } from './claimer.ts'
 import { openDispatcher } from './dispatcher.ts'
-import { difference, type Tally } from './finish-attempts.ts'
 import { openRecorder } from './recorder.ts'
 import { openSlots } from './slots.ts'
+import { difference, type Tally } from './tally.ts'
 
 /** Pause after an error of the database. */
 const PAUSE_MS = SECOND_MS
