@@ -8,7 +8,7 @@ import { discounted } from '#promotions/discount.ts'
 import type { Promotion } from '#promotions/store.ts'
 import { unixSeconds, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
-import { composeMail } from './compose-mail.ts'
+import { composeMail, type Receiver, type Seller } from './compose-mail.ts'
 import { optOutLink, renewalLink } from './renewal-link.ts'
 import type { Stage } from './stages.ts'
 import { dayWords, discountedWords, intervalWords, momentWords, planTitle } from './words.ts'
@@ -26,8 +26,17 @@ export interface DueReminder {
   readonly customer: Customer
 }
 
+/** What of a due reminder its mail shows. */
+export interface ReminderContent extends Pick<DueReminder, 'periodEnd' | 'stage' | 'promotion'> {
+  readonly app: Seller
+  readonly subscription: Pick<Subscription, 'id' | 'inTrial' | 'renewalToken'>
+  readonly plan: Pick<Plan, 'name'>
+  readonly price: Pick<Price, 'intervalUnit' | 'intervalCount' | 'amount' | 'currency'>
+  readonly customer: Receiver
+}
+
 /** The mail of one stage, in the customer's language and under the app's name. */
-export async function composeReminder(config: Config, due: DueReminder): Promise<Mail> {
+export async function composeReminder(config: Config, due: ReminderContent): Promise<Mail> {
   const { app, subscription, periodEnd, stage, plan, price, promotion, customer } = due
   const { locale } = customer
   const reader = readerOf(app, locale)
