@@ -12,7 +12,10 @@ const USUAL = { accent: '#1b5fc1', onDark: { accent: '#86b4ff', onAccent: '#0a19
 /** What of an app its mails show. */
 export type Seller = Pick<App, 'name' | 'mailFrom' | 'pageSettings' | 'isSandbox'>
 /** What of a customer a mail needs. */
-export type Receiver = Pick<Customer, 'name' | 'email' | 'locale' | 'ccEmails' | 'bccEmails' | 'endUser' | 'emailVerified'>
+export type Receiver = Pick<
+  Customer,
+  'name' | 'email' | 'locale' | 'ccEmails' | 'bccEmails' | 'endUser' | 'emailVerified'
+>
 
 /** A mail of a seller to a customer: under the app's name, in its colours, in the customer's language. */
 export async function composeMail(

@@ -3,13 +3,14 @@ import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listCustomersByIds } from '#customers/store.ts'
 import { databaseNow } from '#db/database-now.ts'
+import { readPages } from '#db/read-pages.ts'
 import { listPlansByIds, listPricesByIds } from '#plans/store.ts'
 import { keyOf, listPromotionsOf } from '#promotions/store.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import type { DueReminder } from '#mails/compose-reminder.ts'
 import { STAGES, type Stage } from './stages.ts'
-import { listDueSubscriptions, listMovedApps, type Keyset, type SweepScope } from './due/store.ts'
+import { endOf, listDueSubscriptions, listMovedApps, type SweepScope } from './due/store.ts'
 
 /** Small, so that what a page holds is fresh when it is sent, and memory stays flat. */
 const PAGE_SIZE = 100
@@ -58,24 +59,20 @@ async function* findInWindow(
   exceptApps: ReadonlySet<number>,
   apps: Map<number, App>,
 ): AsyncGenerator<DueReminder> {
-  let after: Keyset | null = null
-  for (;;) {
+  const pages = readPages<Subscription>(PAGE_SIZE, async (last, limit) => {
     const realNow = await databaseNow(ctx, ctx.db)
-    const page: Subscription[] = await listDueSubscriptions(ctx.db, {
+    return listDueSubscriptions(ctx.db, {
       scope: sweep.scope,
       stage,
       now: appNow(sweep, realNow),
       realNow,
       exceptApps,
       withFailed: tries === 'with retries',
-      after,
-      limit: PAGE_SIZE,
+      after: last && endOf(last),
+      limit,
     })
-    yield* await withContent(ctx, stage, tries === 'new' ? page : shuffled(page), apps)
-    const last = page.at(-1)
-    if (!last?.currentPeriodEnd || page.length < PAGE_SIZE) return
-    after = { periodEnd: last.currentPeriodEnd, id: last.id }
-  }
+  })
+  for await (const page of pages) yield* await withContent(ctx, stage, tries === 'new' ? page : shuffled(page), apps)
 }
 
 async function withContent(

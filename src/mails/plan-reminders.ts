@@ -2,12 +2,13 @@ import { appNow } from '#apps/app-time.ts'
 import { getApp, listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listCustomersByIds, type Customer } from '#customers/store.ts'
+import { readPages } from '#db/read-pages.ts'
 import { DAY_MS, addMs, formatTimestamp, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { dailyLimit, findAppsAtLimit } from '#mails/daily-limit.ts'
 import { GRACE_DAYS, STAGES, hasStage, stageWindow, type Stage } from './stages.ts'
 import type { DueReminder } from './compose-reminder.ts'
-import { listEndingSubscriptions, type Keyset } from './due/store.ts'
+import { endOf, listEndingSubscriptions } from './due/store.ts'
 import { listRemindersOfPeriods, reminderName, type Reminder } from './store.ts'
 
 /** Why a mail will not go out, or not today. */
@@ -69,19 +70,11 @@ async function planApp(ctx: Context, app: App, days: number, isSpent: boolean): 
   const now = appNow(app, ctx.clock.now())
   const horizon = addMs(now, days * DAY_MS)
   const planned: PlannedReminder[] = []
-  let after: Keyset | null = null
-  for (;;) {
-    const page: Subscription[] = await listEndingSubscriptions(ctx.db, app.id, {
-      from: addMs(now, -GRACE_DAYS * DAY_MS),
-      until: addMs(horizon, Math.max(...STAGES) * DAY_MS),
-      after,
-      limit: PAGE_SIZE,
-    })
-    planned.push(...(await planPage(ctx, app, page, { now, horizon, isSpent })))
-    const last = page.at(-1)
-    if (!last?.currentPeriodEnd || page.length < PAGE_SIZE) break
-    after = { periodEnd: last.currentPeriodEnd, id: last.id }
-  }
+  const bounds = { from: addMs(now, -GRACE_DAYS * DAY_MS), until: addMs(horizon, Math.max(...STAGES) * DAY_MS) }
+  const pages = readPages<Subscription>(PAGE_SIZE, (last, limit) =>
+    listEndingSubscriptions(ctx.db, app.id, { ...bounds, after: last && endOf(last), limit }),
+  )
+  for await (const page of pages) planned.push(...(await planPage(ctx, app, page, { now, horizon, isSpent })))
   return planned.sort((a, b) => (a.due_at < b.due_at ? -1 : Number(a.due_at > b.due_at)))
 }
 

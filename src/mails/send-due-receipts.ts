@@ -2,6 +2,7 @@ import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
+import { readPages } from '#db/read-pages.ts'
 import { MINUTE_MS, addMs, formatDay, type RealTime } from '#shared/time.ts'
 import { receipts, type Receipt } from '#transactions/store.ts'
 import { claimAsRead, countClaim, markSent, releaseBeforeHandOver, type Claim } from './claims/store.ts'
@@ -59,16 +60,17 @@ function receiptQueue(ctx: Context, status: 'due' | 'failed'): MailQueue<DueRece
 }
 
 async function* findDueReceipts(ctx: Context, status: 'due' | 'failed'): AsyncGenerator<DueReceipt> {
-  let page: Receipt[] = []
-  do {
+  const pages = readPages<Receipt>(PAGE_SIZE, async (after, limit) =>
+    listDueReceipts(ctx.db, status, await databaseNow(ctx, ctx.db), after, limit),
+  )
+  for await (const page of pages) {
     const apps = new Map<number, App>()
-    page = await listDueReceipts(ctx.db, status, await databaseNow(ctx, ctx.db), page.at(-1) ?? null, PAGE_SIZE)
     for (const receipt of page) {
       const app = apps.get(receipt.appId) ?? (await getApp(ctx.db, receipt.appId))
       apps.set(app.id, app)
       yield { receipt, app }
     }
-  } while (page.length === PAGE_SIZE)
+  }
 }
 
 async function claimReceipts(tx: Tx, mails: readonly DueReceipt[]): Promise<ClaimedMail<DueReceipt>[]> {

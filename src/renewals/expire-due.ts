@@ -5,12 +5,12 @@ import { job } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
+import { readPages } from '#db/read-pages.ts'
 import type { AppTime } from '#shared/time.ts'
 import { expiredData, viewSubscription } from '#subscriptions/present.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { listSweeps, type Sweep } from '#mails/find-due.ts'
-import type { Keyset } from '#mails/due/store.ts'
 import type { SweepOptions } from '#mails/send-mails.ts'
 import { listRunOut, storeExpired, type RunOut } from './store.ts'
 
@@ -38,16 +38,14 @@ export async function hasRunOut(ctx: Context): Promise<boolean> {
 
 async function expireOneSweep(ctx: Context, sweep: Sweep, signal: AbortSignal | undefined): Promise<number> {
   let expired = 0
-  let after: Keyset | null = null
-  while (!signal?.aborted) {
-    const now = appNow(sweep, await databaseNow(ctx, ctx.db))
-    const batch: RunOut[] = await listRunOut(ctx.db, sweep.scope, now, after, BATCH_SIZE)
+  const now = appNow(sweep, await databaseNow(ctx, ctx.db))
+  const batches = readPages<RunOut>(BATCH_SIZE, (after, limit) => listRunOut(ctx.db, sweep.scope, now, after, limit))
+  for await (const batch of batches) {
+    if (signal?.aborted) break
     const subscriptionIds = batch.filter(({ isAnnounced }) => !isAnnounced).map(({ id }) => id)
     for (const { id, isAnnounced } of batch)
       if (isAnnounced) expired += await perform(ctx, EXPIRY, expireAndAnnounce, undefined, { subscriptionId: id, now })
     if (subscriptionIds.length > 0) expired += await perform(ctx, EXPIRY, expire, undefined, { subscriptionIds, now })
-    if (batch.length < BATCH_SIZE) break
-    after = batch.at(-1) ?? null
   }
   return expired
 }

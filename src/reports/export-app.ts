@@ -6,6 +6,7 @@ import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { presentCustomer } from '#customers/present.ts'
 import { customers } from '#customers/store.ts'
+import { readPages } from '#db/read-pages.ts'
 import { allocations, payments, refunds } from '#payments/store.ts'
 import { presentPlan } from '#plans/present.ts'
 import { getPlan, plans } from '#plans/store.ts'
@@ -135,12 +136,8 @@ function part<T extends AppRow>(
   return {
     name,
     async *pages(ctx, app) {
-      for (let afterId = 0; ;) {
-        const page = await listRowsAfter(ctx.db, schema, app.id, afterId, PAGE)
-        yield await Promise.all(page.map(async (row) => present(ctx, app, row)))
-        if (page.length < PAGE) return
-        afterId = page.at(-1)?.id ?? afterId
-      }
+      const pages = readPages<T>(PAGE, (last, limit) => listRowsAfter(ctx.db, schema, app.id, last?.id ?? 0, limit))
+      for await (const page of pages) yield await Promise.all(page.map(async (row) => present(ctx, app, row)))
     },
   }
 }

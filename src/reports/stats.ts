@@ -1,6 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { readPages } from '#db/read-pages.ts'
 import { sumUnallocated } from '#payments/store.ts'
 import { GRACE_DAYS } from '#mails/stages.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -12,6 +13,7 @@ import {
   sumFlagged,
   sumSurplus,
   type AppScope,
+  type PaidPeriod,
   type SubscriptionCounts,
 } from './store.ts'
 import { sumExpected } from './expected.ts'
@@ -143,13 +145,14 @@ function revenueOf(cash: readonly CashMonth[]): Stats['revenue'] {
 
 async function sumUnearned(ctx: Context, scope: AppScope, now: RealTime): Promise<Sum[]> {
   let sums: Sum[] = []
-  for (let afterId = 0; ;) {
-    const page = await listUnservedPeriods(ctx.db, scope, now, afterId, PAGE)
+  const pages = readPages<PaidPeriod>(PAGE, (last, limit) =>
+    listUnservedPeriods(ctx.db, scope, now, last?.id ?? 0, limit),
+  )
+  for await (const page of pages) {
     const parts = page.map((period) => ({ currency: period.currency, amount: BigInt(unearnedOf(period)) }))
     sums = sumsOf([...sums, ...parts])
-    if (page.length < PAGE) return sums
-    afterId = page.at(-1)?.id ?? afterId
   }
+  return sums
 }
 
 async function waitingMoney(

@@ -7,6 +7,7 @@ import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
+import { readPages } from '#db/read-pages.ts'
 import { nodeReference } from '#realtime/firebase.ts'
 import { nodeOf, type RealtimeNode } from '#realtime/node.ts'
 import { hasRealtimeDatabase, type AppWithDatabase } from '#realtime/realtime-key.ts'
@@ -143,13 +144,9 @@ async function* batches(ctx: Context, run: Run): AsyncGenerator<number[]> {
     return
   }
   const list = run.all ? listIds : listUnwritten
-  for (let after = run.after ?? 0; ;) {
-    const page = await list(ctx.db, run.app.id, after, PAGE)
+  const pages = readPages<number>(PAGE, (last, limit) => list(ctx.db, run.app.id, last ?? run.after ?? 0, limit))
+  for await (const page of pages)
     for (let start = 0; start < page.length; start += BATCH) yield page.slice(start, start + BATCH)
-    const last = page.at(-1)
-    if (last === undefined) return
-    after = last
-  }
 }
 
 async function listIds(db: Queries, appId: number, after: number, limit: number): Promise<number[]> {

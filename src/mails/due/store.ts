@@ -16,6 +16,11 @@ export interface Keyset {
   readonly id: number
 }
 
+/** Where a subscription stands among those in the order of their ends; null for a lifetime, which has none. */
+export function endOf({ id, currentPeriodEnd: periodEnd }: Subscription): Keyset | null {
+  return periodEnd && { periodEnd, id }
+}
+
 /** Apps whose test clock was moved. Each has its own present, and so a sweep of its own. */
 export async function listMovedApps(db: Queries): Promise<{ id: number; clockOffsetMs: number }[]> {
   return db.all(

@@ -2,6 +2,7 @@ import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { listDueRefunds } from '#payments/store.ts'
 import { databaseNow } from '#db/database-now.ts'
+import { readPages } from '#db/read-pages.ts'
 import { addMs, HOUR_MS } from '#shared/time.ts'
 import { openFairQueue } from '#shared/fair-queue.ts'
 import { dueOf } from '#payments/balance.ts'
@@ -119,19 +120,15 @@ function nameOf({ providerAccountId }: Account): string {
 
 async function pollSessions(ctx: Context, options: ReconcileOptions): Promise<ReconcileCounts> {
   const pass = await beginPass(ctx, options.all ?? false)
-  for (let afterId = 0; ;) {
-    const sessions = await listDueSessions(ctx.db, {
-      dueAt: options.all ? null : await databaseNow(ctx, ctx.db),
-      appId: options.appId ?? null,
-      afterId,
-      limit: BATCH,
-    })
-    const last = sessions.at(-1)
-    if (!last) return pass.counts
-    afterId = last.id
+  const pages = readPages<ProviderSession>(BATCH, async (last, limit) => {
+    const dueAt = options.all ? null : await databaseNow(ctx, ctx.db)
+    return listDueSessions(ctx.db, { dueAt, appId: options.appId ?? null, afterId: last?.id ?? 0, limit })
+  })
+  for await (const sessions of pages) {
     await alternating(sessions, options.signal, (session) => reconcile(ctx, session, pass))
-    if (options.signal?.aborted) return pass.counts
+    if (options.signal?.aborted) break
   }
+  return pass.counts
 }
 
 /**

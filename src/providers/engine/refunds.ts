@@ -1,5 +1,6 @@
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
+import { readPages } from '#db/read-pages.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import {
   claimRefundLookup,
@@ -89,20 +90,15 @@ export interface ReconcileRefundsOptions {
 /** Sends or polls pending refunds at their providers. Returns how many ended. */
 export async function reconcileRefunds(ctx: Context, options: ReconcileRefundsOptions = {}): Promise<number> {
   let ended = 0
-  for (let after: Refund | null = null; !options.signal?.aborted;) {
-    const due: Refund[] = await listDueRefunds(ctx.db, {
-      dueAt: options.all ? null : await databaseNow(ctx, ctx.db),
-      appId: options.appId ?? null,
-      after,
-      limit: BATCH,
-    })
-    for (const refund of due) {
-      if (options.signal?.aborted) break
+  const pages = readPages<Refund>(BATCH, async (after, limit) => {
+    const dueAt = options.all ? null : await databaseNow(ctx, ctx.db)
+    return listDueRefunds(ctx.db, { dueAt, appId: options.appId ?? null, after, limit })
+  })
+  for await (const page of pages)
+    for (const refund of page) {
+      if (options.signal?.aborted) return ended
       if (await reconcileRefund(ctx, refund)) ended += 1
     }
-    if (due.length < BATCH) break
-    after = due.at(-1) ?? null
-  }
   return ended
 }
 

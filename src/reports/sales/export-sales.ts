@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { readPages } from '#db/read-pages.ts'
 import { formatCsv } from '#reports/csv.ts'
 import { localTimestamp } from '#reports/month.ts'
 import { methodNamed } from '#reports/months.ts'
@@ -57,12 +58,9 @@ async function* rowsOf(
   { id: appId, isSandbox }: App,
   list: typeof listSoldPayments,
 ): AsyncGenerator<SaleRow> {
-  for (let afterId = 0; ;) {
-    const page = await list(ctx.db, { appId, mode: isSandbox ? 'test' : 'live', afterId, limit: PAGE })
-    yield* page
-    if (page.length < PAGE) return
-    afterId = page.at(-1)?.id ?? afterId
-  }
+  const scope = { appId, mode: isSandbox ? 'test' : 'live' } as const
+  const pages = readPages<SaleRow>(PAGE, (last, limit) => list(ctx.db, { ...scope, afterId: last?.id ?? 0, limit }))
+  for await (const page of pages) yield* page
 }
 
 async function* pagesOf(rows: AsyncGenerator<SaleRow>): AsyncGenerator<SaleRow[]> {
