@@ -344,7 +344,7 @@ describe('architecture', () => {
   it('every folder of src is a layer, and every job is on the schedule', () => {
     for (const entry of readdirSync('src', { withFileTypes: true }))
       if (entry.isDirectory()) layerOf(`${entry.name}/x.ts`)
-    const schedule = read('daemon/scheduler.ts')
+    const schedule = read('daemon/jobs.ts')
     const jobs = readdirSync('jobs').filter((name) => name !== 'run-job.ts')
     expect(jobs).to.not.be.empty
     for (const job of jobs) expect(schedule, job).to.include(job.replace(/\.ts$/, ''))

@@ -5,13 +5,8 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import sinon from 'sinon'
 import { listLastJobRuns, type JobRun } from '#db/store.ts'
-import {
-  schedule,
-  startScheduler,
-  type ScheduledJob,
-  type Scheduler,
-  type SchedulerOptions,
-} from '#daemon/scheduler.ts'
+import { schedule, type ScheduledJob } from '#daemon/jobs.ts'
+import { startScheduler, type Scheduler, type SchedulerOptions } from '#daemon/scheduler.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { systemClock } from '#shared/time.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'

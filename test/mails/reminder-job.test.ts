@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import { schedule, startScheduler, type Scheduler } from '#daemon/scheduler.ts'
+import { schedule } from '#daemon/jobs.ts'
+import { startScheduler, type Scheduler } from '#daemon/scheduler.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { DAILY } from '../support/factories.ts'
 import { until } from '../support/until.ts'
