@@ -1,6 +1,7 @@
 import { requireSelf, route, type AppRoute } from '#apps/authenticate.ts'
-import { createCheckoutSession, CreatedSessionOutput } from './create-session.ts'
+import { createCheckoutSession } from './create-session.ts'
 import { refuseClientMetadata } from './refuse-client-choices.ts'
+import { CreatedSessionOutput } from './session-fields.ts'
 
 export const checkoutRoutes: readonly AppRoute[] = [
   route.command({

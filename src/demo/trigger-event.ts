@@ -1,6 +1,7 @@
 import type { App } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
-import { createCheckoutSession, type CreatedSession } from '#checkout/create-session.ts'
+import { createCheckoutSession } from '#checkout/create-session.ts'
+import type { CreatedSession } from '#checkout/session-fields.ts'
 import { provider, type Caller } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
