@@ -5,10 +5,11 @@ import { databaseNow } from '#db/database-now.ts'
 import { readPages } from '#db/read-pages.ts'
 import { MINUTE_MS, addMs, formatDay, type RealTime } from '#shared/time.ts'
 import { receipts, type Receipt } from '#transactions/store.ts'
-import { claimAsRead, countClaim, markSent, releaseBeforeHandOver, type Claim } from './claims/store.ts'
+import { claimAsRead, markSent, releaseBeforeHandOver, type Claim } from './claims/store.ts'
 import { composeReceipt } from './compose-receipt.ts'
 import { receiptLimit } from './daily-limit.ts'
 import { listDueReceipts } from './due/store.ts'
+import { countMails } from './limits/store.ts'
 import { RECEIPTS } from './mail-kinds.ts'
 import type { ClaimedMail, MailQueue } from './mail-queue.ts'
 import { releaseDead, sendMails, withMailSweep, type SweepOptions } from './send-mails.ts'
@@ -92,9 +93,13 @@ async function claimWithin(
 ): Promise<Claim | null> {
   const claim = await claimAsRead(tx, receipts, receipt, now)
   if (!claim || limit === null) return claim
-  const counted = await countClaim(tx, receipts, claim, formatDay(now), limit)
-  if (!counted) await releaseBeforeHandOver(tx, receipts, claim, { status: 'dropped', lastError: OVER_LIMIT })
-  return counted
+  const countedOn = formatDay(now)
+  if ((await countMails(tx, claim.appId, countedOn, 1, limit)) === 0) {
+    await releaseBeforeHandOver(tx, receipts, claim, { status: 'dropped', lastError: OVER_LIMIT })
+    return null
+  }
+  await tx.update(receipts, { id: claim.id }, { countedOn })
+  return { ...claim, countedOn }
 }
 
 async function releaseUntried(tx: Tx, claim: Claim): Promise<void> {

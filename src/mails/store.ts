@@ -30,8 +30,12 @@ export type NewClaim = ReminderKey & Pick<Reminder, 'countedOn'>
 /** The unique key by which only one sweep can claim a mail. */
 export const REMINDER_KEY = 'reminders_subscription_end_stage'
 
-/** Claims mails that no sweep has tried, at `now` by the database's clock. Throws a duplicate on `REMINDER_KEY` if one has. */
-export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime): Promise<Claim[]> {
+/**
+ * Claims mails that no sweep has tried, at `now` by the database's clock. Returns the claims by `reminderName`. Throws a duplicate on
+ * `REMINDER_KEY` if a sweep has tried one of them.
+ */
+export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime): Promise<Map<string, Claim>> {
+  if (mails.length === 0) return new Map()
   await tx.insertAll(
     reminders,
     mails.map((mail) => ({ ...UNTRIED, ...mail, status: 'claimed', claimedAt: now }) as const),
@@ -40,12 +44,7 @@ export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime
     mails.map(({ subscriptionId }) => subscriptionId),
     now,
   ])
-  const claims = new Map(rows.map((row) => [reminderName(row), claimOf(row)]))
-  return mails.map((mail) => {
-    const claim = claims.get(reminderName(mail))
-    if (!claim) throw new Error('the claimed reminder does not exist')
-    return claim
-  })
+  return new Map(rows.map((row) => [reminderName(row), claimOf(row)]))
 }
 
 /** For the keys of maps. */
@@ -53,29 +52,26 @@ export function reminderName({ subscriptionId, periodEnd, stage }: Omit<Reminder
   return `${subscriptionId} ${periodEnd.getTime()} ${stage}`
 }
 
-/**
- * A mail that a sweep has tried before and that may be claimed again at `now`, for `address`. Null if it was sent, is being sent, is
- * unconfirmed, has to wait after a failure, or was refused for this address.
- */
-export async function findClaimable(
-  db: Queries,
-  { subscriptionId, periodEnd, stage }: ReminderKey,
-  address: string,
-  now: RealTime,
-): Promise<Reminder | null> {
-  const again = claimable('?', now, [address])
-  return db.one(
-    reminders.as('r'),
-    `WHERE r.subscription_id = ? AND r.period_end = ? AND r.stage = ? AND ${again.sql}`,
-    [subscriptionId, periodEnd, stage, ...again.params],
-  )
+/** The rows of these mails that sweeps have tried, locked, so that no other sweep claims them before the commit. */
+export async function lockTried(tx: Tx, mails: readonly ReminderKey[]): Promise<Reminder[]> {
+  const values = <Key extends keyof ReminderKey>(key: Key) => [...new Set(mails.map((mail) => mail[key]))]
+  return tx.all(reminders, 'WHERE subscription_id IN (?) AND period_end IN (?) AND stage IN (?) FOR UPDATE', [
+    values('subscriptionId'),
+    values('periodEnd'),
+    values('stage'),
+  ])
 }
 
-/** Reminders `r` that were tried before and may be claimed again at `now`, for the address that is the SQL expression `to`. */
-export function claimable(to: string, now: RealTime, values: readonly string[] = []): Sql {
+/** Whether a mail that was tried before may be claimed again at `now`, for `address`. */
+export function isClaimable({ status, retryAt, refusedTo }: Reminder, address: string, now: RealTime): boolean {
+  return status === 'failed' ? retryAt === null || retryAt <= now : status === 'refused' && refusedTo !== address
+}
+
+/** As `isClaimable`, of reminders `r` for the address that is the SQL expression `to`. */
+export function claimable(to: string, now: RealTime): Sql {
   return {
     sql: `((r.status = 'failed' AND (r.retry_at IS NULL OR r.retry_at <= ?)) OR (r.status = 'refused' AND r.refused_to <> ${to}))`,
-    params: [now, ...values],
+    params: [now],
   }
 }
 

@@ -4,7 +4,7 @@ import type { Present } from '#db/database-now.ts'
 import type { Queries, RowMatch } from '#db/queries.ts'
 import type { Table } from '#db/table.ts'
 import type { MailRow, MailStatus } from '#mail/mail-columns.ts'
-import { countMails, uncountMail } from '#mails/limits/store.ts'
+import { uncountMail } from '#mails/limits/store.ts'
 import { addMs, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 
 /** A mail that one sweep may send. */
@@ -25,24 +25,17 @@ export function claimOf({ id, appId, failures, claimedAt, countedOn }: MailRow):
 }
 
 /** Claims a mail as it was read, at `now`. Null if it has changed since: another sweep was faster. */
-export async function claimAsRead(tx: Tx, table: Table<MailRow>, mail: MailRow, now: RealTime): Promise<Claim | null> {
-  const { id, status, claimedAt } = mail
-  const claimed = { status: 'claimed', claimedAt: now, refusedTo: null, lastError: null } as const
-  const isOurs = (await tx.update(table, { id, status, claimedAt }, claimed)) === 1
-  return isOurs ? claimOf({ ...mail, ...claimed }) : null
-}
-
-/** Counts a claimed mail towards the app's limit of `day`. Null if the limit is reached. */
-export async function countClaim(
+export async function claimAsRead(
   tx: Tx,
   table: Table<MailRow>,
-  claim: Claim,
-  day: string,
-  limit: number,
+  mail: MailRow,
+  now: RealTime,
+  countedOn: string | null = null,
 ): Promise<Claim | null> {
-  if (!(await countMails(tx, claim.appId, day, 1, limit))) return null
-  await tx.update(table, { id: claim.id }, { countedOn: day })
-  return { ...claim, countedOn: day }
+  const { id, status, claimedAt } = mail
+  const claimed = { status: 'claimed', claimedAt: now, refusedTo: null, lastError: null, countedOn } as const
+  const isOurs = (await tx.update(table, { id, status, claimedAt }, claimed)) === 1
+  return isOurs ? claimOf({ ...mail, ...claimed }) : null
 }
 
 /**

@@ -15,27 +15,20 @@ export const dailyMails = table('daily_mails', {
 })
 
 /**
- * Adds `count` to the app's mails of `day`; false if that would exceed `limit`. One statement compares and counts, so that two
+ * Counts up to `wanted` mails of the app towards its `limit` of `day`; returns how many the limit allowed. Locks the count, so that two
  * daemons cannot both send the last mail of a day.
  */
-export async function countMails(tx: Tx, appId: number, day: string, count: number, limit: number): Promise<boolean> {
-  if (await raiseCount(tx, appId, day, count, limit)) return true
-  // At the limit, trying to insert the row would only make callers wait for each other. Another daemon may have inserted it just now.
-  const full = 'WHERE app_id = ? AND day = ? AND mails > ?'
-  if ((await tx.count(dailyMails, full, [appId, day, limit - count])) > 0) return false
-  await insertedNew('daily_mails_app_day', tx.insert(dailyMails, { appId, day, mails: 0 }))
-  return raiseCount(tx, appId, day, count, limit)
-}
-
-async function raiseCount(tx: Tx, appId: number, day: string, count: number, limit: number): Promise<boolean> {
-  return (
-    (await tx.run('UPDATE daily_mails SET mails = mails + ? WHERE app_id = ? AND day = ? AND mails <= ?', [
-      count,
-      appId,
-      day,
-      limit - count,
-    ])) === 1
-  )
+export async function countMails(tx: Tx, appId: number, day: string, wanted: number, limit: number): Promise<number> {
+  const lockCount = () => tx.one(dailyMails, 'WHERE app_id = ? AND day = ? FOR UPDATE', [appId, day])
+  let count = await lockCount()
+  if (!count) {
+    await insertedNew('daily_mails_app_day', tx.insert(dailyMails, { appId, day, mails: 0 }))
+    count = await lockCount()
+  }
+  const mails = count?.mails ?? 0
+  const allowed = Math.max(0, Math.min(wanted, limit - mails))
+  if (allowed > 0) await tx.update(dailyMails, { appId, day }, { mails: mails + allowed })
+  return allowed
 }
 
 /** Takes back the count of a mail that did not leave; `countedOn` null: it was not counted. */
