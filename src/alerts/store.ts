@@ -4,6 +4,7 @@ import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
+import { REPORTS_CHANGE } from '#webhooks/store.ts'
 import type { AlertKind } from './kinds.ts'
 
 /** Times are by the database's clock. */
@@ -182,7 +183,7 @@ export async function listFailedWebhooks(
     shape({ appId: bigint(), isSandbox: flag(), failed: bigint(), since: realTime() }),
     `SELECT STRAIGHT_JOIN a.id AS appId, a.is_sandbox AS isSandbox, COUNT(*) AS failed, MIN(e.written_at) AS since
      FROM apps a JOIN events e FORCE INDEX (events_app_due) ON e.app_id = a.id AND e.delivery_status = 'failed'
-     WHERE a.disabled_at IS NULL AND a.webhook_url IS NOT NULL AND a.webhook_secret IS NOT NULL
+     WHERE a.disabled_at IS NULL AND a.webhook_url IS NOT NULL AND a.webhook_secret IS NOT NULL AND ${REPORTS_CHANGE}
      GROUP BY a.id, a.is_sandbox ORDER BY a.id`,
   )
 }

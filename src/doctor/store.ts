@@ -3,7 +3,7 @@ import { IS_READ_ONLY } from '#db/session.ts'
 import { shape } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import { FIRST_DUE } from '#webhooks/claims/store.ts'
-import { type DeliveryStatus } from '#webhooks/store.ts'
+import { REPORTS_CHANGE, type DeliveryStatus } from '#webhooks/store.ts'
 import type { RealTime } from '#shared/time.ts'
 
 /** The server as a session sees it, and its clock in UTC. */
@@ -83,7 +83,7 @@ export async function listWebhookStandings(db: Queries): Promise<WebhookStanding
                WHERE d.app_id = e.app_id AND d.delivery_status = 'delivered' AND d.next_attempt_at IS NULL
                ORDER BY d.id DESC LIMIT 1), '1000-01-01'))) AS failingSince,
        MAX(CONCAT(LPAD(e.id, 20, '0'), ' ', e.last_error)) AS lastError
-     FROM (${eventsIn('failed', columns)} UNION ALL ${eventsIn('pending', columns)} WHERE e.last_error IS NOT NULL) e
+     FROM (${eventsIn('failed', columns)} WHERE ${REPORTS_CHANGE} UNION ALL ${eventsIn('pending', columns)} WHERE e.last_error IS NOT NULL) e
      GROUP BY e.app_id ORDER BY e.app_id`,
   )
   return rows.map((row) => ({

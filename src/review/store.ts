@@ -9,6 +9,7 @@ import {
   selectUnconfirmedReminders,
 } from '#mails/lists/store.ts'
 import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
+import { REPORTS_CHANGE } from '#webhooks/store.ts'
 
 export const REVIEW_KINDS = [
   'flagged_payment',
@@ -97,7 +98,7 @@ const UNCONFIRMED_RECEIPTS = `'unconfirmed_mail', r.id, r.app_id, r.created_at, 
 const FAILED_WEBHOOKS = `
   SELECT STRAIGHT_JOIN 'failed_webhook', e.id, e.app_id, e.written_at, NULL, NULL, COALESCE(e.external_ref, e.event_type), e.last_error, NULL
   FROM apps a JOIN events e FORCE INDEX (events_app_due) ON e.app_id = a.id AND e.delivery_status = 'failed'
-  WHERE a.disabled_at IS NULL AND a.webhook_url IS NOT NULL AND a.webhook_secret IS NOT NULL`
+  WHERE a.disabled_at IS NULL AND a.webhook_url IS NOT NULL AND a.webhook_secret IS NOT NULL AND ${REPORTS_CHANGE}`
 
 const PAUSED_ACCOUNTS = `
   SELECT 'paused_account', p.provider_account_id, p.app_id, p.since, NULL, NULL, p.provider, p.reason, NULL

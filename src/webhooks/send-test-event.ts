@@ -15,9 +15,7 @@ import { finishAttempts } from './finish-attempts.ts'
 import { openTargets } from './read-target.ts'
 import { requireWebhook } from './retry-event.ts'
 import { leaseNew, type ClaimedEvent } from './claims/store.ts'
-import { insertEvent } from './store.ts'
-
-const TEST_EVENT = 'webhook.test'
+import { insertEvent, TEST_EVENT } from './store.ts'
 
 /** Error messages for apps without a usable target. */
 const WITHOUT_TARGET = {

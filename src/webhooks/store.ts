@@ -11,6 +11,12 @@ import type { EventType } from './events.ts'
 /** The delivery of an event. `not_configured`: the app has no webhook address or no webhook secret. */
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'not_configured'
 
+/** The event that an operator sends to try a receiver. */
+export const TEST_EVENT = 'webhook.test'
+
+/** The condition that an event `e` reports a change. A test that fails is no loss, and so nothing for an operator to do. */
+export const REPORTS_CHANGE = `e.event_type <> '${TEST_EVENT}'`
+
 /** An event of an app. `body` never changes, so `envelopeOf` returns the same bytes for every attempt. */
 export const events = table('events', {
   id: id(),

@@ -1,11 +1,14 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { webhooksFailed } from '#alerts/conditions/review.ts'
 import { updateAppRow } from '#apps/store.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { auditLog } from '#commands/store.ts'
 import { databasePresent } from '#db/database-now.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { checkWebhooks } from '#doctor/check-work.ts'
+import { readReview } from '#review/read-review.ts'
 import { formatId, parseId } from '#shared/ids.ts'
 import { claimDueEvents } from '#webhooks/claim-due-events.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
@@ -205,7 +208,7 @@ describe('commands of operators for deliveries', () => {
       expect(receiver.received).to.have.length(1)
     })
 
-    it('that fails is reported and not retried', async () => {
+    it('that fails is reported and not retried, and is nothing for an operator to do', async () => {
       receiver.answer = (response) => response.writeHead(503).end('down for repairs')
       const result = await sendTestEvent(ctx, ANN, app.app)
       expect(result).to.include({
@@ -218,6 +221,9 @@ describe('commands of operators for deliveries', () => {
       await deliverDue(ctx)
       expect(receiver.received).to.have.length(1)
       expect((await listDeliveries(ctx, app.app)).rows[0]).to.include({ delivery_status: 'failed', attempts: 1 })
+      expect(await readReview(ctx, null)).to.deep.equal([])
+      expect(await webhooksFailed(ctx)).to.deep.equal([])
+      expect((await checkWebhooks(ctx)).filter(({ ok }) => !ok)).to.deep.equal([])
     })
 
     it('needs an address and a secret', async () => {
