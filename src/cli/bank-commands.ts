@@ -172,7 +172,7 @@ async function closeOne(session: Session, id: string | undefined, options: Conse
   const { closeBankMail, previewClose } = await import('#bank-mail/close-bank-mail.ts')
   const mails = id === undefined && process.stdin.isTTY ? await waitingMails(session) : []
   const mailId = await pickMail(mails, id)
-  const answer = { bank_mail_id: mailId, status: 'closed' }
+  const answer = { id: mailId, bank_mail_id: mailId, status: 'closed' }
   await refuseWithoutNote(options)
   const note = await agreeTo(session, options, `Close bank mail ${mailId}?`, async () => ({
     answer,
@@ -219,7 +219,8 @@ async function matchOne(
   const amount = amountText === undefined ? {} : { amount: numberOf(amountText, '--amount') }
   const target = { id: mailId, transactionId: transaction, ...amount }
   await refuseWithoutNote(options)
-  const answerOf = ({ status }: MatchedMail) => ({ bank_mail_id: mailId, transaction_id: transaction, status })
+  const ids = { id: mailId, bank_mail_id: mailId, transaction_id: transaction }
+  const answerOf = ({ status }: MatchedMail) => ({ ...ids, status })
   const question = `Book the money of bank mail ${mailId} for transaction ${transaction}?`
   const note = await agreeTo(session, options, question, async () => {
     const preview = await previewMatch(ctx, caller, target)

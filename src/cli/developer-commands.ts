@@ -5,6 +5,7 @@ import type { Event } from '#webhooks/store.ts'
 import { required, requiredWord } from './ask.ts'
 import { printEffects } from './change.ts'
 import type { Commands, Flags, Texts } from './declaration.ts'
+import { numberOf } from './number-of.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, fail, type Session } from './session.ts'
 import { addMs } from '#shared/time.ts'
@@ -107,7 +108,7 @@ async function listenTo(
 ): Promise<void> {
   const { eventTypesOf, followedView, followEvents } = await import('#webhooks/follow-events.ts')
   const { openForwarder } = await import('#webhooks/forward-events.ts')
-  let left = options.count === undefined ? Infinity : countOf(options.count)
+  let left = options.count === undefined ? Infinity : numberOf(options.count, '--count')
   const isSelected = eventTypesOf(options.events?.split(',').map((type) => type.trim()) ?? [])
   const { forwardTo } = options
   if (forwardTo !== undefined && !/^https?:\/\//.test(forwardTo))
@@ -145,11 +146,6 @@ function answerOf({ http_status: status, error, duration_ms: ms, answer }: Forwa
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-function countOf(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError('--count must be a whole number of at least 1')
-  return Number(text)
-}
 
 /** `30m`, `2h`, `7d` in milliseconds. */
 function ageOf(text: string): number {

@@ -61,7 +61,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       [1, ['bank-mail', 'match', '999', '1', '--note', 'n'], 'billing-cli bank-mail list'],
     )
     const match = ['bank-mail', 'match', String(mail), String(transaction), '--note', 'the payer called']
-    const booked = { bank_mail_id: mail, transaction_id: transaction, status: 'underpaid' }
+    const booked = { id: mail, bank_mail_id: mail, transaction_id: transaction, status: 'underpaid' }
     const planned = await cli.preview([...match.slice(0, 4)])
     const planText = await cli.table([...match.slice(0, 4), '--dry-run'])
     expect(planned).to.deep.equal({
@@ -293,7 +293,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     const close = ['bank-mail', 'close', String(news), '--note', 'news of the bank']
     const plan = await cli.preview([...close.slice(0, 3)])
     const would = await cli.table([...close.slice(0, 3), '--dry-run'])
-    expect(plan).to.deep.include({ bank_mail_id: news, status: 'closed', dry_run: true })
+    expect(plan).to.deep.include({ id: news, bank_mail_id: news, status: 'closed', dry_run: true })
     expect(plan.effects).to.have.lengthOf(1)
     expect(would).to.match(/^without --dry-run, this happens:\n- /)
     await cli.expectErrors(
@@ -301,7 +301,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       [2, ['bank-mail', 'close', 'x', '--note', 'n'], '<id>'],
       [1, ['bank-mail', 'close', '999', '--note', 'n'], 'billing-cli bank-mail list'],
     )
-    expect(await cli.json(close)).to.deep.equal({ bank_mail_id: news, status: 'closed' })
+    expect(await cli.json(close)).to.deep.equal({ id: news, bank_mail_id: news, status: 'closed' })
     expect(await cli.refused(close)).to.include('was closed')
     expect(await cli.refused(['bank-mail', 'match', String(news), String(transaction), '--note', 'n'])).to.include(
       'was closed',
