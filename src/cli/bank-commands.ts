@@ -146,17 +146,14 @@ export const commands: Commands = {
       YES,
     ],
     examples: ['bank-mail match 3 17 --note "code mistyped, payer called"', 'bank-mail match 3 17 --dry-run'],
-    async run(session, [id, transactionId], options: Consent & Texts<'amount'>) {
-      await matchOne(session, id, transactionId, options)
-    },
+    run: (session, [id, transactionId], options: Consent & Texts<'amount'>) =>
+      matchOne(session, id, transactionId, options),
   },
   'bank-mail close [id]': {
     description: 'take a mail that needs no action off the list; it can no longer be matched',
     options: [NOTE, ['--dry-run', 'only show what it would do'], YES],
     examples: ['bank-mail close 3 --note "news of the bank"', 'bank-mail close 3 --dry-run'],
-    async run(session, [id], options: Consent) {
-      await closeOne(session, id, options)
-    },
+    run: (session, [id], options: Consent) => closeOne(session, id, options),
   },
 }
 

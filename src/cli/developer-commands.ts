@@ -27,9 +27,7 @@ export const commands: Commands = {
       'listen 1 --since 2h --events subscription.* --forward-to http://127.0.0.1:3000/hooks',
     ],
     refuse: refuseOwnDatabase,
-    async run(session, [named], options: ListenOptions) {
-      await listenTo(session, named, options)
-    },
+    run: (session, [named], options: ListenOptions) => listenTo(session, named, options),
   },
   'trigger [app] [event]': {
     options: [

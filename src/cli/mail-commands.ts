@@ -115,9 +115,7 @@ export const commands: Commands = {
       ['--after <n>', 'continue a run that was interrupted'],
     ],
     examples: ['realtime resync 2 user-42', 'realtime resync 2 --failed', 'realtime resync 2 --all --dry-run'],
-    async run(session, [named, ref], options: ResyncOptions) {
-      await resync(session, named, ref, options)
-    },
+    run: (session, [named, ref], options: ResyncOptions) => resync(session, named, ref, options),
   },
 }
 

@@ -1,10 +1,11 @@
-import { Command } from 'commander'
+import { Command, Help } from 'commander'
 import { productVersion } from '#product-version.ts'
 import { authorizeOptions } from './authorize.ts'
 import { addCommands, type Commands } from './declaration.ts'
 import { errorText } from './error-text.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { ACCOUNT, type Who } from './who.ts'
+import { wrapLines } from './wrap.ts'
 
 /** Headings of the list of commands. */
 type Section = 'Search' | 'Apps and plans' | 'Customers' | 'Payments' | 'Webhooks and mails' | 'Development' | 'Service'
@@ -167,6 +168,11 @@ const GROUPS: readonly Group[] = [
   ],
 ]
 
+/** A command's name and arguments, in the list of its group. That each has options goes without saying. */
+function termOf(command: Command): string {
+  return `${command.name()} ${command.usage().replace('[options]', '').trim()}`
+}
+
 /**
  * The command tree. With `word`, the first of a command line, only that word's group is loaded and the others are only named, which keeps
  * `--help` fast. A command imports what it needs when it runs.
@@ -176,7 +182,13 @@ export async function createProgram(word?: string, who: Who = ACCOUNT): Promise<
     .description('Runs Paygate: apps, plans, payments that need review, and the service itself.')
     .option('--json', 'print one JSON value instead of tables')
     .showHelpAfterError('(add --help for how to use it)')
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({
+      showGlobalOptions: true,
+      minWidthToWrap: 20,
+      subcommandTerm: termOf,
+      // Further lines are as far in as what follows `Usage: `.
+      commandUsage: (command) => wrapLines(`       ${new Help().commandUsage(command)}`, terminalWidth()).trimStart(),
+    })
     .configureOutput({
       // With --json the error is printed as JSON, by whoever runs the program.
       writeErr: (text) => {

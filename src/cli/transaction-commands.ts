@@ -91,9 +91,7 @@ export const commands: Commands = {
       'transaction resolve 17 --action refund --reference FT26123 --note "paid twice"',
       'transaction resolve 17 --action refund --amount 30000 --reference FT26124 --note "a third"',
     ],
-    async run(session, [id], options: ResolveOptions) {
-      await resolveOne(session, id, options)
-    },
+    run: (session, [id], options: ResolveOptions) => resolveOne(session, id, options),
   },
   'ledger verify': {
     description: 'recompute every period and sum; exit 1 if anything does not add up',

@@ -60,6 +60,19 @@ describe("the command line's help", () => {
     }
   })
 
+  it('of each group and of each command fits a terminal of 80 columns', async () => {
+    const all = (command: Command): Command[] => [command, ...command.commands.flatMap(all)]
+    const wide = all(await createProgram()).flatMap((command) => {
+      const help = command.createHelp()
+      help.helpWidth = 80
+      return help
+        .formatHelp(command, help)
+        .split('\n')
+        .filter((line) => line.length > 80)
+    })
+    expect(wide).to.deep.equal([])
+  })
+
   it('describes each group in the list of commands as the group describes itself', async () => {
     const whole = await createProgram()
     const listed = await createProgram('')
