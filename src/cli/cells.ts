@@ -32,6 +32,11 @@ export function moneyCell(amount: number | bigint | null, currency: string): str
   return amount === null ? `? ${currency}` : englishMoney(amount, currency)
 }
 
+/** `₫99,000`; nothing for a row that is about no money. */
+export function amountCell(row: { readonly amount: number | null; readonly currency: string | null }): string | null {
+  return row.currency === null ? null : moneyCell(row.amount, row.currency)
+}
+
 /** `₫90,000 of ₫99,000` where another amount than the price was received; else the price. */
 export function receivedCell(row: {
   readonly amount: number

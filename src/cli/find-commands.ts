@@ -2,7 +2,7 @@ import type { SearchAnswer } from '#support/answer-search.ts'
 import type { FindOptions, Match } from '#support/find.ts'
 import { moreOf } from '#support/more-of.ts'
 import { required } from './ask.ts'
-import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
+import { amountCell, appCell, minuteCell, stateCell } from './cells.ts'
 import type { Output } from './output.ts'
 import { printEndUser, printSteps } from './end-user-screen.ts'
 import { APP, type Commands } from './declaration.ts'
@@ -66,15 +66,16 @@ interface Printed extends Omit<SearchAnswer, 'matches'> {
 function printAnswer(out: Output, { matches, people, endUsers, nextSteps }: Printed): void {
   // An end user's screen says more than its row.
   const rest = matches.filter(({ kind }) => kind !== 'end user' || endUsers > people.length)
+  const hasAny = (field: 'external_ref' | 'amount' | 'state'): boolean => rest.some((row) => row[field] !== null)
   if (matches.length === 0 || rest.length > 0)
     out.table({
       ...listOf(rest, [
         ['what', (row) => (row.event_type === null ? row.kind : `${row.kind} ${row.event_type}`)],
         ['id', (row) => (row.kind === 'end user' ? null : row.id)],
         ['app', appCell],
-        ['external_ref', (row) => row.external_ref],
-        ['amount', (row) => (row.amount === null ? null : moneyCell(row.amount, row.currency ?? ''))],
-        ['state', (row) => stateCell(row.state)],
+        hasAny('external_ref') && ['external_ref', (row) => row.external_ref],
+        hasAny('amount') && ['amount', amountCell],
+        hasAny('state') && ['state', (row) => stateCell(row.state)],
         ['at (UTC)', (row) => minuteCell(row.at)],
         ['more', moreOf],
       ]),

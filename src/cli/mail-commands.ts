@@ -39,15 +39,17 @@ export const commands: Commands = {
       if (!/^\d{1,3}$/.test(days)) throw new UsageError('--days must be a number of days')
       return planReminders(ctx, app, Number(days))
     },
-    columns: () => [
+    columns: ({ app }) => [
       ['due (UTC)', (row) => minuteCell(row.due_at)],
-      ['app', appCell],
+      !app && ['app', appCell],
       ['external_ref', (row) => row.external_ref],
       ['stage', (row) => stageCell(row.reminder_day)],
       ['to', (row) => row.to],
       ['will send', (row) => stateCell(row.will_send ? 'yes' : (row.reason ?? 'no'))],
     ],
     none: ({ options: { days } }) => `no mails are due in ${days} days`,
+    isHeaded: true,
+    optional: ['to'],
   }),
   ...unconfirmed<ViewOf<typeof unconfirmedReminders>>({
     noun: 'reminder',

@@ -1,5 +1,4 @@
-import type { ReviewItem } from '#review/read-review.ts'
-import { appCell, moneyCell } from './cells.ts'
+import { amountCell, appCell } from './cells.ts'
 import { APP } from './declaration.ts'
 import { listOfApps, type OfApps } from './list.ts'
 
@@ -26,11 +25,6 @@ const review = listOfApps({
 
 /** `review`: what waits for an operator. */
 export const commands = { review }
-
-/** `₫99,000`; nothing where no money waits. */
-export function amountCell({ amount, currency }: Pick<ReviewItem, 'amount' | 'currency'>): string | null {
-  return currency === null ? null : moneyCell(amount, currency)
-}
 
 const UNITS = [
   ['d', 86_400],

@@ -85,6 +85,13 @@ describe('find and open', () => {
     expect(matches.map(({ id }) => id)).to.deep.equal([`cus_${other.id}`, `cus_${lan.id}`])
   })
 
+  it('shows a match on one line of 80 columns, without the columns that no match fills', async () => {
+    const lan = await aCustomer(ctx, made.reader, { name: 'Nguyễn Thị Lan', email: 'lan@example.com' })
+    const [head = '', , row = ''] = (await cli.table(['find', 'lan@example.com'])).split('\n')
+    expect(head.split(/ {2,}/)).to.deep.equal(['what', 'id', 'app', 'at (UTC)', 'more'])
+    expect(row).to.include(`customer show ${made.reader.app.id} cus_${lan.id}`)
+  })
+
   it('leads from an e-mail address or a name to the end user of an open or paid transaction, before any subscription', async () => {
     const lan = await aCustomer(ctx, made.shop, { name: 'Nguyễn Thị Lan', email: 'lan@example.com' })
     const plan = await aPlan(ctx, made.shop)
