@@ -237,7 +237,11 @@ describe('lists of the command line', () => {
         { words: ['payment', 'list'], whole: ['unmatched', marked], codes: ['bank_transfer'] },
         { words: ['bank-mail', 'list'], whole: ['money'], codes: ['no_transfer_code'] },
         { words: ['webhook', 'list', reader], whole: ['evt_'], codes: ['subscription.updated'] },
-        { words: ['reminders', 'plan', '--days', '40'], whole: ['an@example.com', 'unconfirmed', marked] },
+        {
+          words: ['reminders', 'plan', '--days', '40'],
+          // The address is the column that a narrow terminal leaves out.
+          whole: ['user-1', 'unconfirmed', marked, ...(columns < 80 ? [] : ['an@example.com'])],
+        },
         { words: ['audit', 'list'], whole: ['server'], codes: ['customer.create'] },
         { words: ['subscription', 'list', reader], whole: ['user-1'] },
       ]
