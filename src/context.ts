@@ -24,6 +24,8 @@ export interface Rehearsal {
   /** As the audit log would show them. */
   readonly changes: {
     readonly action: string
+    /** Null for what belongs to no app. */
+    readonly app_id: number | null
     readonly subject: string
     readonly before: object | null
     readonly after: object | null

@@ -39,9 +39,13 @@ export const closeBankMail = command({
 })
 
 /** What `closeBankMail` would do, in sentences for the operator. Throws the same errors. */
-export async function previewClose(ctx: Context, mailId: number): Promise<readonly string[]> {
+export async function previewClose(
+  ctx: Context,
+  mailId: number,
+): Promise<{ readonly appId: number | null; readonly effects: readonly string[] }> {
   const mail = await requireWaitingMail(ctx.db, mailId)
-  return [`bank mail ${mail.id} leaves the list; its ${moneyWords(mail)} can no longer be matched`]
+  const effect = `bank mail ${mail.id} leaves the list; its ${moneyWords(mail)} can no longer be matched`
+  return { appId: mail.appId, effects: [effect] }
 }
 
 function moneyWords({ amount }: BankMail): string {

@@ -38,6 +38,7 @@ export interface MatchedMail {
 
 /** What a match would do, for the operator to confirm. */
 export interface MatchPreview extends MatchedMail {
+  readonly appId: number
   /** Sentences for the operator. */
   readonly effects: readonly string[]
 }
@@ -79,7 +80,7 @@ const match = command({
       after: { transaction_id: transactionId, outcome: status, amount },
       reason: note,
     })
-    return { status, transactionId, effects: await effectsOf(tx, matched, endBefore) }
+    return { status, transactionId, appId: transaction.appId, effects: await effectsOf(tx, matched, endBefore) }
   },
 })
 

@@ -9,7 +9,7 @@ import { Coloured } from './coloured.ts'
 import { NOTE, YES, type Commands, type Flags, type Texts } from './declaration.ts'
 import { listOfApps, listOfService, type OfApps } from './list.ts'
 import { numberOf, pickId, type IdChoice } from './number-of.ts'
-import { banner, performAs, type Session } from './session.ts'
+import { banner, bannersOf, performAs, type Session } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { wrap } from './wrap.ts'
 
@@ -171,10 +171,10 @@ async function closeOne(session: Session, id: string | undefined, options: Conse
   const mailId = await pickMail(mails, id)
   const answer = { id: mailId, bank_mail_id: mailId, status: 'closed' }
   await refuseWithoutNote(options)
-  const note = await agreeTo(session, options, `Close bank mail ${mailId}?`, async () => ({
-    answer,
-    effects: await previewClose(session.ctx, mailId),
-  }))
+  const note = await agreeTo(session, options, `Close bank mail ${mailId}?`, async () => {
+    const { appId, effects } = await previewClose(session.ctx, mailId)
+    return { banners: await bannersOf(session.ctx, [appId]), answer, effects }
+  })
   if (note === null) return
   await performAs(session, closeBankMail, { id: mailId, note }, null)
   session.out.result(answer, () => session.out.line(`bank mail ${mailId} is closed`))
@@ -221,7 +221,8 @@ async function matchOne(
   const question = `Book the money of bank mail ${mailId} for transaction ${transaction}?`
   const note = await agreeTo(session, options, question, async () => {
     const preview = await previewMatch(ctx, caller, target)
-    return { answer: answerOf(preview), effects: preview.effects }
+    const banners = await bannersOf(ctx, [preview.appId])
+    return { banners, answer: answerOf(preview), effects: preview.effects }
   })
   if (note === null) return
   const matched = await matchBankMail(ctx, caller, { ...target, note })

@@ -2,7 +2,7 @@ import { emptyRehearsal, type Rehearsal } from '#context.ts'
 import { askNote, goAhead, isTerminal } from './ask.ts'
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
-import type { Session } from './session.ts'
+import { bannersOf, type Session } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { wrapLines } from './wrap.ts'
 
@@ -15,7 +15,11 @@ export async function changeIn(
   { dryRun }: { readonly dryRun?: boolean },
   work: (session: Session) => Promise<void>,
 ): Promise<void> {
-  await (dryRun === true ? rehearse(session, work) : work(session))
+  if (dryRun !== true) return work(session)
+  const rehearsal = emptyRehearsal()
+  await work({ ...session, ctx: { ...session.ctx, rehearsal }, out: mutedOutput(session.out) })
+  const appIds = rehearsal.changes.map((change) => change.app_id)
+  printRehearsal(session.out, rehearsal, await bannersOf(session.ctx, appIds))
 }
 
 /** The operator's answers to a change. */
@@ -45,6 +49,8 @@ export async function changeWithNote<T>(
 
 /** What a decision would do: its answer, and its effects in sentences. */
 interface Preview {
+  /** Of the app that it concerns. */
+  readonly banners: readonly string[]
   readonly answer: object
   readonly effects: readonly string[]
 }
@@ -57,12 +63,12 @@ export async function agreeTo(
   preview: () => Preview | Promise<Preview>,
 ): Promise<string | null> {
   if (dryRun || process.stdin.isTTY) {
-    const { answer, effects } = await preview()
+    const would = await preview()
     if (dryRun) {
-      printEffects(out, { answer, effects })
+      printEffects(out, would)
       return null
     }
-    for (const effect of effects) out.hint(`- ${effect}`)
+    for (const line of [...would.banners, ...would.effects.map((effect) => `- ${effect}`)]) out.hint(line)
   }
   const given = await askNote(note)
   await goAhead(yes, question)
@@ -74,17 +80,11 @@ export async function refuseWithoutNote({ note, dryRun }: Consent): Promise<void
   if (!isTerminal() && !dryRun) await askNote(note)
 }
 
-async function rehearse(session: Session, work: (session: Session) => Promise<void>): Promise<void> {
-  const rehearsal = emptyRehearsal()
-  await work({ ...session, ctx: { ...session.ctx, rehearsal }, out: mutedOutput(session.out) })
-  printRehearsal(session.out, rehearsal)
-}
-
 /** The answer of a dry run that is described in sentences. */
-export function printEffects(out: Output, { answer, effects }: Preview): void {
+export function printEffects(out: Output, { banners, answer, effects }: Preview): void {
   out.result({ ...answer, dry_run: true, effects }, () => {
-    out.line('without --dry-run, this happens:')
-    for (const effect of effects) out.lines(wrapLines(`- ${printable(effect)}`, terminalWidth()))
+    for (const line of [...banners, 'without --dry-run, this happens:']) out.line(line)
+    printWrapped(out, '- ', effects)
   })
 }
 
@@ -94,15 +94,24 @@ function mutedOutput(out: Output): Output {
   return { ...out, result: nothing, table: nothing, line: nothing, lines: nothing, hint: nothing }
 }
 
-function printRehearsal(out: Output, { changes, events }: Rehearsal): void {
+function printRehearsal(out: Output, { changes, events }: Rehearsal, banners: readonly string[]): void {
   out.result({ dry_run: true, changes, events }, () => {
     if (changes.length === 0 && events.length === 0) out.line('nothing would change')
+    for (const line of banners) out.line(line)
     for (const { action, subject, before, after } of changes) {
       out.line(`would change ${subject} (${action})`)
-      for (const line of differences(before, after)) out.lines(wrapLines(`  ${printable(line)}`, terminalWidth()))
+      printWrapped(out, '  ', differences(before, after))
     }
-    for (const { event_type: type, data } of events) out.line(`would send ${type} ${JSON.stringify(data)}`)
+    for (const { event_type: type, data } of events) {
+      out.line(`would send ${type}`)
+      const fields = Object.entries(data).map(([field, value]) => `${field}: ${wordOf(value)}`)
+      printWrapped(out, '  ', fields)
+    }
   })
+}
+
+function printWrapped(out: Output, start: string, texts: readonly string[]): void {
+  for (const text of texts) out.lines(wrapLines(`${start}${printable(text)}`, terminalWidth()))
 }
 
 function differences(before: object | null, after: object | null): string[] {

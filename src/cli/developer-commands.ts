@@ -48,7 +48,8 @@ export const commands: Commands = {
           : email
       const about = { app_id: app.id, sandbox: app.isSandbox }
       if (dryRun) {
-        printEffects(out, { answer: about, effects: previewTrigger(app, type, { email: address }) })
+        const effects = previewTrigger(app, type, { email: address })
+        printEffects(out, { banners: [banner(app)], answer: about, effects })
         return
       }
       const done = await triggerEvent(ctx, caller, app, type, { email: address })

@@ -7,7 +7,7 @@ import type { Commands, Flags, Texts } from './declaration.ts'
 import { listOfApps, type Marked, type OfApps } from './list.ts'
 import { pickId, type IdChoice } from './number-of.ts'
 import { oneOf } from './one-of.ts'
-import { banner, fail, performAs, type Session } from './session.ts'
+import { banner, fail, performAs } from './session.ts'
 import type { ListColumn } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -117,7 +117,31 @@ export const commands: Commands = {
       ['--after <n>', 'continue a run that was interrupted'],
     ],
     examples: ['realtime resync 2 user-42', 'realtime resync 2 --failed', 'realtime resync 2 --all --dry-run'],
-    run: (session, [named, ref], options: ResyncOptions) => resync(session, named, ref, options),
+    async run({ ctx, out, caller, app: pick }, [named, ref], { all, failed, dryRun, after }: ResyncOptions) {
+      const { resyncNodes } = await import('#subscriptions/resync-node.ts')
+      if (after !== undefined && !/^\d{1,15}$/.test(after)) throw new UsageError('--after must be a number')
+      if ([ref !== undefined, all, failed].filter(Boolean).length > 1)
+        throw new UsageError('<external_ref>, --all and --failed exclude each other')
+      const app = await pick(named)
+      const result = await resyncNodes(ctx, {
+        app,
+        externalRef: all || failed ? undefined : await required(ref, '<external_ref>, --all or --failed'),
+        all,
+        failed,
+        dryRun,
+        after: after === undefined ? undefined : Number(after),
+        caller,
+        onProgress: (done) => out.progress(`${done.written} written, ${done.failed} failed so far`),
+      })
+      out.result(result, () => {
+        out.line(banner(app))
+        if (result.differences) out.line(`${result.differing ?? 0} nodes differ`)
+        else out.line(`${result.written} written, ${result.failed} failed`)
+        for (const { external_ref, error } of result.failures ?? []) out.line(`${external_ref}: ${error}`)
+        if (result.next !== undefined) out.line(`interrupted: continue with --after ${result.next}`)
+      })
+      if (result.failed > 0) await fail('provider_error', `${counted(result.failed, 'node')} not written`)
+    },
   },
 }
 
@@ -168,34 +192,3 @@ function unconfirmed<View extends { readonly app_id: number }>(mails: Unconfirme
 }
 
 type ResyncOptions = Flags<'all' | 'failed' | 'dryRun'> & Texts<'after'>
-
-async function resync(
-  { ctx, out, caller, app: pick }: Session,
-  named: string | undefined,
-  ref: string | undefined,
-  { all, failed, dryRun, after }: ResyncOptions,
-): Promise<void> {
-  const { resyncNodes } = await import('#subscriptions/resync-node.ts')
-  if (after !== undefined && !/^\d{1,15}$/.test(after)) throw new UsageError('--after must be a number')
-  if ([ref !== undefined, all, failed].filter(Boolean).length > 1)
-    throw new UsageError('<external_ref>, --all and --failed exclude each other')
-  const app = await pick(named)
-  const result = await resyncNodes(ctx, {
-    app,
-    externalRef: all || failed ? undefined : await required(ref, '<external_ref>, --all or --failed'),
-    all,
-    failed,
-    dryRun,
-    after: after === undefined ? undefined : Number(after),
-    caller,
-    onProgress: (done) => out.progress(`${done.written} written, ${done.failed} failed so far`),
-  })
-  out.result(result, () => {
-    out.line(banner(app))
-    if (result.differences) out.line(`${result.differing ?? 0} nodes differ`)
-    else out.line(`${result.written} written, ${result.failed} failed`)
-    for (const { external_ref, error } of result.failures ?? []) out.line(`${external_ref}: ${error}`)
-    if (result.next !== undefined) out.line(`interrupted: continue with --after ${result.next}`)
-  })
-  if (result.failed > 0) await fail('provider_error', `${counted(result.failed, 'node')} not written`)
-}

@@ -110,7 +110,7 @@ async function upgrade(out: Output, options: UpgradeOptions): Promise<void> {
   const tools = await openTools()
   const isWithoutBackup = options.withoutBackup === true
   if (options.dryRun) {
-    printEffects(out, await previewInstalled(tools, isWithoutBackup))
+    printEffects(out, { banners: [], ...(await previewInstalled(tools, isWithoutBackup)) })
     return
   }
   const upgraded = await upgradeInstalled(tools, { isWithoutBackup, onStep: (text) => out.progress(text) })

@@ -53,12 +53,8 @@ export const commands: Commands = {
     async change(session, [name, role]) {
       const { setOperatorRole } = await import('#operators/change-operator.ts')
       const operator = await pickOperator(session, name)
-      const changed = await performAs(
-        session,
-        setOperatorRole,
-        { role: await roleOf(role, '<role>') },
-        { name: operator },
-      )
+      const input = { role: await roleOf(role, '<role>') }
+      const changed = await performAs(session, setOperatorRole, input, { name: operator })
       const answer = { name: changed.name, role: changed.role }
       session.out.result(answer, () => session.out.line(`${answer.name} has the role ${answer.role}.`))
     },

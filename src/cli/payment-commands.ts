@@ -9,7 +9,7 @@ import { listOfApps, type OfApps } from './list.ts'
 import { moneyOptions, readMoneyFilter, type MoneyFilterOptions } from './money-filter.ts'
 import { numberOf, pickId } from './number-of.ts'
 import type { Output } from './output.ts'
-import { bannerOf, performAs, type Session } from './session.ts'
+import { bannersOf, performAs, type Session } from './session.ts'
 import { listOf } from './table.ts'
 
 /** `payment …`: money that arrived, what it was booked for, and what of it waits for a decision. */
@@ -60,9 +60,9 @@ export const commands: Commands = {
       const { showPayment } = await import('#decisions/show-payment.ts')
       const found = await showPayment(session.ctx, paymentId)
       const { payment, allocations, refunds, bankMails: bank_mail_ids, decisions } = found
-      const app = payment.app_id === null ? null : await bannerOf(session.ctx, payment.app_id)
+      const banners = await bannersOf(session.ctx, [payment.app_id])
       session.out.result({ ...payment, allocations, refunds, bank_mail_ids, decisions }, () => {
-        if (app !== null) session.out.line(app)
+        for (const line of banners) session.out.line(line)
         printPayment(session.out, found)
       })
     },

@@ -7,6 +7,7 @@ import { countedUnit, moneyCell, priceCell, stateCell } from './cells.ts'
 import type { Commands, Declaration, Texts } from './declaration.ts'
 import { listOfApp, type OfApp } from './list.ts'
 import { oneOf } from './one-of.ts'
+import { readJsonFile } from './read-file.ts'
 import { banner, performAs, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -74,7 +75,7 @@ export const commands: Commands = {
         ...(name === undefined ? {} : { name }),
         ...(description === undefined ? {} : { description: description || null }),
       }
-      await changePlan(session, named, planId, () => (file === undefined ? given : fileInput(file)))
+      await changePlan(session, named, planId, file === undefined ? given : readJsonFile(file))
     },
   },
   'plan archive [app] [plan_id]': planStatus('archive', 'take a plan off sale; running subscriptions keep renewing'),
@@ -90,7 +91,7 @@ export const commands: Commands = {
       const input =
         options.file === undefined
           ? parsePrice(await required(options.price, '--file or --price', 'Price (amount:currency:unit[:count]):'))
-          : await fileInput(options.file)
+          : readJsonFile(options.file)
       await printPlan(session, app, await performAs(session, addPrice, input, { app, planId: id }))
     },
   },
@@ -103,7 +104,7 @@ type UpdateOptions = Texts<'file' | 'name' | 'description'>
 type CreateOptions = UpdateOptions & Texts<'code'> & { readonly price: readonly string[] }
 
 async function createInput(options: CreateOptions): Promise<unknown> {
-  if (options.file !== undefined) return fileInput(options.file)
+  if (options.file !== undefined) return readJsonFile(options.file)
   const code = await required(options.code, '--code')
   const name = await required(options.name, '--name')
   const prices =
@@ -134,7 +135,7 @@ function planStatus(name: 'archive' | 'restore', description: string): Declarati
     description,
     examples: [`plan ${name} 1 plan_3`],
     async change(session, [named, planId]) {
-      await changePlan(session, named, planId, () => ({ status: statusAfter(name) }))
+      await changePlan(session, named, planId, { status: statusAfter(name) })
     },
   }
 }
@@ -143,11 +144,10 @@ async function changePlan(
   session: Session,
   named: string | undefined,
   planId: string | undefined,
-  inputOf: () => unknown,
+  input: unknown,
 ): Promise<void> {
   const { updatePlan } = await import('#plans/update-plan.ts')
   const app = await session.app(named)
-  const input = await inputOf()
   const changed = await performAs(session, updatePlan, input, { app, planId: await planNumber(planId) })
   await printPlan(session, app, changed)
 }
@@ -178,11 +178,6 @@ function fileOption(...others: string[]): Option {
 
 function collect(value: string, earlier: readonly string[]): string[] {
   return [...earlier, value]
-}
-
-async function fileInput(file: string): Promise<unknown> {
-  const { readJsonFile } = await import('./read-file.ts')
-  return readJsonFile(file)
 }
 
 async function planNumber(planId: string | undefined): Promise<number> {

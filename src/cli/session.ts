@@ -84,10 +84,10 @@ export function printOf(out: Output, app: App, fields: object, answer = fields):
   })
 }
 
-/** The banner of the app that a thing belongs to. */
-export async function bannerOf(ctx: Context, appId: number): Promise<string> {
-  const { appNamed } = await import('#apps/find-app.ts')
-  return banner(await appNamed(ctx, String(appId)))
+/** The banners of the apps that things belong to; none for what belongs to no app, or to one that was only rehearsed. */
+export async function bannersOf(ctx: Context, appIds: readonly (number | null)[]): Promise<string[]> {
+  const { allApps } = await import('#apps/find-app.ts')
+  return (await allApps(ctx)).filter(({ id }) => appIds.includes(id)).map(banner)
 }
 
 /** `[TEST]` of a sandbox app, `[LIVE]` of any other. */

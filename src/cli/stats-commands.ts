@@ -7,7 +7,7 @@ import { counted } from '#shared/counted.ts'
 import { formatBars } from './bar-chart.ts'
 import type { Commands } from './declaration.ts'
 import type { Output } from './output.ts'
-import { banner } from './session.ts'
+import { banner, markOf } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -31,7 +31,7 @@ export const commands: Commands = {
       const found = await gatherStats(ctx, { app, ...wanted })
       out.result(found, () => {
         const apps = counted(found.app_ids.length, `${found.mode === 'test' ? 'sandbox' : 'live'} app`)
-        out.line(app ? banner(app) : `${found.mode === 'test' ? '[TEST]' : '[LIVE]'} ${apps}`)
+        out.line(app ? banner(app) : `${markOf(found.mode === 'test')} ${apps}`)
         show(out, found, englishMoney)
       })
     },

@@ -12,7 +12,7 @@ import { moneyOptions, readMoneyFilter, type MoneyFilterOptions } from './money-
 import { numberOf, pickId } from './number-of.ts'
 import { oneOf } from './one-of.ts'
 import { neededRole } from './permissions.ts'
-import type { Session } from './session.ts'
+import { bannersOf, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 const STATUSES = ['pending', 'completed', 'refunded', 'void'] as const
@@ -129,7 +129,8 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   const reference = action === 'refund' ? await refundReference(session, transactionId, options) : undefined
   const terms = { transactionId, action, ...amount, ...(reference === undefined ? {} : { reference }) }
   const { transaction, effects } = await previewResolution(ctx, caller, terms)
-  const preview = { answer: presentTransaction(transaction), effects }
+  const banners = await bannersOf(ctx, [transaction.appId])
+  const preview = { banners, answer: presentTransaction(transaction), effects }
   const note = await agreeTo(session, options, `Resolve transaction ${transactionId}?`, () => preview)
   if (note !== null) await printResolved(session, action, await resolveTransaction(ctx, caller, { ...terms, note }))
 }

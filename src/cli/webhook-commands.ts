@@ -6,7 +6,7 @@ import { changeIn, type Consent } from './change.ts'
 import { YES, type Commands, type Texts } from './declaration.ts'
 import { listOfApp, type OfApp } from './list.ts'
 import { oneOf } from './one-of.ts'
-import { banner, bannerOf, fail, performAs, printOf, type Session } from './session.ts'
+import { banner, bannersOf, fail, performAs, printOf, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'failed', 'not_configured']
@@ -41,9 +41,9 @@ export const commands: Commands = {
       const { showEvent } = await import('#webhooks/show-event.ts')
       const event = await showEvent(ctx, await required(eventId, '<event_id>'))
       const { payload, headers, tries, ...fields } = event
-      const app = await bannerOf(ctx, event.app_id)
+      const banners = await bannersOf(ctx, [event.app_id])
       out.result(event, () => {
-        out.line(app)
+        for (const line of banners) out.line(line)
         out.fields(fields)
         out.block(JSON.stringify(payload, null, 2))
         out.fields(headers)

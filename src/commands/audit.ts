@@ -15,7 +15,7 @@ export interface AuditChange {
 /** Writes the change and its caller to the audit log, in the transaction that makes the change. */
 export async function recordAudit(tx: Tx, caller: Caller, change: AuditChange): Promise<void> {
   const { action, subject, appId = null, before = null, after = null, reason = null } = change
-  tx.drafts.changes.push({ action, subject, before, after })
+  tx.drafts.changes.push({ action, app_id: appId, subject, before, after })
   await insertAuditEntry(tx, {
     at: tx.now,
     actor: auditName(caller).slice(0, 191),

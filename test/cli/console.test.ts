@@ -172,7 +172,7 @@ describe('console', () => {
         [':transaction ', `sh\t`],
         [':transaction show ', `1${ENTER}`],
         ['scroll  esc back', ESCAPE],
-        ['9 to review', `${DOWN}${DOWN}k${ENTER}`],
+        ['9 to review', `${DOWN}${DOWN}kk${ENTER}`],
         ['s sent', CTRL_C],
       ],
     )

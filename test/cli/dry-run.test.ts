@@ -195,6 +195,17 @@ describe('--dry-run', () => {
     }
     expect(await everyRow()).to.deep.equal(before)
     const text = await cli.table(['app', 'update', app, '--name', 'New', '--dry-run'])
-    expect(text).to.equal(`would change app ${app} (app.update)\n  name: Reader → New\n`)
+    const banner = `[TEST] Reader (app ${app})`
+    expect(text).to.equal(`${banner}\nwould change app ${app} (app.update)\n  name: Reader → New\n`)
+    const reminders = ['subscription', 'attach-customer', app, 'user-1', `cus_${customer.id}`, '--dry-run']
+    expect(await cli.table(reminders)).to.match(
+      /would send subscription\.updated\n {2}external_ref: user-1\n {2}paygate_customer_id: cus_\d+\n/,
+    )
+    for (const words of [
+      `bank-mail match ${mail} ${transaction}`,
+      `transaction resolve ${transaction} --action complete`,
+      `trigger ${app} subscription.updated`,
+    ])
+      expect(await cli.table([...words.split(' '), '--dry-run']), words).to.match(/^\[TEST\] Reader \(app \d+\)\n/)
   })
 })

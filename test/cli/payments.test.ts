@@ -72,7 +72,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
         'the transaction then has ₫90,000 of ₫99,000: flagged underpaid',
       ],
     })
-    expect(planText).to.match(/^without --dry-run, this happens:\n- ₫90,000 from ACB/)
+    expect(planText).to.match(/^\[TEST\] Reader \(app \d+\)\nwithout --dry-run, this happens:\n- ₫90,000 from ACB/)
     expect((await cli.json(['bank-mail', 'list', '--unmatched']))[0]!.suggestions).to.deep.equal(mails[0]!.suggestions)
     expect(await cli.json(match)).to.deep.equal(booked)
     expect(await cli.refused(match)).to.include('waits for a match')
@@ -101,7 +101,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     const preview = await cli.preview(complete)
     const would = await cli.table([...complete, '--dry-run'])
     expect(preview).to.include({ transaction_id: transaction, dry_run: true, status: 'pending' })
-    expect(would).to.match(/^without --dry-run, this happens:\n- /)
+    expect(would).to.match(/^\[TEST\] .+\nwithout --dry-run, this happens:\n- /)
     expect(await cli.misused(complete)).to.include('--note')
     await cli.expectErrors(
       [2, ['transaction', 'resolve', id, '--action', 'keep', '--note', 'n'], '--action'],
