@@ -99,8 +99,10 @@ function printRehearsal(out: Output, { changes, events }: Rehearsal, banners: re
     if (changes.length === 0 && events.length === 0) out.line('nothing would change')
     for (const line of banners) out.line(line)
     for (const { action, subject, before, after } of changes) {
-      out.line(`would change ${subject} (${action})`)
-      printWrapped(out, '  ', differences(before, after))
+      const fields = differences(before, after)
+      const isSame = before !== null && after !== null && fields.length === 0
+      out.line(isSame ? `${subject} would stay as it is (${action})` : `would change ${subject} (${action})`)
+      printWrapped(out, '  ', fields)
     }
     for (const { event_type: type, data } of events) {
       out.line(`would send ${type}`)

@@ -197,8 +197,11 @@ describe('--dry-run', () => {
     const text = await cli.table(['app', 'update', app, '--name', 'New', '--dry-run'])
     const banner = `[TEST] Reader (app ${app})`
     expect(text).to.equal(`${banner}\nwould change app ${app} (app.update)\n  name: Reader → New\n`)
-    const reminders = ['subscription', 'attach-customer', app, 'user-1', `cus_${customer.id}`, '--dry-run']
-    expect(await cli.table(reminders)).to.match(
+    expect(await cli.table(['app', 'enable', app, '--dry-run'])).to.equal(
+      `${banner}\napp ${app} would stay as it is (app.enable)\n`,
+    )
+    const attach = ['subscription', 'attach-customer', app, 'user-1', `cus_${customer.id}`, '--dry-run']
+    expect(await cli.table(attach)).to.match(
       /would send subscription\.updated\n {2}external_ref: user-1\n {2}paygate_customer_id: cus_\d+\n/,
     )
     for (const words of [
