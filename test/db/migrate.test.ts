@@ -167,24 +167,20 @@ describe('migrations', () => {
 })
 
 describe('migrations', () => {
-  let made: Record<string, string[]>
-
-  // One database for all of them: each restores the schema.
-  before(async () => {
-    await create()
-    await runMigrations(db)
-    made = await schemaOf(db)
-    expect(Object.values(made).flat().length).to.be.above(100)
-  })
-
+  // One database for all of them, each of which adds to what those before it made.
+  before(create)
   after(drop)
 
-  for (const [index, cut] of ALL.entries()) {
+  for (const [index, { name: cut }] of MIGRATIONS.entries()) {
     it(`can be interrupted in ${cut} and run again`, async () => {
+      const until = MIGRATIONS.slice(0, index + 1)
+      expect(await runMigrations(db, until)).to.deep.equal([cut])
+      const made = await schemaOf(db)
+      expect(made).not.to.deep.equal({})
       // As after a crash between the change and its record; for the first one, before it created its last table.
-      await db.query('DELETE FROM migrations WHERE name IN (?)', [ALL.slice(index)])
+      await db.query('DELETE FROM migrations WHERE name = ?', [cut])
       if (index === 0) await db.query('DROP TABLE bank_accounts')
-      expect(await runMigrations(db)).to.deep.equal(ALL.slice(index))
+      expect(await runMigrations(db, until)).to.deep.equal([cut])
       expect(await schemaOf(db)).to.deep.equal(made)
     })
   }
