@@ -10,6 +10,7 @@ import { findUsable } from '#promotions/find-usable.ts'
 import type { Promotion } from '#promotions/store.ts'
 import { takeUse } from '#promotions/take-use.ts'
 import { availableMethods } from '#providers/available-methods.ts'
+import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { text } from '#shared/validate.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { getTransaction, updateLockedTransaction, type Transaction } from '#transactions/store.ts'
@@ -68,6 +69,9 @@ async function reprice(
   const use = { transactionId, endUserId, status: 'reserved', reservedUntil: session.expiresAt, createdAt } as const
   if (!(await takeUse(tx, promotion, use))) return false
   await updateLockedTransaction(tx, transactionId, 'pending', { ...due, updatedAt: createdAt })
-  if (due.amount === 0) await completeUnpaid(tx, transactionId)
+  if (due.amount === 0) {
+    await completeUnpaid(tx, transactionId)
+    tx.afterCommit(() => void closeOpenSessions(tx.ctx, transactionId))
+  }
   return true
 }

@@ -5,7 +5,7 @@ import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
 import { bankPageProvider } from '#providers/providers.ts'
 import { AppError } from '#shared/errors.ts'
-import { insertChange, updateTransactionIn } from '#transactions/store.ts'
+import { insertChange, transactions } from '#transactions/store.ts'
 import { requestOf } from './choose-method.ts'
 import { viewCheckout, type CheckoutView } from './view-checkout.ts'
 
@@ -34,7 +34,8 @@ const takeTransfers = command({
   isRepeatable: true,
   async run(tx, _input, { app, transaction }: Pick<CheckoutView, 'app' | 'transaction'>) {
     const { id: transactionId, appId } = transaction
-    if (await updateTransactionIn(tx, transactionId, 'pending', { bankPageOpenedAt: appNow(app, tx.now) }))
+    const unopened = { id: transactionId, status: 'pending' as const, bankPageOpenedAt: null }
+    if ((await tx.update(transactions, unopened, { bankPageOpenedAt: appNow(app, tx.now) })) === 1)
       await insertChange(tx, { appId, transactionId, kind: 'bank_page', flagReason: null, actor: null, note: null })
   },
 })

@@ -102,9 +102,15 @@ export async function previewResolution(
   caller: Caller,
   input: Omit<ResolveInput, 'note'>,
 ): Promise<ResolutionPreview> {
+  const transaction = await getShownTransaction(ctx.db, input.transactionId)
+  const unsent = await listUnsent(ctx, input)
+  if (unsent.length > 0) return { transaction, effects: unsent.map((refund) => sentAgain(refund, transaction)) }
   const { effects, waits } = await rehearse(ctx, caller, input)
-  const shown = waits === null ? effects : [...effects, waits]
-  return { transaction: await getShownTransaction(ctx.db, input.transactionId), effects: shown }
+  return { transaction, effects: waits === null ? effects : [...effects, waits] }
+}
+
+function sentAgain({ id, amount }: Refund, { currency }: Transaction): string {
+  return `refund ${id} of ${englishMoney(amount, currency)}, which the provider never answered, is sent again`
 }
 
 async function rehearse(ctx: Context, caller: Caller, input: Omit<ResolveInput, 'note'>): Promise<Resolved> {
@@ -119,9 +125,9 @@ async function rehearse(ctx: Context, caller: Caller, input: Omit<ResolveInput, 
  * `forbidden` if it waits for another operator.
  */
 export async function resolveTransaction(ctx: Context, caller: Caller, input: ResolveInput): Promise<ShownTransaction> {
-  const { transactionId, action, amount, grant } = input
-  const unsent = action === 'refund' && !grant ? await listUnsent(ctx, transactionId) : []
-  if (unsent.length > 0 && (amount === undefined || amount === sumOf(unsent))) {
+  const { transactionId, action } = input
+  const unsent = await listUnsent(ctx, input)
+  if (unsent.length > 0) {
     await sendRefunds(ctx, unsent, true)
     return getShownTransaction(ctx.db, transactionId)
   }
@@ -138,14 +144,16 @@ export async function resolveTransaction(ctx: Context, caller: Caller, input: Re
   return getShownTransaction(ctx.db, transactionId)
 }
 
-/** Refunds that were ordered, but to which the provider never answered. Repeating the command continues them. */
-async function listUnsent(ctx: Context, transactionId: number): Promise<Refund[]> {
+/** Refunds that were ordered, but to which the provider never answered: the same command sends them again. Empty for any other command. */
+async function listUnsent(
+  ctx: Context,
+  { transactionId, action, amount, grant }: Omit<ResolveInput, 'note'>,
+): Promise<Refund[]> {
+  if (action !== 'refund' || grant) return []
   const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
-  return refunds.filter(({ status, reference }) => status === 'pending' && reference === null)
-}
-
-function sumOf(refunds: readonly Refund[]): number {
-  return refunds.reduce((sum, { amount }) => sum + amount, 0)
+  const unsent = refunds.filter(({ status, reference }) => status === 'pending' && reference === null)
+  const sum = unsent.reduce((total, refund) => total + refund.amount, 0)
+  return amount === undefined || amount === sum ? unsent : []
 }
 
 /** What an operator gave beside the transaction and the action. */

@@ -109,6 +109,16 @@ export async function findPaymentOf(db: Queries, provider: string, reference: st
   return db.one(payments, 'WHERE provider = ? AND reference = ?', [provider, reference])
 }
 
+/** What a provider's payments whose references begin with `start` add up to. */
+export async function sumOfPayments(db: Queries, provider: string, start: string): Promise<number> {
+  const found = await db.one(
+    shape({ amount: bigint() }),
+    'SELECT COALESCE(SUM(amount), 0) AS amount FROM payments WHERE provider = ? AND reference LIKE ?',
+    [provider, `${start.replaceAll(/[\\%_]/g, '\\$&')}%`],
+  )
+  return found?.amount ?? 0
+}
+
 /** The payment of a charge; null if there is none. */
 export async function findPaymentOfCharge(db: Queries, provider: string, charge: string): Promise<Payment | null> {
   return db.one(payments, 'WHERE charge_reference = ? AND provider = ?', [charge, provider])
@@ -193,6 +203,11 @@ export async function listRefundedShares(
 /** The id of the new refund; null if the payment already has one with this reference. */
 export async function insertRefund(tx: Tx, row: Omit<Refund, 'id'>): Promise<number | null> {
   return unlessDuplicate('refunds_payment_reference', tx.insert(refunds, row))
+}
+
+/** As `findRefund`, under a lock of its row. */
+export async function lockRefund(tx: Tx, refundId: number): Promise<Refund | null> {
+  return tx.one(refunds, 'WHERE id = ? FOR UPDATE', [refundId])
 }
 
 export async function findRefund(db: Queries, refundId: number): Promise<Refund | null> {

@@ -155,7 +155,8 @@ function report(ctx: Context, payment: ConfirmedPayment, outcome: ConfirmOutcome
   const { provider, transactionId } = payment
   ctx.count('payments_total', { provider, outcome: outcome.kind })
   ctx.log.info({ provider, outcome: outcome.kind, transactionId }, 'a payment was reported')
-  const reason = 'transaction' in outcome ? outcome.transaction.flagReason : null
+  const isRecorded = 'transaction' in outcome && outcome.paymentId !== null
+  const reason = isRecorded ? outcome.transaction.flagReason : null
   if (reason) {
     ctx.count('payments_flagged_total', { reason })
     ctx.log.warn({ transactionId, reason }, 'a payment needs an operator: transaction resolve')

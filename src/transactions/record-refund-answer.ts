@@ -4,9 +4,9 @@ import type { Context } from '#context.ts'
 import { keptOf, notRefunded, refundFailed } from '#payments/balance.ts'
 import {
   allocate,
-  findRefund,
   listRefundedShares,
   lockPayment,
+  lockRefund,
   updatePayment,
   updateRefundIn,
   type Payment,
@@ -40,10 +40,12 @@ export async function recordRefundAnswer(tx: Tx, refundId: number, answer: Refun
     tx,
     taken.map(({ transactionId }) => transactionId),
   )
-  const before = await findRefund(tx, refundId)
+  const before = await lockRefund(tx, refundId)
   if (!before) throw new AppError('not_found', `refund ${refundId} does not exist`)
   const reference = answer.reference ?? before.reference
   if (before.status === 'failed' || (before.status === answer.status && before.reference === reference)) return before
+  // The answer that the refund was accepted came later than the report that it was made.
+  if (before.status === 'succeeded' && answer.status === 'pending') return before
   const ending = answer.status === 'pending' ? {} : endedNow(tx, answer.status)
   const changes = { status: answer.status, reference, failure: answer.failure?.slice(0, 191) ?? null, ...ending }
   if (!(await updateRefundIn(tx, refundId, [before.status], changes)))

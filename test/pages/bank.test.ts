@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { bankAccounts } from '#bank-accounts/store.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
-import { transactions } from '#transactions/store.ts'
+import { listChanges, transactions } from '#transactions/store.ts'
 import { disableMethod } from '../support/operators.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
@@ -55,6 +55,13 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
       raw: '{"payment_method":"bank_transfer"}',
     })
     expect(json.body).to.deep.equal({ success: true, data: { redirect_url: `${open.checkout_url}/bank` } })
+  })
+
+  it('is opened once, however many open it at the same moment', async () => {
+    const pages = await Promise.all([get('/bank'), get('/bank'), get('/bank'), get('/bank')])
+    expect(pages.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200])
+    const changes = await listChanges(scenario.service.ctx.db, open.transaction_id)
+    expect(changes.filter(({ kind }) => kind === 'bank_page')).to.have.length(1)
   })
 
   it('lets its transaction take bank transfers, from the first opening on', async () => {

@@ -1,8 +1,13 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { operator } from '#commands/caller.ts'
+import { movePayment } from '#decisions/move-payment.ts'
+import { payments } from '#payments/store.ts'
+import { providerSessions } from '#providers/store.ts'
+import { providerEvents } from '#transactions/store.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import type { Response } from '../support/api.ts'
-import { aCheckout, reportPayment, tokenOf, transferred } from '../support/factories.ts'
+import { aCheckout, aPlan, aPromotion, priceId, reportPayment, tokenOf, transferred } from '../support/factories.ts'
 import { until } from '../support/until.ts'
 import { PURCHASE } from './payos-shop.ts'
 import { startProviderShop, type ProviderShop } from './provider-shop.ts'
@@ -66,6 +71,23 @@ describe('a payer who comes back to the checkout page', () => {
       expect((await transaction(id)).status).to.equal('pending')
     })
 
+    it('has paid a part by card, too, if the first part was moved away while the card was asked for the rest', async () => {
+      const [{ id, token }, other] = [await aPurchase(), await aPurchase({ external_ref: 'user-2' })]
+      await transfer(id, 40_000)
+      await choose(token, 'card')
+      const first = await service.ctx.db.one(payments, '')
+      const target = { payment_id: first!.id, transaction_id: other.id, note: 'it was for the other' }
+      await movePayment(service.ctx, operator('linh'), target)
+      const session = stripe.sessions.at(-1)!
+      stripe.pay(session)
+      expect((await shop.notifyStripe(session)).body.data.status).to.equal('underpaid')
+      expect(await transaction(id)).to.include({ flag_reason: 'underpaid', amount_received: 59_000 })
+      clock.advance('2d')
+      await reconcilePayments(service.ctx, { all: true })
+      expect(await service.ctx.db.count(providerEvents, "WHERE outcome = 'refused'")).to.equal(0)
+      expect((await service.ctx.db.one(providerSessions, ''))!.status).to.equal('paid')
+    })
+
     it('pays the rest with the test method', async () => {
       const { id, token } = await aPurchase()
       await transfer(id, 40_000)
@@ -87,6 +109,20 @@ describe('a payer who comes back to the checkout page', () => {
       const answer = await choose(token, 'card')
       expect([answer.status, answer.body.error.code]).to.deep.equal([400, 'payment_method_unavailable'])
     })
+  })
+
+  it('finds no card session any more after a promotion code that left nothing to pay', async () => {
+    const plan = await aPlan(service.ctx, app)
+    await aPromotion(service.ctx, app, { percent: 100, on_page: true })
+    const checkout = await aCheckout(service.ctx, app, { price_id: priceId(plan) })
+    const [id, token] = [checkout.transaction_id!, tokenOf(checkout)]
+    await choose(token, 'card')
+    await service.call('POST', `/checkout/${token}/promotion`, {
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'text/html' },
+      raw: 'promotion_code=TET',
+    })
+    expect((await transaction(id)).status).to.equal('completed')
+    await until(() => stripe.sessions[0]!.status === 'expired')
   })
 
   it('from a PayOS link that was cancelled there gets a fresh one', async () => {

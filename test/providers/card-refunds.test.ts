@@ -3,12 +3,15 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { cardCredentials } from '#providers/card/credentials.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { refundPayment } from '#decisions/refund-payment.ts'
-import { possibleResolutions, resolveTransaction } from '#decisions/resolve-transaction.ts'
-import { listPaymentRows, listRefundsOfTransaction, payments } from '#payments/store.ts'
+import { possibleResolutions, previewResolution, resolveTransaction } from '#decisions/resolve-transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { listPaymentRows, listRefundsOfTransaction, payments, refunds } from '#payments/store.ts'
 import { providerAccounts } from '#providers/store.ts'
 import { unixSeconds } from '#shared/time.ts'
+import { recordRefundAnswer } from '#transactions/record-refund-answer.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { transferred } from '../support/factories.ts'
+import { unallocatedMoney } from '../support/review.ts'
 import { signedEvent } from '../support/stripe-peer.ts'
 import { startCardShop, type CardShop, type OpenedCard } from './card-shop.ts'
 import { operator } from '#commands/caller.ts'
@@ -116,6 +119,9 @@ describe('refunds of card payments', () => {
       shop.stripe.mode = 'error'
       expect((await failure(refund(transactionId))).code).to.equal('provider_error')
       shop.stripe.mode = 'up'
+      const again = { transactionId, action: 'refund' } as const
+      const { effects } = await previewResolution(shop.service.ctx, operator('mai'), again)
+      expect(effects.join()).to.match(/^refund \d+ of \$19\.99, which the provider never answered, is sent again$/)
       expect(await refund(transactionId)).to.include({ status: 'refunded' })
       expect(shop.stripe.refunds).to.have.lengthOf(1)
     })
@@ -230,6 +236,31 @@ describe('refunds of card payments', () => {
       expect(posts().map(({ form }) => form)).to.have.nested.property('[2].amount', 1999)
       expect((await failure(refund(transactionId))).message).to.include('no money is left to be refunded')
     })
+  })
+
+  it('that is reported as made before Stripe’s answer to the order arrives stays made', async () => {
+    const { transactionId } = await paidCard()
+    shop.stripe.mode = 'deaf'
+    await failure(refund(transactionId))
+    const { id } = (await listRefundsOfTransaction(shop.service.ctx.db, transactionId))[0]!
+    const record = (status: 'succeeded' | 'pending') =>
+      inTransaction(shop.service.ctx, (tx) => recordRefundAnswer(tx, id, { status, reference: 're_1', failure: null }))
+    await record('succeeded')
+    await record('pending')
+    expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
+    expect(await ledger()).to.deep.equal([])
+  })
+
+  it('of money that is booked for nothing may be answered by Stripe and reported at the same moment', async () => {
+    const ctx = shop.service.ctx
+    const paymentId = await unallocatedMoney(ctx, shop.first.app, 70_000)
+    const order = { payment_id: paymentId, reference: 'FT-1', note: 'sent by mistake' }
+    const { id } = await refundPayment(ctx, operator('mai'), order)
+    await ctx.db.update(refunds, { id }, { status: 'pending', endedAt: null })
+    const answer = { status: 'succeeded', reference: 'FT-1', failure: null } as const
+    const record = () => inTransaction(ctx, (tx) => recordRefundAnswer(tx, id, answer))
+    const recorded = await Promise.all([record(), record(), record(), record()])
+    expect(recorded.map(({ status }) => status)).to.deep.equal(Array(4).fill('succeeded'))
   })
 
   it('of money that came by card for a payment whose transfer was refunded manually goes through Stripe', async () => {

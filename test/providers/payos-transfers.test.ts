@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { transfersOf } from '#providers/payos/transfers.ts'
+import { transfersOf, unlistedOf } from '#providers/payos/transfers.ts'
 
 describe('the transfers that PayOS vouches for', () => {
   const link = { id: 'l', orderCode: 1, amount: 99_000, status: 'PENDING' }
@@ -14,13 +14,23 @@ describe('the transfers that PayOS vouches for', () => {
     ['a notified one that it has received but does not list yet', { amountPaid: 50_000 }, ft1, ['FT1 50000']],
     ['not more of it than it has received', { amountPaid: 50_000, transactions: [ft1] }, ft2, ['FT1 50000']],
     ['no sums below nothing', { amountPaid: 0, transactions: [{ reference: 'FT3', amount: -1 }] }, null, []],
-    ['the sum of a paid link that lists nothing', { amountPaid: 99_000, status: 'PAID' }, null, ['whole 99000']],
-    ['nothing of a link that says paid and has too little', { amountPaid: 98_999, status: 'PAID' }, null, []],
   ]
   for (const [what, changes, notified, expected] of CASES) {
     it(what, () => {
       const transfers = transfersOf({ ...link, ...changes }, notified)
       expect(transfers.map(({ reference, amount }) => `${reference} ${amount}`)).to.deep.equal(expected)
+    })
+  }
+
+  const UNLISTED: [what: string, link: object, expected: number | null][] = [
+    ['the sum of a paid link that lists nothing', { amountPaid: 99_000, status: 'PAID' }, 99_000],
+    ['nothing of one that lists its transfers', { amountPaid: 99_000, status: 'PAID', transactions: [ft1, ft2] }, null],
+    ['nothing of a link that says paid and has too little', { amountPaid: 98_999, status: 'PAID' }, null],
+    ['nothing of one that is not paid', { amountPaid: 99_000 }, null],
+  ]
+  for (const [what, changes, expected] of UNLISTED) {
+    it(what, () => {
+      expect(unlistedOf({ ...link, ...changes })).to.equal(expected)
     })
   }
 })

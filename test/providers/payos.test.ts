@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { paymentMethods } from '#apps/store.ts'
+import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { payosCredentials } from '#providers/payos/credentials.ts'
 import { providerSessions } from '#providers/store.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
@@ -8,6 +9,7 @@ import { providerEvents } from '#transactions/store.ts'
 import { events } from '#webhooks/store.ts'
 import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { payosNotification, signOfData } from '../support/payos-peer.ts'
+import { until } from '../support/until.ts'
 import { PAYOS_KEYS, PURCHASE, startPayosShop, type PayosShop } from './payos-shop.ts'
 
 describe('paying through PayOS', () => {
@@ -149,6 +151,23 @@ describe('paying through PayOS', () => {
         flagged: false,
       })
       expect((await shop.notify(link, second)).body.data.status).to.equal('duplicate')
+    })
+
+    it('once the link is paid and lists nothing, only what is not booked yet is booked', async () => {
+      const { link, transactionId } = await shop.open()
+      await shop.notify(link, shop.payos.transfer(link, 50_000, 'FT1'))
+      const second = shop.payos.transfer(link, 49_000, 'FT2')
+      link.listsNothing = true
+      // The look-up after the first transfer may still have the session.
+      await until(async () => {
+        shop.clock.advance('2d')
+        await reconcilePayments(shop.service.ctx, { all: true })
+        return (await shop.transaction(transactionId)).status === 'completed'
+      })
+      expect((await shop.transaction(transactionId)).amount_received).to.equal(99_000)
+      link.listsNothing = false
+      expect((await shop.notify(link, second)).body.data.status).to.equal('already_completed')
+      expect(await shop.transaction(transactionId)).to.include({ amount_received: 99_000, flagged: false })
     })
 
     it('the page after a partial transfer offers PayOS for the rest, and no bank page, which the app does not have', async () => {

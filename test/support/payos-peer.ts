@@ -37,6 +37,8 @@ export interface PeerLink {
   readonly createdAt: string
   readonly transfers: PeerTransfer[]
   status: 'PENDING' | 'PAID' | 'UNDERPAID' | 'CANCELLED' | 'EXPIRED'
+  /** Its transfers are not listed yet; the sum counts them. */
+  listsNothing?: boolean
 }
 
 /** The credentials of one merchant. */
@@ -180,7 +182,7 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
       amountRemaining: Math.max(0, link.amount - paid),
       status: link.status,
       createdAt: link.createdAt,
-      transactions: link.transfers.map((transfer) => ({
+      transactions: (link.listsNothing === true ? [] : link.transfers).map((transfer) => ({
         ...transfer,
         accountNumber: 'V3CAS0001',
         description: link.description,

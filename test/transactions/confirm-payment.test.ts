@@ -24,6 +24,8 @@ describe('money that arrives', () => {
   const arrives = (amount: number, changes: Partial<ReportedPayment> = {}) =>
     transferred(scenario.service.ctx, checkout.transaction_id, amount, changes)
   const transaction = () => scenario.transaction(checkout.transaction_id)
+  const timesFlagged = () =>
+    scenario.service.ctx.counted.filter(({ metric }) => metric === 'payments_flagged_total').length
 
   it('underpaid: less than the amount keeps it pending and flags it; the rest completes it and the flag goes', async () => {
     expect((await arrives(60_000)).kind).to.equal('underpaid')
@@ -127,6 +129,14 @@ describe('money that arrives', () => {
     await arrives(60_000)
     const lines = scenario.service.ctx.logged.join('\n')
     expect(lines).to.include('needs an operator').and.not.include('user-1')
-    expect(scenario.service.ctx.counted.map(({ metric }) => metric)).to.include('payments_flagged_total')
+    expect(timesFlagged()).to.equal(1)
+  })
+
+  it('what is reported again, under another event, is not counted again as what needs an operator', async () => {
+    await arrives(99_000)
+    await arrives(99_000, { eventId: 'evt_1', reference: 'FT-twice' })
+    expect(timesFlagged()).to.equal(1)
+    expect((await arrives(99_000, { eventId: 'evt_2', reference: 'FT-twice' })).kind).to.equal('already_completed')
+    expect(timesFlagged()).to.equal(1)
   })
 })

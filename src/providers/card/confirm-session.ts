@@ -24,7 +24,7 @@ export async function confirmSession(
   session: CardSession,
   stored: ProviderSession,
   report: PaidReport,
-): Promise<NotificationResult<'processed' | 'already_completed' | 'duplicate' | 'refused'>> {
+): Promise<NotificationResult<'processed' | 'underpaid' | 'already_completed' | 'duplicate' | 'refused'>> {
   const found = differences(session, stored)
   if (found.length > 0) return refuse(ctx, stored, report, found.join('; '))
   const { outcome, isMoreAsked } = await confirmOnSession(ctx, stored, {
@@ -37,11 +37,11 @@ export async function confirmSession(
   })
   switch (outcome.kind) {
     case 'processed':
+    case 'underpaid':
     case 'already_completed':
       return { status: outcome.kind, toClose: isMoreAsked ? stored.transactionId : null }
     case 'duplicate':
       return { status: outcome.kind, toClose: null }
-    case 'underpaid':
     case 'unknown_transaction':
     case 'wrong_currency':
       return refuse(ctx, stored, report, `the payment is ${outcome.kind.replace('_', ' ')} here`)

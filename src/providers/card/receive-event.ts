@@ -39,7 +39,7 @@ export interface CardNotification {
 }
 
 export type CardResult = NotificationResult<
-  'processed' | 'already_completed' | 'duplicate' | 'ignored' | 'refused' | 'noted'
+  'processed' | 'underpaid' | 'already_completed' | 'duplicate' | 'ignored' | 'refused' | 'noted'
 >
 
 const IGNORED: CardResult = { status: 'ignored', toClose: null }

@@ -4,10 +4,10 @@ import { confirmOnSession } from '#providers/confirm-on-session.ts'
 import { endSession } from '#providers/open-session.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import type { ProviderSession } from '#providers/store.ts'
-import { findPaymentOf } from '#payments/store.ts'
+import { findPaymentOf, sumOfPayments } from '#payments/store.ts'
 import type { ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { transferTime } from './order.ts'
-import { PaidLink, transfersOf, WHOLE, type Transfer } from './transfers.ts'
+import { PaidLink, transfersOf, unlistedOf, WHOLE, type Transfer } from './transfers.ts'
 
 type Result = ConfirmOutcome['kind'] | 'refused' | 'none'
 
@@ -53,7 +53,7 @@ export async function confirmTransfers(
     return { result: 'already_completed', isMoreAsked: false }
   }
   let taken = NOTHING_TAKEN
-  for (const transfer of transfersOf(read.data, reported)) {
+  for (const transfer of await transfersToBook(ctx, read.data, reported)) {
     const reference = `${id}:${transfer.reference}`
     const { outcome, isMoreAsked } = await confirmOnSession(ctx, session, {
       events: reported === null ? [] : [{ eventId: reference, eventType: 'transfer' }],
@@ -68,6 +68,15 @@ export async function confirmTransfers(
     }
   }
   return taken
+}
+
+/** The transfers of a link. If it is paid and lists none, one for all that is not booked yet. */
+async function transfersToBook(ctx: Context, link: PaidLink, reported: Transfer | null): Promise<Transfer[]> {
+  const transfers = transfersOf(link, reported)
+  const received = transfers.length === 0 ? unlistedOf(link) : null
+  if (received === null) return transfers
+  const rest = received - (await sumOfPayments(ctx.db, 'payos', `${link.id}:`))
+  return rest > 0 ? [{ reference: WHOLE, amount: rest }] : []
 }
 
 async function refuse(ctx: Context, session: ProviderSession): Promise<Taken> {

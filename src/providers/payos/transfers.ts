@@ -19,13 +19,10 @@ export const PaidLink = z.looseObject({
 })
 export type PaidLink = z.infer<typeof PaidLink>
 
-/** The reference of all money of a link, if PayOS lists no transfer. */
+/** The reference of the money of a link that PayOS lists no transfer for. */
 export const WHOLE = 'whole'
 
-/**
- * The transfers that PayOS confirms: those that it lists, and the `reported` one if the received sum includes it. If the link is paid and
- * nothing is listed, the whole sum.
- */
+/** The transfers that PayOS confirms: those that it lists, and the `reported` one if the received sum includes it. */
 export function transfersOf(link: PaidLink, reported: Transfer | null): Transfer[] {
   const transfers = (link.transactions ?? []).filter(({ amount }) => amount > 0)
   const received = link.amountPaid ?? 0
@@ -38,8 +35,11 @@ export function transfersOf(link: PaidLink, reported: Transfer | null): Transfer
   ) {
     transfers.push(reported)
   }
-  if (transfers.length === 0 && link.status === 'PAID' && received >= link.amount) {
-    transfers.push({ reference: WHOLE, amount: received })
-  }
   return transfers
+}
+
+/** What a paid link that lists no transfer has received, in dong; null for any other link. */
+export function unlistedOf({ status, amount, amountPaid = 0, transactions }: PaidLink): number | null {
+  const isListed = (transactions ?? []).some((transfer) => transfer.amount > 0)
+  return status === 'PAID' && amountPaid >= amount && !isListed ? amountPaid : null
 }
