@@ -611,7 +611,7 @@ export interface Transaction {
   amount_refunded: number
   currency: string
   /**
-   * `pending` until `amount` has arrived, then `completed`; `refunded` once it was refunded in full, `void` when an operator closed it unpaid.
+   * `pending` until `amount` has arrived, then `completed`; `refunded` once it was refunded in full. `void` is reserved: no transaction has it.
    */
   status: 'pending' | 'completed' | 'refunded' | 'void'
   /**

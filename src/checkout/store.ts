@@ -116,7 +116,7 @@ const CHECKOUT = joinedRows(
     promotion: promotions.only('id', 'code', 'percent', 'amount', 'currency', 'everyPeriod'),
   },
   {
-    /** Those of the app, separated by commas. */
+    /** The app's enabled methods, separated by commas. */
     enabledMethods: exact(
       `(SELECT GROUP_CONCAT(enabled.method) FROM payment_methods enabled WHERE enabled.app_id = app.id AND enabled.is_enabled = 1)`,
       0,

@@ -58,7 +58,8 @@ class CommittedBefore extends Error {
  *
  * The work may run several times and must be repeatable: no network calls, no counters outside `tx`. It also runs again if the answer to
  * COMMIT was lost, unless `wasCommitted` finds the earlier attempt. Without `wasCommitted`, a second run must give the same result by
- * itself, because unique keys and conditional updates decide what is new.
+ * itself, because unique keys and conditional updates decide what is new. A claim may also find itself taken: the row then waits for the
+ * next pass.
  *
  * Nothing is committed outside the transaction. No statement is sent before the answer to `BEGIN`, or after an error that may have ended
  * the transaction. A connection on which `BEGIN`, `COMMIT` or `ROLLBACK` failed is ended and never reused.

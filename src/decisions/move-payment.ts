@@ -13,6 +13,7 @@ import { presentPayment } from '#payments/present.ts'
 import { allocate, listKeptOfPayment, lockPayment, updatePayment, type Payment } from '#payments/store.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
+import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { changeTransaction } from '#transactions/change-transaction.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
@@ -33,7 +34,7 @@ export interface MovedPayment {
   readonly payment_id: number
   readonly transaction_id: number
   readonly amount: number
-  /** The effect of the money there. */
+  /** What the money did to that transaction. */
   readonly status: Received['kind']
 }
 
@@ -69,7 +70,7 @@ const move = command({
     await refuseForeignMoney(tx, payment, target)
     const sources = await sourcesOf(tx, payment, target, transactions)
     const free = freeOf(payment, input)
-    const amount = amountOf(free, sources, input)
+    const amount = amountOf(free, sources, { ...input, currency: payment.currency })
     const operatorNote = noteOf(tx, note)
     for (const { part, amount: share } of takeNewest(amount - Math.min(free, amount), sources))
       await deallocate(tx, part.transaction, { paymentId, amount: share, operatorNote })
@@ -117,7 +118,11 @@ function freeOf({ amount, amountLeft }: Payment, input: MovePaymentInput): numbe
   return input.amount
 }
 
-function amountOf(free: number, sources: readonly Source[], input: MovePaymentInput): number {
+function amountOf(
+  free: number,
+  sources: readonly Source[],
+  { currency, ...input }: MovePaymentInput & Pick<Payment, 'currency'>,
+): number {
   const most = sources.reduce((sum, { kept }) => sum + kept, free)
   if (most === 0) {
     const used = sources.map(({ transaction }) => transaction.id).join(', ')
@@ -126,7 +131,7 @@ function amountOf(free: number, sources: readonly Source[], input: MovePaymentIn
     throw new AppError('invalid_request', `nothing of payment ${input.payment_id} may be moved: ${where}`)
   }
   if (input.amount !== undefined && input.amount > most)
-    throw invalidField('amount', `is more than the ${most} that may be moved`)
+    throw invalidField('amount', `is more than the ${englishMoney(most, currency)} that may be moved`)
   return input.amount ?? most
 }
 

@@ -10,7 +10,7 @@ export function refusalOf(transaction: Transaction, action: Resolution, amount: 
   const { flagReason, status } = transaction
   switch (action) {
     case 'complete':
-      return status === 'pending' || isSuperseded(transaction)
+      return status === 'pending' || wasSuperseded(transaction)
         ? null
         : `it is ${status}: only a pending transaction, or a superseded one, can be completed; refund or dismiss it`
     case 'dismiss':
@@ -21,7 +21,7 @@ export function refusalOf(transaction: Transaction, action: Resolution, amount: 
 }
 
 /** Whether the money was received and not applied, because the subscription had changed since the payment was opened. */
-export function isSuperseded({ status, flagReason }: Transaction): boolean {
+export function wasSuperseded({ status, flagReason }: Transaction): boolean {
   return status === 'completed' && flagReason === 'superseded'
 }
 
@@ -31,7 +31,7 @@ function refusalOfRefund(transaction: Transaction, amount: number | null): strin
     return transaction.amountRefunded > 0 ? 'all of it was refunded already' : 'no money is left to be refunded'
   // A command that is repeated must not refund the purchase after the surplus.
   if (amount === null && transaction.flagReason === null && transaction.resolution === 'refunded')
-    return `it was refunded already; to refund more of the ${kept} ${transaction.currency} that are kept, give --amount`
+    return `it was refunded already; to refund more of the ${englishMoney(kept, transaction.currency)} that are kept, give --amount`
   return amount !== null && amount > kept
     ? `only ${englishMoney(kept, transaction.currency)} is left to be refunded`
     : null

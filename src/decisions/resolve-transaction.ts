@@ -32,7 +32,7 @@ import {
   type ShownTransaction,
   type Transaction,
 } from '#transactions/store.ts'
-import { amountToRefund, isSuperseded, keepsPeriod, refusalOf, RESOLUTIONS, type Resolution } from './resolution.ts'
+import { amountToRefund, wasSuperseded, keepsPeriod, refusalOf, RESOLUTIONS, type Resolution } from './resolution.ts'
 
 export interface ResolveInput {
   readonly transactionId: number
@@ -232,10 +232,10 @@ async function complete(tx: Tx, before: Transaction, operatorNote: OperatorNote)
   const rows = await getTransactionRows(tx, before.id)
   const endBefore = await periodEndText(tx, before)
   const providerCode = before.providerCode ?? bankPageProvider().code
-  const after = isSuperseded(before)
+  const after = wasSuperseded(before)
     ? await applySuperseded(tx, rows, providerCode, operatorNote)
     : await completeTransaction(tx, rows, { providerCode, paidAt: tx.now }, operatorNote)
-  const accepted = isSuperseded(before)
+  const accepted = wasSuperseded(before)
     ? await appliedWords(tx, after)
     : `accepts ${englishMoney(keptOf(before), before.currency)} of ${englishMoney(before.amount, before.currency)} as full payment`
   return { after, ordered: [], effects: [accepted, await effectOfCompletion(tx, after, endBefore)] }

@@ -57,6 +57,9 @@ export type PolledStatus =
   | { readonly status: 'closed' }
   | { readonly status: 'open'; readonly asks: number }
 
+/** A session that nobody can pay any more. */
+export const CLOSED: PolledStatus = { status: 'closed' }
+
 /** The texts of a payment method for payers. */
 export interface MethodTexts {
   readonly name: string

@@ -68,8 +68,8 @@ export async function claimWrite(
 ): Promise<boolean> {
   const found = await tx.run(
     `UPDATE realtime_writes SET lease_token = ?, lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND
-     WHERE subscription_id = ? AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))${anyState ? '' : " AND state = 'pending'"}`,
-    [leaseToken, leaseSeconds, subscriptionId],
+     WHERE subscription_id = ? AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3) OR lease_token = ?)${anyState ? '' : " AND state = 'pending'"}`,
+    [leaseToken, leaseSeconds, subscriptionId, leaseToken],
   )
   return found === 1
 }

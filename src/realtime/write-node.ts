@@ -28,12 +28,12 @@ export interface NodeWrite {
   readonly load: (subscriptionId: number) => Promise<NodeState | null>
 }
 
-/** `pending`: another writer held the lease all the time. It covers this request too, or the reconcile job does. */
+/** `pending`: another writer has the lease, or took it over; it covers this request too, or the reconcile job does. Also for an app without a database. */
 export type WriteOutcome = 'written' | 'failed' | 'pending'
 
 /**
  * Writes the node with the subscription's state at the time of the write, after `queueRealtimeWrite` was committed. Takes 5 s at most and
- * never throws: a failure is recorded on the subscription's row, logged and counted (R162). Does nothing for apps
+ * never throws: a failure is recorded in `realtime_writes`, logged and counted (R162). Does nothing for apps
  * without a realtime database. A re-sync always writes by itself, because another writer's change may leave `premium` where a re-sync
  * writes `free`.
  */

@@ -184,7 +184,7 @@ export interface RefFilter {
   readonly endsBefore: AppTime | null
 }
 
-/** How many subscriptions are read at once, however few of them are listed. */
+/** Number of subscriptions read by one statement. */
 const PART = 101
 
 /**

@@ -132,7 +132,7 @@ export async function applySuperseded(
 }
 
 function notApplicable({ id }: Transaction, refusal: Refusal): AppError {
-  return new AppError('invalid_request', `transaction ${id} cannot be applied: ${refusal}`)
+  return new AppError('invalid_request', `transaction ${id} cannot be applied: ${refusal}; refund or dismiss it`)
 }
 
 function paidTransaction(

@@ -18,7 +18,7 @@ import {
 /** Money that arrived according to a provider, a bank or an operator. Callers have verified the report. */
 export interface ConfirmedPayment {
   readonly provider: ProviderCode
-  /** By which the provider reported it; empty for lookups and the test method. If one was recorded before, the payment is a duplicate. */
+  /** The provider's events that report it; empty for look-ups and the test method. If one is recorded already, the report is a duplicate. */
   readonly events: readonly Pick<ProviderEvent, 'eventId' | 'eventType'>[]
   /** The credentials version under which it arrived; absent if a provider needs none. */
   readonly providerAccountId?: number

@@ -133,14 +133,14 @@ function arithmeticDiscrepancies(line: QuotedLine): string[] {
 /** Compares the line with what the rules give. An earlier version had other rules: for its lines, only the arithmetic is checked. */
 function replayDiscrepancies(line: QuotedLine, before: SubscriptionState | null, last: PlanChoice | null): string[] {
   if (line.isOlder) return []
-  const effect = decide(before, last, quoteOf(line), line.paidAt)
+  const effect = decide(before, last, quoteOfLine(line), line.paidAt)
   if (isEffectOf(effect, line)) return []
   if (before && shortens(line, before) && effect.kind !== 'restarted')
     return [`moves a paid end from ${show(line.endBefore)} back to ${show(line.endAfter)} without a decision`]
   return [`is ${line.kind} on price ${line.priceId}, but the rules say ${describe(effect)}`]
 }
 
-function quoteOf(line: QuotedLine) {
+function quoteOfLine(line: QuotedLine) {
   return {
     purpose: line.purpose ?? 'trial',
     isByRenewalLink: line.isByRenewalLink,

@@ -5,6 +5,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { balanceOf, keptOf, refunded, takeNewest, type Balance } from '#payments/balance.ts'
 import { allocate, insertRefund, listPaymentsOf, updatePayment, type Payment, type Refund } from '#payments/store.ts'
 import { invalidField } from '#shared/errors.ts'
+import { englishMoney } from '#shared/money.ts'
 import { announceRefunds } from './announce-refund.ts'
 import { changeTransaction } from './change-transaction.ts'
 import { endIfRefunded, endedNow, newRefund, pendingNow } from './refund-steps.ts'
@@ -90,7 +91,8 @@ export async function orderRefundOfPayment(
   { amount, isSent, reference, operatorNote }: RefundOrder,
 ): Promise<Refund> {
   const free = payment.amountLeft ?? 0
-  if (amount > free) throw invalidField('amount', `is more than the ${free} ${payment.currency} that are left`)
+  if (amount > free)
+    throw invalidField('amount', `is more than the ${englishMoney(free, payment.currency)} that are left`)
   const isByProvider = isSent(payment.provider)
   if (!isByProvider && !reference)
     throw invalidField('reference', 'is required for a manual refund: the reference of your transfer')

@@ -24,7 +24,7 @@ export const TransactionOutput = z
     status: z
       .enum(['pending', 'completed', 'refunded', 'void'])
       .describe(
-        '`pending` until `amount` has arrived, then `completed`; `refunded` once it was refunded in full, `void` when an operator closed it unpaid.',
+        '`pending` until `amount` has arrived, then `completed`; `refunded` once it was refunded in full. `void` is reserved: no transaction has it.',
       ),
     provider_code: z
       .string()

@@ -5,7 +5,7 @@ import type { WebhookAddress } from './read-target.ts'
 import { webhookHeaders } from './signature.ts'
 import type { ClaimedEvent } from './claims/store.ts'
 
-/** What of an event is sent. */
+/** The part of an event that an attempt needs. */
 export type SentEvent = Pick<ClaimedEvent, 'id' | 'appId' | 'eventType' | 'attempt' | 'body'>
 
 /** An attempt that was made. `error` is `http_500`, `timeout`, `blocked_address`, …; null if the receiver acknowledged. */

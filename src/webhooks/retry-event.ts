@@ -71,6 +71,10 @@ const retryBatch = command({
 /** Throws `invalid_request` if an app has no webhook address or secret. */
 export function requireWebhook(app: App): void {
   if (app.webhookUrl !== null && app.webhookSecret !== null) return
-  const lacking = app.webhookUrl === null ? 'webhook address' : 'webhook secret'
-  throw new AppError('invalid_request', `app ${app.id} has no ${lacking}`)
+  throw new AppError(
+    'invalid_request',
+    app.webhookUrl === null
+      ? `app ${app.id} has no webhook address: billing-cli app update ${app.id} --webhook-url URL`
+      : `app ${app.id} has no webhook secret: billing-cli app rotate-webhook-secret ${app.id}`,
+  )
 }

@@ -217,7 +217,7 @@ export class Service {
   /** As `applySuperseded`. */
   #complete(state: ServiceState, index: number): ServiceState | null {
     const one = state.opened[index]!
-    if (!this.#rules.isSuperseded(one.row as Transaction)) return null
+    if (!this.#rules.wasSuperseded(one.row as Transaction)) return null
     const now = at(state.now)
     const given = this.#apply(state, one, now, one.purpose === 'extend' ? one.openedAt : now, true)
     if (typeof given === 'string') return null

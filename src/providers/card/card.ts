@@ -2,7 +2,7 @@ import type Stripe from 'stripe'
 import type { Context } from '#context.ts'
 import { accountOf, requireCurrentAccount } from '#providers/accounts.ts'
 import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
-import { defineProvider, type PolledStatus, type PaymentRequest, type Sessions } from '#providers/provider.ts'
+import { CLOSED, defineProvider, type PaymentRequest, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { SECOND_MS, asRealTime, type RealTime } from '#shared/time.ts'
@@ -18,7 +18,6 @@ import { sessionEnd, sessionKey, sessionParams } from './session-params.ts'
 
 /** Stripe's events contain whole objects with their lists. */
 const NOTIFICATION_BYTES = 256 * 1024
-const CLOSED: PolledStatus = { status: 'closed' }
 
 /** Open sessions at Stripe. */
 const sessions: Sessions = {

@@ -91,7 +91,7 @@ async function signers(
 async function takePayment(ctx: Context, appIds: readonly number[], event: CardEvent): Promise<CardResult> {
   const session = CardSession.safeParse(event.data.object)
   if (!session.success) throw unverified()
-  if (event.type === PAYMENT_FAILED || !isPaid(session.data)) return noteUnpaid(ctx, appIds, event.type, session.data)
+  if (event.type === PAYMENT_FAILED || !isPaid(session.data)) return recordUnpaid(ctx, appIds, event.type, session.data)
   const stored = await findReportedSession(ctx.db, 'stripe', { reference: session.data.id, eventId: event.id })
   if (!stored) return namedApp(event) === null ? IGNORED : refuseUnknown(ctx, appIds, event, session.data.id)
   if (stored.isRepeated) return { status: 'duplicate', toClose: null }
@@ -101,7 +101,7 @@ async function takePayment(ctx: Context, appIds: readonly number[], event: CardE
 }
 
 /** Records that the money of a completed session is on its way, or that it failed, so that the payer can try again. */
-async function noteUnpaid(
+async function recordUnpaid(
   ctx: Context,
   appIds: readonly number[],
   eventType: string,

@@ -9,7 +9,7 @@ import { dueOf } from '#payments/balance.ts'
 import { findTransaction } from '#transactions/store.ts'
 import { AccountUnavailable } from '#providers/account-unavailable.ts'
 import { endSession, recordStatus } from '#providers/open-session.ts'
-import type { PolledStatus, Sessions } from '#providers/provider.ts'
+import { CLOSED, type PolledStatus, type Sessions } from '#providers/provider.ts'
 import { listProviders, providerOfCode } from '#providers/providers.ts'
 import { reconcileRefunds } from './refunds.ts'
 import { isGivenUp, nextLookupAt, pauseMs, retryAt } from './schedule.ts'
@@ -235,8 +235,6 @@ async function pollOrClose(ctx: Context, provider: Partial<Sessions>, session: P
   await provider.close?.(ctx, session)
   return CLOSED
 }
-
-const CLOSED: PolledStatus = { status: 'closed' }
 
 /** Records that the provider answered for the account, which ends its failures. */
 async function noteAnswer(ctx: Context, session: ProviderSession, pass: Pass): Promise<void> {

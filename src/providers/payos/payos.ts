@@ -2,7 +2,7 @@ import type { PayOS } from '@payos/node'
 import type { Context } from '#context.ts'
 import { requireCurrentAccount } from '#providers/accounts.ts'
 import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
-import { defineProvider, type PolledStatus, type PaymentRequest, type Sessions } from '#providers/provider.ts'
+import { CLOSED, defineProvider, type PaymentRequest, type PolledStatus, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
@@ -21,8 +21,6 @@ const CANCELLED = new Set(['CANCELLED', 'FAILED'])
 const EXPIRED = 'EXPIRED'
 /** A transfer sent in the last minute of a link may be reported after its end. */
 const FINAL_AFTER_MS = HOUR_MS
-
-const CLOSED: PolledStatus = { status: 'closed' }
 
 /** Open payment links at PayOS. */
 const sessions: Sessions = {
