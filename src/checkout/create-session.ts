@@ -106,20 +106,13 @@ async function openSubscriptionCheckout(
   const subject = { endUserId, externalRef: input.external_ref, customerId }
   const lasting = usable?.promotion.everyPeriod ? usable : null
   const promotionCode = lasting?.promotion.code ?? null
-  if (trial?.amount === 0 && (await startFreeTrial(tx, app, found, subject, current, { now, promotionCode }))) {
+  if (trial?.amount === 0) {
+    await startFreeTrial(tx, app, trial, subject, current, { now, promotionCode })
     await lasting?.take({ transactionId: null, status: 'used', reservedUntil: now })
-    const id = await insertCheckoutSession(tx, {
-      ...sessionOf(tx, app, input, { endUserId, customerId }),
-      transactionId: null,
-    })
+    const session = { ...sessionOf(tx, app, input, { endUserId, customerId }), transactionId: null }
+    const id = await insertCheckoutSession(tx, session)
     const discount = discountOf({ promotionCode, discountAmount: 0 })
-    return presentSession(
-      tx,
-      app,
-      input,
-      { id, transactionId: null, discount, activated: true },
-      presentTrial(found, trial),
-    )
+    return presentSession(tx, session, { id, discount, activated: true, trial: presentTrial(found, trial) })
   }
   if (endUser !== null) await limitOpenCheckouts(tx, endUserId, now)
   const asked = { amount: trial === null ? price.amount : trial.amount, currency: price.currency }
@@ -207,12 +200,16 @@ async function openPayable(
   { trial, usable }: { readonly trial: CreatedSession['trial']; readonly usable: UsablePromotion | null },
 ): Promise<CreatedSession> {
   const transactionId = await openTransaction(tx, app, transaction)
-  const session = sessionOf(tx, app, input, transaction)
-  const id = await insertCheckoutSession(tx, { ...session, transactionId })
+  const session = { ...sessionOf(tx, app, input, transaction), transactionId }
+  const id = await insertCheckoutSession(tx, session)
   await usable?.take({ transactionId, status: 'reserved', reservedUntil: session.expiresAt })
   if (transaction.amount === 0) await completeUnpaid(tx, transactionId)
-  const opened = { id, transactionId, discount: discountOf(transaction), activated: transaction.amount === 0 }
-  return presentSession(tx, app, input, opened, trial)
+  return presentSession(tx, session, {
+    id,
+    discount: discountOf(transaction),
+    activated: transaction.amount === 0,
+    trial,
+  })
 }
 
 function sessionOf(
@@ -241,26 +238,18 @@ function expiryOf(tx: CommandTx, app: App, { expires_in }: SubscriptionInput | P
   return wholeSeconds(addMs(appNow(app, tx.now), seconds * SECOND_MS))
 }
 
-interface OpenedSession extends Pick<CreatedSession, 'discount' | 'activated'> {
-  readonly id: number
-  readonly transactionId: number | null
-}
-
 function presentSession(
   tx: CommandTx,
-  app: App,
-  input: SubscriptionInput | PaymentInput,
-  { id, transactionId, discount, activated }: OpenedSession,
-  trial: CreatedSession['trial'],
+  { token, successUrl, transactionId, expiresAt }: Omit<CheckoutSession, 'id'>,
+  { id, activated, ...shown }: Pick<CreatedSession, 'discount' | 'activated' | 'trial'> & { readonly id: number },
 ): CreatedSession {
   return {
     id: formatId('cs', id),
-    checkout_url: activated ? input.success_url : checkoutUrl(tx.ctx.config.baseUrl, tx.token),
+    checkout_url: activated ? successUrl : checkoutUrl(tx.ctx.config.baseUrl, token),
     activated,
-    discount,
-    trial,
+    ...shown,
     transaction_id: transactionId,
-    expires_at: formatTimestamp(expiryOf(tx, app, input)),
+    expires_at: formatTimestamp(expiresAt),
   }
 }
 
