@@ -16,7 +16,7 @@ const UNKNOWN_BANK = '?'
 export interface MailMoney {
   /** Short code. */
   readonly bank: string
-  /** The bank's id of the movement, or a fingerprint of it. */
+  /** Of the payment: the bank, and its id of the movement or what stands for it. */
   readonly reference: string
   readonly messageIdHash: string | null
   /** Our account that was credited; null if the mail does not show it. */
@@ -41,7 +41,7 @@ export async function bookMoney(
   const booked = await confirmPayment(tx, {
     provider: 'bank_transfer',
     events: eventsOf(money),
-    reference: referenceOf(money),
+    reference: money.reference,
     bankAccountId: money.bankAccountId,
     transactionId,
     amount: money.amount,
@@ -63,23 +63,25 @@ export async function bookMoney(
 }
 
 /** Money of a mail that cannot be booked for a transaction yet. */
-export interface UnallocatedMoney extends Pick<MailMoney, 'bank' | 'reference' | 'bankAccountId' | 'paidAt'> {
+export interface UnallocatedMoney extends Pick<MailMoney, 'reference' | 'bankAccountId' | 'paidAt'> {
   /** Null if the mail does not prove it, until an operator states it. */
   readonly amount: number | null
   /** Null if the app is not known. */
   readonly appId: number | null
 }
 
+/** A payment that is recorded without a transaction, and whether some of it waits for an operator. */
+export interface RecordedMoney {
+  readonly paymentId: number
+  readonly isWaiting: boolean
+}
+
 /**
  * Records money that cannot be booked for a transaction yet, so that operators find it among the payments. Of several mails about one
- * movement, the first adds the payment, and the first that proves an amount sets it. `isWaiting`: whether some of it waits for an operator.
+ * movement, the first adds the payment, and the first that proves an amount sets it.
  */
-export async function recordUnallocatedMoney(
-  tx: Tx,
-  money: UnallocatedMoney,
-): Promise<{ readonly paymentId: number; readonly isWaiting: boolean }> {
-  const { amount, appId, bankAccountId, paidAt } = money
-  const reference = referenceOf(money)
+export async function recordUnallocatedMoney(tx: Tx, money: UnallocatedMoney): Promise<RecordedMoney> {
+  const { reference, amount, appId, bankAccountId, paidAt } = money
   const inserted = await insertPayment(tx, {
     appId,
     endUserId: null,
@@ -111,13 +113,15 @@ export async function movementOf(
   db: Queries,
   mail: Pick<BankMail, 'bank' | 'bankReference' | 'bankAccountId' | 'contentHash'>,
 ): Promise<Pick<MailMoney, 'bank' | 'reference'>> {
-  const { bank, bankReference, bankAccountId, contentHash } = mail
-  const account = bank !== null || bankAccountId === null ? null : await findBankAccount(db, bankAccountId)
-  return { bank: bank ?? account?.bank ?? UNKNOWN_BANK, reference: bankReference ?? `content ${contentHash}` }
+  const { bankReference, bankAccountId, contentHash } = mail
+  const account = mail.bank !== null || bankAccountId === null ? null : await findBankAccount(db, bankAccountId)
+  const bank = mail.bank ?? account?.bank ?? UNKNOWN_BANK
+  return { bank, reference: referenceOf(bank, bankReference ?? `content ${contentHash}`) }
 }
 
-function referenceOf({ bank, reference }: Pick<MailMoney, 'bank' | 'reference'>): string {
-  return `${bank} ${reference}`
+/** Of the payment that a bank's movement becomes. */
+export function referenceOf(bank: string, movement: string): string {
+  return `${bank} ${movement}`
 }
 
 /** Whether the movement that a mail reports was booked before. */
@@ -126,16 +130,16 @@ export async function isBooked(
   { bank, bankReference }: { readonly bank: string | null; readonly bankReference: string | null },
 ): Promise<boolean> {
   if (bank === null || bankReference === null) return false
-  return hasProviderEvent(db, 'bank_transfer', movementEvent(bank, bankReference))
+  return hasProviderEvent(db, 'bank_transfer', movementEvent(referenceOf(bank, bankReference)))
 }
 
-function movementEvent(bank: string, reference: string): string {
-  return `movement ${bank} ${reference}`
+function movementEvent(reference: string): string {
+  return `movement ${reference}`
 }
 
 /** The mail, where it has a Message-ID, and the movement that it reports. */
 function eventsOf({ bank, reference, messageIdHash }: MailMoney): ConfirmedPayment['events'] {
-  const movement = { eventId: movementEvent(bank, reference), eventType: 'bank_mail.credit' }
+  const movement = { eventId: movementEvent(reference), eventType: 'bank_mail.credit' }
   if (messageIdHash === null) return [movement]
   return [{ eventId: `message ${bank} ${messageIdHash}`, eventType: 'bank_mail.message' }, movement]
 }

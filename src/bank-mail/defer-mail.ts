@@ -39,10 +39,10 @@ const deferOne = command({
     const account = code === null ? null : await findBankAccountByForwardCode(tx, code)
     const isReviewed = isLast && (account !== null || tx.ctx.config.env === 'development')
     const bankAccountId = account?.id ?? null
-    const mailMoney = { bank: null, bankReference: null, bankAccountId, contentHash }
+    const unread = { bank: null, bankReference: null, bankAccountId, contentHash }
     const waiting = isReviewed
       ? await recordUnallocatedMoney(tx, {
-          ...(await movementOf(tx, mailMoney)),
+          reference: (await movementOf(tx, unread)).reference,
           amount: null,
           bankAccountId,
           appId: bankAccountId === null ? null : await findSoleOwner(tx, bankAccountId),

@@ -13,11 +13,11 @@ export interface Fit {
 
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
 
-/** The transaction that fits the money of a mail best, or the given one; null if none fits. */
+/** The transaction that fits the money of a mail best, or the given one; null if none fits, or if the mail does not prove its money. */
 export function fitOf(mail: ListedMail, transactionId?: number): Fit | null {
-  const { id, amount, suggestions, received_at: at } = mail
+  const { id, amount, review, suggestions, received_at: at } = mail
   const best = suggestions.find(({ transaction_id: one }) => transactionId === undefined || one === transactionId)
-  if (!best || amount === null) return null
+  if (!best || amount === null || review !== 'credit') return null
   const money = `${englishMoney(amount, 'VND')} of ${DAY.format(new Date(`${at.replace(' ', 'T')}Z`))}`
   return {
     bank_mail_id: id,

@@ -8,6 +8,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { emptyRehearsal, type Context } from '#context.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { keptOf } from '#payments/balance.ts'
+import { findPayment } from '#payments/store.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
@@ -160,8 +161,11 @@ async function requirePayable(tx: Tx, transactionId: number): Promise<Transactio
   return transaction
 }
 
-/** The money of the mail, paid when the mail came. */
+/** The money of the mail, paid when the mail came, with the reference under which it waits. */
 async function moneyOf(tx: Tx, mail: BankMail, amount: number): Promise<MailMoney> {
-  const { bankAccountId, messageIdHash, receivedAt } = mail
-  return { ...(await movementOf(tx, mail)), messageIdHash, bankAccountId, amount, paidAt: receivedAt }
+  const { bankAccountId, messageIdHash, receivedAt, paymentId } = mail
+  const { bank, reference } = await movementOf(tx, mail)
+  const waiting = paymentId === null ? null : await findPayment(tx, paymentId)
+  const known = { bank, reference: waiting?.reference ?? reference }
+  return { ...known, messageIdHash, bankAccountId, amount, paidAt: receivedAt }
 }

@@ -20,8 +20,10 @@ import {
   bookMoney,
   isBooked,
   movementOf,
+  referenceOf,
   recordUnallocatedMoney,
   type MailMoney,
+  type RecordedMoney,
   type UnallocatedMoney,
 } from './book-money.ts'
 import {
@@ -34,7 +36,14 @@ import {
 } from './mail-answer.ts'
 import { forwardCodeIn, type RelayedMail } from './envelope.ts'
 import type { MailReading } from './read-mail.ts'
-import { endReviewsOfPayment, findPayableByCode, insertBankMail, type BankMail, type Payable } from './store.ts'
+import {
+  endReviewsOfPayment,
+  findPayableByCode,
+  insertBankMail,
+  listMailsOfPayment,
+  type BankMail,
+  type Payable,
+} from './store.ts'
 
 /** A relayed mail with its reading. */
 export interface ReceivedMail extends RelayedMail {
@@ -81,7 +90,7 @@ const keepMail = command({
   input: nothing,
   async run(tx, _input, { summary, answer }: Decided): Promise<RelayAnswer> {
     const isReviewed = summary.review !== null && !(await isBooked(tx, summary))
-    const waiting = isReviewed ? await recordUnallocatedMoney(tx, await unallocatedMoneyOf(tx, summary)) : null
+    const waiting = isReviewed ? await recordMoneyOf(tx, summary) : null
     await insertBankMail(tx, {
       ...summary,
       ...columnsOf(answer),
@@ -125,7 +134,7 @@ function moneyOf(ctx: Context, { bank, credit, messageIdHash }: MailReading): Om
   if (!bank || !credit) return null
   const { reference, amount } = credit
   // The time of receipt: the bank's time has minutes at best, and a period must not begin before its money is known.
-  return { bank, reference, messageIdHash, amount, paidAt: ctx.clock.now() }
+  return { bank, reference: referenceOf(bank, reference), messageIdHash, amount, paidAt: ctx.clock.now() }
 }
 
 async function payableFacts(
@@ -251,13 +260,27 @@ function summaryOf(
   }
 }
 
+/**
+ * Records the money of a mail that waits. A bank may write the same words about another movement: once the money of such a mail is booked
+ * or closed, another mail with its content is about new money.
+ */
+async function recordMoneyOf(tx: Tx, summary: MailSummary): Promise<RecordedMoney> {
+  const money = await unallocatedMoneyOf(tx, summary)
+  const recorded = await recordUnallocatedMoney(tx, money)
+  const { bankReference, messageIdHash } = summary
+  if (recorded.isWaiting || bankReference !== null || messageIdHash === null) return recorded
+  const isCopy = (await listMailsOfPayment(tx, recorded.paymentId)).some((mail) => mail.messageIdHash === messageIdHash)
+  if (isCopy) return recorded
+  return recordUnallocatedMoney(tx, { ...money, reference: `${money.reference} ${messageIdHash}` })
+}
+
 /** The money of a mail for operators. Its amount counts only if the mail proves it. */
 async function unallocatedMoneyOf(tx: Tx, summary: MailSummary): Promise<UnallocatedMoney> {
   const { review, amount, bankAccountId, appId } = summary
   const owner = bankAccountId === null ? appId : await ownerOf(tx, bankAccountId, appId)
-  const known = await movementOf(tx, summary)
+  const { reference } = await movementOf(tx, summary)
   const paidAt = tx.now
-  return { ...known, amount: review === 'credit' ? amount : null, bankAccountId, appId: owner, paidAt }
+  return { reference, amount: review === 'credit' ? amount : null, bankAccountId, appId: owner, paidAt }
 }
 
 /** The app that owns the money. If several apps have or had the account, it is the app of the transfer code, unless that app never had it. */

@@ -1,4 +1,5 @@
 import type { Queries } from '#db/queries.ts'
+import { listKeptOfPayment } from '#payments/store.ts'
 import { invalidField, notFound } from '#shared/errors.ts'
 import { formatUtc } from '#shared/time.ts'
 import { findBankMail, type BankMail } from './store.ts'
@@ -9,12 +10,15 @@ export async function requireWaitingMail(db: Queries, mailId: number): Promise<B
   if (!mail) throw notFound('bank mail')
   if (mail.review !== null) return mail
   if (mail.closedAt) throw invalidField('id', `was closed at ${formatUtc(mail.closedAt)}`)
-  if (mail.paymentId !== null && mail.transactionId !== null)
-    throw invalidField(
-      'id',
-      `is not a mail whose money waits for a match: it was booked for transaction ${mail.transactionId}; 'payment move ${mail.paymentId}' books it elsewhere`,
-    )
-  throw invalidField('id', 'is not a mail whose money waits for a match')
+  const where = mail.paymentId === null ? '' : `: ${await whereMoneyIs(db, mail.paymentId)}`
+  throw invalidField('id', `is not a mail whose money waits for a match${where}`)
+}
+
+/** `it is booked for transaction 3; 'payment move 7' books it elsewhere` */
+async function whereMoneyIs(db: Queries, paymentId: number): Promise<string> {
+  const booked = (await listKeptOfPayment(db, paymentId)).map(({ transactionId }) => transactionId)
+  if (booked.length === 0) return `'payment show ${paymentId}' says where it is`
+  return `it is booked for transaction ${booked.join(', ')}; 'payment move ${paymentId}' books it elsewhere`
 }
 
 /** The state of the mail before an operator's decision, for the audit log. */

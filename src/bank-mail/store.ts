@@ -143,7 +143,7 @@ async function endReview(tx: Tx, mailId: number, changes: Partial<Omit<BankMail,
   return (await tx.update(bankMails, { id: mailId, review: REVIEWS }, { ...changes, review: null })) === 1
 }
 
-/** Ends the reviews of mails whose money no longer waits. */
+/** Ends the reviews of mails whose money is booked or refunded, wholly or in part: what is left of it waits as a payment. */
 export async function endReviewsOfPayment(tx: Tx, paymentId: number): Promise<void> {
   await tx.update(bankMails, { review: REVIEWS, paymentId }, { review: null })
 }

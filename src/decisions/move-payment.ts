@@ -84,7 +84,7 @@ const move = command({
       amountLeft: left,
       closedAt: null,
     })
-    if (left === 0) await endReviewsOfPayment(tx, paymentId)
+    await endReviewsOfPayment(tx, paymentId)
     const money = { provider: payment.provider, amount, paidAt: payment.paidAt }
     const received = await receiveMoney(tx, await getTransactionRows(tx, target.id), money)
     await tx.audit({

@@ -70,7 +70,7 @@ const orderRefund = command({
     const waits = await refuseAboveLimit(tx, tx.caller, await wantedRefund(tx, payment, input, amount), grant)
     const order = { amount, isSent: isRefundedByProvider, reference, operatorNote: noteOf(tx, note) }
     const refund = await orderRefundOfPayment(tx, { ...payment, amount: known, amountLeft: left }, order)
-    if (amount === left) await endReviewsOfPayment(tx, paymentId)
+    await endReviewsOfPayment(tx, paymentId)
     await tx.audit({
       appId: payment.appId,
       subject: `payment ${paymentId}`,

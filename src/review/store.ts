@@ -81,10 +81,10 @@ const UNAPPLIED = `
   FROM payments p WHERE p.closed_at IS NULL AND (p.amount_left > 0 OR p.amount_left IS NULL)
     AND NOT EXISTS (SELECT 1 FROM bank_mails m WHERE m.payment_id = p.id AND m.review IS NOT NULL)`
 
-/** Where several mails report one payment, the first stands for all. What of the money was moved waits no more. */
+/** Where several mails report one payment, the first stands for all. */
 const BANK_MAILS = `
   SELECT IF(m.review = 'credit', 'unmatched_bank_mail', 'unreadable_bank_mail'), m.id, COALESCE(m.app_id, p.app_id), m.received_at,
-    IF(m.review = 'credit', COALESCE(p.amount_left, m.amount), NULL), IF(m.review = 'credit', 'VND', NULL),
+    IF(m.review = 'credit', m.amount, NULL), IF(m.review = 'credit', 'VND', NULL),
     m.bank, m.review, NULL
   FROM bank_mails m LEFT JOIN payments p ON p.id = m.payment_id
   WHERE m.review IS NOT NULL AND NOT EXISTS (

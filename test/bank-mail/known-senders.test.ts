@@ -212,6 +212,28 @@ describe('what a bank writes beside its notices', () => {
       expect((await shop.transaction(other.id)).amountReceived).to.equal(0)
     })
 
+    it('is new money if the bank writes the same words in another mail after it was decided, and none in the same mail', async () => {
+      await open()
+      const { ctx } = shop.service
+      const arrive = (id: string) => answerTo('ACB', TRANSFER, { 'Message-ID': id }, 'you received money')
+      const match = async (id: number) => {
+        const { id: transactionId } = await shop.pay()
+        return matchBankMail(ctx, operator('linh'), { id, transactionId, amount: 99_000, note })
+      }
+      await arrive('<words-1@acb.com.vn>')
+      await match((await unmatched())[0]!.id)
+      await arrive('<words-1@acb.com.vn>')
+      expect(await unmatched()).to.deep.equal([])
+      for (let times = 0; times < 2; times += 1) await arrive('<words-2@acb.com.vn>')
+      const [copy, mail] = await unmatched()
+      await perform(ctx, operator('linh'), closeBankMail, { id: mail!.id, note }, null)
+      expect(await failureOf(match(copy!.id))).to.have.property('code', 'invalid_request')
+      await arrive('<words-2@acb.com.vn>')
+      expect(await unmatched()).to.deep.equal([])
+      await arrive('<words-3@acb.com.vn>')
+      expect(await match((await unmatched())[0]!.id)).to.include(PROCESSED)
+    })
+
     it('keeps the amount that could be read: another one is refused', async () => {
       await open()
       const { ctx } = shop.service

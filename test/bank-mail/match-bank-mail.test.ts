@@ -5,19 +5,23 @@ import { getApp } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { openBankPage } from '#checkout/open-bank-page.ts'
 import { formatCursor } from '#http/page-of.ts'
+import { fitOf } from '#bank-mail/fits.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { matchBankMail, previewMatch } from '#bank-mail/match-bank-mail.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
+import type { Context } from '#context.ts'
 import { movePayment } from '#decisions/move-payment.ts'
+import { refundPayment } from '#decisions/refund-payment.ts'
 import { listPaymentRows } from '#payments/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
+import { readReview } from '#review/read-review.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { bankMail, genuineMail, OUR_MX, receivedBy, signed, TRANSFER, type Transfer } from '../support/bank-mails.ts'
 import { aBankMail } from '../cli/states.ts'
-import { aBankShop, aPayment, aTransferApp, type BankShop } from './bank-shop.ts'
+import { aBankShop, aPayment, aTransferApp, transferFor, type BankShop } from './bank-shop.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { operator } from '#commands/caller.ts'
 
@@ -142,6 +146,55 @@ describe('unmatched money', () => {
     expect(await failureOf({ id: first!.id, transactionId: other.id })).to.have.property('field', 'id')
     expect(await failureOf({ id: second!.id, transactionId: other.id })).to.have.property('code', 'invalid_request')
     expect(await shop.transaction(other.id)).to.include({ status: 'pending', amountReceived: 0 })
+  })
+
+  for (const [how, take] of [
+    [
+      'moved',
+      (ctx: Context, order: object, transaction_id: number) =>
+        movePayment(ctx, operator('linh'), { ...order, transaction_id }),
+    ],
+    [
+      'refunded',
+      (ctx: Context, order: object) => refundPayment(ctx, operator('linh'), { ...order, reference: 'FT-BACK-1' }),
+    ],
+  ] as const)
+    it(`waits as a payment, with its rest, once a part was ${how}`, async () => {
+      await open()
+      const { ctx } = shop.service
+      const [payment, other] = [await shop.pay(), await shop.pay()]
+      await shop.relay(await genuineMail('ACB', transfer({ content: payment.transferCode!, amount: 99_000 })))
+      await shop.relay(await genuineMail('ACB', transfer({ amount: 99_000 })))
+      const [mail] = await unmatched()
+      const [waiting] = await listPaymentRows(ctx.db, { appId: null, waiting: true, below: null, limit: 1 })
+      await take(ctx, { payment_id: waiting!.id, amount: 60_000, note: 'he called' }, other.id)
+      expect(await unmatched()).to.deep.equal([])
+      const items = (await readReview(ctx, null)).filter(({ kind }) => kind !== 'flagged_payment')
+      expect(items.map(({ kind, id, amount, next_step }) => [kind, id, amount, next_step])).to.deep.equal([
+        ['unapplied_payment', waiting!.id, 39_000, `billing-cli payment show ${waiting!.id}`],
+      ])
+      const refused = await failureOf({ id: mail!.id, transactionId: payment.id })
+      expect(refused)
+        .to.have.property('message')
+        .that.includes(
+          how === 'moved'
+            ? `it is booked for transaction ${other.id}; 'payment move ${waiting!.id}' books it elsewhere`
+            : `'payment show ${waiting!.id}' says where it is`,
+        )
+    })
+
+  it('is offered with no command that matches it if its mail does not prove it', async () => {
+    await open()
+    const payment = await shop.pay()
+    const quoted = bankMail('ACB', transferFor(payment), { From: 'help@acb.com.vn' })
+    await shop.relay(await receivedBy(OUR_MX, await signed(quoted, 'acb.com.vn')))
+    await shop.relay(await genuineMail('ACB', transfer()))
+    const [genuine, unproven] = await unmatched()
+    expect([genuine, unproven].map((mail) => [mail!.review, mail!.suggestions.length])).to.deep.equal([
+      ['credit', 1],
+      ['unknown_sender', 1],
+    ])
+    expect([fitOf(genuine!)?.transaction_id, fitOf(unproven!)]).to.deep.equal([payment.id, null])
   })
 
   it('is booked once by two operators at once', async () => {

@@ -118,8 +118,7 @@ class Books {
       case 'arrive unmatched':
         return this.#inTransaction((tx) =>
           recordUnallocatedMoney(tx, {
-            bank: 'ACB',
-            reference: this.#reference(),
+            reference: `ACB ${this.#reference()}`,
             amount: step.amount === 1 ? null : step.amount,
             bankAccountId: null,
             appId: this.#shop.app.id,

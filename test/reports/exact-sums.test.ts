@@ -53,9 +53,9 @@ describe('sums of money beyond what a number holds', () => {
       contentHash: String(references).padStart(64, '0'),
     }
     await inTransaction(ctx, async (tx) => {
-      const movement = await movementOf(tx, mail)
+      const { reference } = await movementOf(tx, mail)
       const appId = seller.app.id
-      await recordUnallocatedMoney(tx, { ...movement, amount, bankAccountId: null, appId, paidAt: tx.now })
+      await recordUnallocatedMoney(tx, { reference, amount, bankAccountId: null, appId, paidAt: tx.now })
     })
   }
 
