@@ -93,7 +93,8 @@ async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<Chec
   }
 }
 
-function takesTransferOfRest(transaction: Transaction): boolean {
+/** Whether the rest of its amount counts however late it is transferred, since its bank page was opened and a part has arrived (R124). */
+export function takesTransferOfRest(transaction: Transaction): boolean {
   const { status, bankPageOpenedAt } = transaction
   return status === 'pending' && bankPageOpenedAt !== null && keptOf(transaction) > 0
 }

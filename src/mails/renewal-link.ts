@@ -1,4 +1,4 @@
-/** The page where a subscription is paid for its next period. Whoever has the link can pay, so only mails contain it. */
+/** The page where a subscription is paid for its next period. Whoever has the link can pay: mails contain it, and operators can give it. */
 export function renewalLink(baseUrl: string, renewalToken: string): string {
   return `${baseUrl}/renew/${renewalToken}`
 }

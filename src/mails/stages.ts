@@ -34,6 +34,12 @@ export function hasStage(stage: Stage, periodStart: AppTime, periodEnd: AppTime)
   return stageWindow(stage, periodEnd).from >= periodStart
 }
 
+/** When the first mail about the end of a period is due. */
+export function firstMailAt(periodStart: AppTime, periodEnd: AppTime): AppTime {
+  const first = STAGES.find((stage) => hasStage(stage, periodStart, periodEnd)) ?? 0
+  return stageWindow(first, periodEnd).from
+}
+
 /** The period ends whose window of `stage` holds `now`: later than `after`, and at the latest `upTo`. */
 export function endsInWindow(stage: Stage, now: AppTime): { readonly after: AppTime; readonly upTo: AppTime } {
   const { from, until } = DAYS[stage]

@@ -14,9 +14,9 @@ import {
   type PageState,
   type PartPaid,
 } from '#http/html.ts'
-import { dueOf, keptOf } from '#payments/balance.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { brandOf } from './brand.ts'
+import { partPaidOf } from './received.ts'
 import { pageTexts } from './texts.ts'
 
 /** A request whose path holds a `:token`. */
@@ -50,11 +50,10 @@ function takesTransfers({ bankPageOpenedAt, status }: Transaction): boolean {
 }
 
 async function partOf(ctx: Context, { transaction, takesRest }: CheckoutView): Promise<{ part?: PartPaid }> {
-  const { amount: asked, currency, status } = transaction
-  const received = keptOf(transaction)
-  if (status !== 'pending' || received === 0) return {}
+  const part = partPaidOf(transaction)
+  if (transaction.status !== 'pending' || part.received === 0) return {}
   const transfer = takesRest ? await findTransferDetails(ctx, transaction) : null
-  return { part: { received, asked, due: dueOf(transaction), currency, transfer } }
+  return { part: { ...part, transfer } }
 }
 
 type SendPage = (ctx: Context, http: PageHttp, view: CheckoutView) => Promise<void>

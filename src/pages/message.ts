@@ -13,6 +13,7 @@ import {
 } from '#http/html.ts'
 import { formatMoney } from '#shared/money.ts'
 import type { AppError } from '#shared/errors.ts'
+import { restWords } from './received.ts'
 import { pageTexts, type PageTexts } from './texts.ts'
 import { accountFacts, amountFact, noteFact } from './transfer-facts.ts'
 
@@ -95,7 +96,7 @@ function linesAboutMoney(texts: PageTexts, http: PageHttp): readonly string[] | 
   if (isOvertaken) return [...texts.overtakenAfterTransfer(appName).slice(0, 1), received, texts.part.decide(appName)]
   const transfer = transferOfRest(http)
   if (!transfer) return [received, texts.part.completeOrBack(appName)]
-  return [received, texts.part.transferRest(money(part.due), transfer.transferCode), texts.part.moneyBack(appName)]
+  return restWords(part, { transferCode: transfer.transferCode, appName }, pageLocale(http))
 }
 
 /** How the rest of a part payment can still be transferred; null if it cannot. */

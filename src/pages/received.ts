@@ -1,5 +1,5 @@
-import type { PageLocale } from '#http/html.ts'
-import { keptOf } from '#payments/balance.ts'
+import type { PageLocale, PartPaid } from '#http/html.ts'
+import { dueOf, keptOf } from '#payments/balance.ts'
 import { formatMoney } from '#shared/money.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { pageTexts } from './texts.ts'
@@ -11,4 +11,25 @@ export function receivedOf(transaction: Transaction, locale: PageLocale): string
   if (received === 0) return null
   const money = (sum: number): string => formatMoney(sum, currency, locale)
   return pageTexts(locale).checkout.received(money(received), money(amount))
+}
+
+/** What has arrived of a payment whose link has expired, and how its rest can still be transferred, as sentences. */
+export function restWords(
+  { received, asked, due, currency }: Omit<PartPaid, 'transfer'>,
+  { transferCode, appName }: { readonly transferCode: string; readonly appName: string },
+  locale: PageLocale,
+): string[] {
+  const { part } = pageTexts(locale)
+  const money = (amount: number): string => formatMoney(amount, currency, locale)
+  return [
+    part.received(money(received), money(asked), money(due)),
+    part.transferRest(money(due), transferCode),
+    part.moneyBack(appName),
+  ]
+}
+
+/** The amounts of a payment of which a part has arrived. */
+export function partPaidOf(transaction: Transaction): Omit<PartPaid, 'transfer'> {
+  const { amount: asked, currency } = transaction
+  return { received: keptOf(transaction), asked, due: dueOf(transaction), currency }
 }

@@ -1,7 +1,7 @@
 import { nearAddress, providerSources } from './near-address.ts'
 import Router from '@koa/router'
 import { readerOf } from '#apps/page-settings.ts'
-import { getApp } from '#apps/store.ts'
+import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
 import type { RequestState } from '#http/errors.ts'
@@ -29,14 +29,14 @@ import { formatMoney } from '#shared/money.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { effectiveStatus } from '#subscriptions/lifecycle.ts'
 import { subscriptionsByRenewalToken, type Subscription } from '#subscriptions/store.ts'
-import { tokenOf, type PageLink, type TokenHttp } from './checkout-frame.ts'
+import { checkoutPath, tokenOf, type PageLink, type TokenHttp } from './checkout-frame.ts'
 import { brandOf, descriptionOf } from './brand.ts'
 import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage, speaksJson } from './message.ts'
 import { paidViewOf, returnLink } from './paid.ts'
 import { discountWords } from './promotion.ts'
 import { promotionTexts } from './promotion-texts.ts'
-import { receivedOf } from './received.ts'
+import { partPaidOf, receivedOf, restWords } from './received.ts'
 import { renewTexts } from './renew-texts.ts'
 import { pageTexts } from './texts.ts'
 
@@ -164,7 +164,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       way_back: refusal !== null || hasNothingToPay(view) ? wayBack(http) : null,
       is_refused: refusal !== null,
       unpaid: refusal === null && isUnpaid(view) ? promotionTexts(locale) : null,
-      methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
+      methods: open?.takesRest ? [] : view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
       statement: app.pageSettings?.statement_name ? words.statement(app.pageSettings.statement_name) : null,
       period_end: formatTimestamp(subscription.currentPeriodEnd),
       renew_path: renewPath(ctx, http),
@@ -216,7 +216,7 @@ function noticeOf(
   const urgent = [
     ...(isRenewedMeanwhile ? [texts.renewedMeanwhile] : []),
     ...(refusal === null ? [] : [refusal]),
-    ...(open ? openWords(open, locale) : []),
+    ...(open ? openWords(open, app, locale) : []),
   ]
   const sentences = [
     ...urgent,
@@ -225,13 +225,27 @@ function noticeOf(
       ? [pageTexts(locale).checkout.noMethods(app.name)]
       : []),
   ]
-  const path = `${pathBase(ctx)}/checkout/${open?.token ?? ''}${keptLanguage(http)}`
-  const action = open && { href: path, label: texts.continuePayment }
-  return sentences.length === 0 ? null : { sentences, isUrgent: urgent.length > 0, action }
+  return sentences.length === 0
+    ? null
+    : { sentences, isUrgent: urgent.length > 0, action: open && wayOn(ctx, http, open) }
 }
 
-function openWords({ transaction }: OpenPayment, locale: PageLocale): string[] {
+/** To the payment that is open; to its bank page if only the rest can be transferred. */
+function wayOn(ctx: Context, http: PageHttp, { token, transaction, takesRest }: OpenPayment): PageLink {
+  const locale = pageLocale(http)
+  const due = formatMoney(dueOf(transaction), transaction.currency, locale)
+  return {
+    href: checkoutPath(ctx, http, token, takesRest ? '/bank' : ''),
+    label: takesRest ? pageTexts(locale).part.payRest(due) : renewTexts(locale).continuePayment,
+  }
+}
+
+function openWords({ transaction, takesRest }: OpenPayment, { name }: App, locale: PageLocale): string[] {
   const { stillOpen, stillOpenHint } = renewTexts(locale)
+  if (takesRest) {
+    const named = { transferCode: transaction.transferCode ?? '', appName: name }
+    return restWords(partPaidOf(transaction), named, locale)
+  }
   const received = receivedOf(transaction, locale)
   return received === null ? [stillOpen, stillOpenHint] : [received, pageTexts(locale).checkout.restOnly]
 }

@@ -3,6 +3,7 @@ import { appNow } from '#apps/app-time.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { completeUnpaid } from '#checkout/promote.ts'
 import { insertCheckoutSession } from '#checkout/store.ts'
+import { checkoutUrl } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { payer } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
@@ -18,7 +19,14 @@ import { openTransaction } from '#transactions/open-transaction.ts'
 import { getRenewable } from './get-renewable.ts'
 import { renewalLink } from '#mails/renewal-link.ts'
 import { discounted } from '#promotions/discount.ts'
-import { findOpenPayment, priceOf, promotionOf, viewRenewal, type RenewalView } from './view-renewal.ts'
+import {
+  findOpenPayment,
+  priceOf,
+  promotionOf,
+  viewRenewal,
+  type OpenPayment,
+  type RenewalView,
+} from './view-renewal.ts'
 
 /**
  * The body of `POST /renew/{token}`. `payment_method` may be omitted if a discount leaves nothing to pay. `period_end` is the end that the
@@ -36,7 +44,8 @@ export type OpenedRenewal =
 
 /**
  * Opens a checkout for the subscription's current price, less the discount of a promotion for every period. Reuses the checkout that this
- * link opened, if it can still be paid. Then chooses the method. A renewal with nothing to pay completes at once. `asksAgain`: a payer
+ * link opened, if it can still be paid, and leads to the bank page for the rest of a part payment whose checkout has expired. Otherwise
+ * chooses the method. A renewal with nothing to pay completes at once. `asksAgain`: a payer
  * reads the answer, so a body without `period_end` asks again before it pays for a period that is already renewed. Throws `not_found`,
  * `checkout_expired`, `app_disabled`, `invalid_request`, `payment_method_unavailable`, `provider_error`.
  */
@@ -52,11 +61,15 @@ export async function openRenewal(
   const isUnaware = input.period_end === undefined ? options.asksAgain && view.isRenewedAlready : !hasSeenEnd
   if (isUnaware) return { kind: 'renewed_meanwhile', view }
   const { payment_method: method } = input
-  const checkoutToken = await openChecked(ctx, { renewalToken, view, method })
-  if (checkoutToken === null) return { kind: 'go_on', redirectUrl: renewalLink(ctx.config.baseUrl, renewalToken) }
-  const { redirectUrl } = await chooseMethod(ctx, checkoutToken, method)
+  const opened = await openChecked(ctx, { renewalToken, view, method })
+  if (opened === null) return { kind: 'go_on', redirectUrl: renewalLink(ctx.config.baseUrl, renewalToken) }
+  if (opened.takesRest) return { kind: 'go_on', redirectUrl: `${checkoutUrl(ctx.config.baseUrl, opened.token)}/bank` }
+  const { redirectUrl } = await chooseMethod(ctx, opened.token, method)
   return { kind: 'go_on', redirectUrl }
 }
+
+/** The checkout with which the payer goes on. */
+type OpenedCheckout = Pick<OpenPayment, 'token' | 'takesRest'>
 
 /** Null if there was nothing to pay: the period is renewed. */
 async function openChecked(
@@ -65,7 +78,7 @@ async function openChecked(
     method,
     ...scope
   }: { readonly renewalToken: string; readonly view: RenewalView; readonly method?: Method | undefined },
-): Promise<string | null> {
+): Promise<OpenedCheckout | null> {
   requireExtendable(scope.view)
   if (scope.view.due.amount === 0) requireUnpaid(scope.view)
   else requireMethod(scope.view, method)
@@ -93,7 +106,7 @@ function requireMethod({ methods }: RenewalView, method: Method | undefined): vo
 }
 
 /**
- * The token of the checkout that the payer continues with; null if there was nothing to pay and the period is renewed. Two concurrent calls
+ * The checkout that the payer continues with; null if there was nothing to pay and the period is renewed. Two concurrent calls
  * share one checkout, because the end user's lock admits one at a time.
  */
 const openPayment = command({
@@ -105,13 +118,13 @@ const openPayment = command({
     tx,
     _input,
     { renewalToken, view }: { readonly renewalToken: string; readonly view: RenewalView },
-  ): Promise<string | null> {
+  ): Promise<OpenedCheckout | null> {
     const { app } = view
     await lockExistingEndUser(tx, app.id, view.subscription.externalRef)
     const subscription = await getRenewable(tx, renewalToken)
     const now = appNow(app, tx.now)
-    const payable = await findOpenPayment(tx, subscription, now)
-    if (payable) return payable.token
+    const payable = await findOpenPayment(tx, app, subscription, now)
+    if (payable) return payable
     const { plan, price } = await priceOf(tx, subscription)
     const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
     const due = discounted(await promotionOf(tx, subscription), price)
@@ -148,7 +161,7 @@ const openPayment = command({
       expiresAt: wholeSeconds(addMs(now, tx.ctx.config.checkoutTtlSeconds * SECOND_MS)),
       createdAt: now,
     })
-    if (due.amount > 0) return token
+    if (due.amount > 0) return { token, takesRest: false }
     await completeUnpaid(tx, transactionId)
     return null
   },

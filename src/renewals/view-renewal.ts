@@ -1,7 +1,8 @@
 import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
 import { findLastOfSeller, findLatestRenewal } from '#checkout/store.ts'
-import { stateOf } from '#checkout/view-checkout.ts'
+import { receivingAccount } from '#bank-accounts/receiving-account.ts'
+import { stateOf, takesTransferOfRest } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { findCustomer, type Customer } from '#customers/store.ts'
 import type { Queries } from '#db/queries.ts'
@@ -16,7 +17,7 @@ import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import { findApplicationOfEnd, type LedgerLine, type Subscription } from '#subscriptions/store.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { admitToRenewable, getRenewable, type RenewableSubscription } from './get-renewable.ts'
-import { STAGES, hasStage, stageWindow } from '#mails/stages.ts'
+import { firstMailAt } from '#mails/stages.ts'
 
 /** What the renewal page shows. */
 export interface RenewalView {
@@ -46,6 +47,8 @@ export interface RenewalView {
 export interface OpenPayment {
   readonly token: string
   readonly transaction: Transaction
+  /** Whether the checkout has expired, and only the rest of a part payment can still be transferred. */
+  readonly takesRest: boolean
 }
 
 /** The payment of the current period. */
@@ -77,6 +80,8 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
   const subject = { ...found, current: subscription, endUserId: subscription.endUserId }
   const quote = { purpose: 'extend', isByRenewalLink: true, openedAt: now, isAccepted: false } as const
   const due = discounted(await promotionOf(ctx.db, subscription), price)
+  const { effect } = await decideOn(ctx.db, subject, quote, paidAt)
+  const open = await findOpenPayment(ctx.db, app, subscription, now)
   return {
     app,
     subscription,
@@ -85,8 +90,8 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
     due,
     customer: customerId === null ? null : await findCustomer(ctx.db, appId, customerId),
     methods: due.amount === 0 ? [] : await availableMethods(ctx.db, app, due.amount, price.currency),
-    effect: (await decideOn(ctx.db, subject, quote, paidAt)).effect,
-    open: await findOpenPayment(ctx.db, subscription, now),
+    effect,
+    open: open?.takesRest && effect.kind === 'refused' ? null : open,
     isRenewedAlready: isRenewed,
     paid: isRenewed ? await findPaid(ctx.db, subscription) : null,
     now,
@@ -124,22 +129,25 @@ export async function promotionOf(
   return promotionCode === null ? null : findPromotion(db, appId, promotionCode)
 }
 
-/** The last checkout that the link opened, if it can still be paid and is for the current price and discount. */
+/** The last checkout that the link opened, if it or its rest can still be paid and it is for the current price and discount. */
 export async function findOpenPayment(
   db: Queries,
+  app: App,
   subscription: Subscription,
   now: AppTime,
 ): Promise<OpenPayment | null> {
   const latest = await findLatestRenewal(db, subscription.id)
   const transaction = latest?.transactionId ? await findTransaction(db, latest.transactionId) : null
-  if (!latest || !transaction || stateOf(latest, transaction, now) !== 'open') return null
+  if (!latest || !transaction) return null
+  const isOpen = stateOf(latest, transaction, now) === 'open'
+  const takesRest = !isOpen && takesTransferOfRest(transaction) && (await receivingAccount(db, app)) !== null
+  if (!isOpen && !takesRest) return null
   const isSame =
     transaction.priceId === subscription.priceId && transaction.promotionCode === subscription.promotionCode
-  return isSame ? { token: latest.token, transaction } : null
+  return isSame ? { token: latest.token, transaction, takesRest } : null
 }
 
-/** Only mails contain the link. Before the first mail of the current period is due, the link was mailed for an earlier period. */
+/** Before the first mail of the current period is due, whoever has the link most likely has it from a mail about an earlier period. */
 function isRenewedAlready({ periodStart, currentPeriodEnd }: RenewableSubscription, now: AppTime): boolean {
-  const first = STAGES.find((stage) => hasStage(stage, periodStart, currentPeriodEnd))
-  return first !== undefined && now < stageWindow(first, currentPeriodEnd).from
+  return now < firstMailAt(periodStart, currentPeriodEnd)
 }

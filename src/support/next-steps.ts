@@ -1,6 +1,6 @@
 import type { Fit } from '#bank-mail/fits.ts'
 import { counted } from '#shared/counted.ts'
-import { DAY_MS, addMs, parseAppTime, type AppTime } from '#shared/time.ts'
+import { parseAppTime, type AppTime } from '#shared/time.ts'
 import type { EndUser } from './end-user.ts'
 
 /** A suggestion for the operator: a sentence, and the command that does it or shows more. */
@@ -9,16 +9,21 @@ export interface NextStep {
   readonly command: string
 }
 
-const ENDS_SOON_MS = 7 * DAY_MS
+/** In the app's own time. */
+interface Times {
+  readonly now: AppTime
+  /** From when the renewal link asks for the next period, as the mails about its end do; null if it never ends. */
+  readonly renewsFrom: AppTime | null
+}
 
-/** What to do about an end user, the most urgent first; empty if nothing needs to be done. `now` is the app's own time. */
-export function nextSteps(view: EndUser, now: AppTime): NextStep[] {
+/** What to do about an end user, the most urgent first; empty if nothing needs to be done. */
+export function nextSteps(view: EndUser, times: Times): NextStep[] {
   return [
     ...moneySteps(view),
     ...mailSteps(view),
     ...receiptSteps(view),
     ...eventSteps(view),
-    ...renewalSteps(view, now),
+    ...renewalSteps(view, times),
   ]
 }
 
@@ -121,10 +126,10 @@ function eventSteps({ events, app_id: app }: Pick<EndUser, 'events' | 'app_id'>)
 
 function renewalSteps(
   { subscription, renewal_link: link, app_id: app, external_ref: ref }: EndUser,
-  now: AppTime,
+  { now, renewsFrom }: Times,
 ): NextStep[] {
   const end = subscription?.current_period_end ? parseAppTime(subscription.current_period_end) : null
-  if (!end || !link || end > addMs(now, ENDS_SOON_MS)) return []
+  if (!end || !link || !renewsFrom || now < renewsFrom) return []
   return [
     {
       what: `${end > now ? 'the subscription ends soon' : 'the subscription has ended'}: give the renewal link`,

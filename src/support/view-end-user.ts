@@ -10,6 +10,7 @@ import { databaseNow } from '#db/database-now.ts'
 import { presentCustomer } from '#customers/present.ts'
 import { findPrice, type Price } from '#plans/store.ts'
 import { renewalLink } from '#mails/renewal-link.ts'
+import { firstMailAt } from '#mails/stages.ts'
 import { mailState } from '#mails/claims/store.ts'
 import { listRemindersOf } from '#mails/store.ts'
 import { dueOf } from '#payments/balance.ts'
@@ -60,7 +61,10 @@ export async function viewEndUser(ctx: Context, appId: number, externalRef: stri
     receipts: await receiptsOf(ctx, transactions, realNow),
     events: { pending, failed, last_failed: lastFailed === null ? null : formatId('evt', lastFailed) },
   }
-  return { ...view, next_steps: nextSteps(view, now) }
+  const renewsFrom = subscription?.currentPeriodEnd
+    ? firstMailAt(subscription.periodStart, subscription.currentPeriodEnd)
+    : null
+  return { ...view, next_steps: nextSteps(view, { now, renewsFrom }) }
 }
 
 /** Unmatched money of exactly what one of the transactions waits for. */

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
+import { appNow } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
 import type { Param, Queries } from '#db/queries.ts'
 import { bankMails } from '#bank-mail/store.ts'
@@ -12,7 +13,7 @@ import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { insertProviderSession } from '#providers/store.ts'
 import { reminders } from '#mails/store.ts'
 import { UNTRIED } from '#mail/mail-columns.ts'
-import { asRealTime, formatDay } from '#shared/time.ts'
+import { DAY_MS, addMs, asRealTime, formatDay } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { find, MAX_PER_KIND } from '#support/find.ts'
 import { insertProviderEvent, receipts, transactions } from '#transactions/store.ts'
@@ -338,6 +339,18 @@ describe('find and open', () => {
     expect(lifetime)
       .to.match(/ends +lifetime/)
       .and.include('next step: nothing to do')
+  })
+
+  it('offers the renewal link from when its page asks for the next period, three days before the end', async () => {
+    const { reader: shop } = made
+    const offers = async (days: number): Promise<boolean> => {
+      const end = addMs(appNow(shop.app, ctx.clock.now()), days * DAY_MS)
+      const period = { periodStart: addMs(end, -30 * DAY_MS), currentPeriodEnd: end }
+      await ctx.db.update(subscriptions, { appId: shop.app.id, externalRef: 'user-1' }, period)
+      const [person] = (await cli.json(['find', 'user-1', '--app', app])).end_users
+      return person!.next_steps.some(({ what }) => what.includes('give the renewal link'))
+    }
+    expect([await offers(4), await offers(2), await offers(-1)]).to.deep.equal([false, true, true])
   })
 
   it('shows which mails were refused, and that the customer stopped reminders', async () => {

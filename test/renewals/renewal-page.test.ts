@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { getApp, apps } from '#apps/store.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
-import { archivePlan, disableMethod, enableMethod, setDisabled } from '../support/operators.ts'
+import { archivePlan, disableBankAccount, disableMethod, enableMethod, setDisabled } from '../support/operators.ts'
 import type { Answer } from '../support/api.ts'
 import { expectError } from '../support/expect-error.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY } from '../support/factories.ts'
@@ -323,6 +323,35 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
         scenario.at('2026-01-31 12:00:00')
         expect(linkOf(await renew('bank_transfer'))).not.to.equal(second)
         expect((await transactionsOf()).map(({ amount }) => amount)).to.deep.equal([990_000, 990_000, 99_000, 99_000])
+      })
+
+      it('whose checkout expired after a part leads to the bank page for the rest, which renews', async () => {
+        const bankPage = linkOf(await renew('bank_transfer'))
+        await scenario.service.call('GET', bankPage)
+        const { transaction_id: id } = (await transactionsOf())[0]!
+        await transfer(scenario, id, 60_000)
+        scenario.at('2026-02-25 12:00:00')
+        const shown = await page()
+        expect(textOf(shown)).to.contain('Left to pay: ₫39,000').and.not.to.contain('Choose')
+        expect(shown.text).to.contain(`href="${bankPage.slice(scenario.service.url.length)}"`)
+        expect(linkOf(await renew('bank_transfer'))).to.equal(bankPage)
+        expect((await scenario.service.call('GET', bankPage)).status).to.equal(200)
+        await transfer(scenario, id, 39_000)
+        expect(await scenario.subscription()).to.include({ current_period_end: '2026-03-31 10:00:00' })
+        expect(await transactionsOf()).to.have.lengthOf(2)
+      })
+
+      it('whose rest nobody can transfer any more is not led to: another is opened', async () => {
+        const bankPage = linkOf(await renew('bank_transfer'))
+        await scenario.service.call('GET', bankPage)
+        await transfer(scenario, (await transactionsOf())[0]!.transaction_id, 60_000)
+        scenario.at('2026-02-25 12:00:00')
+        const { ctx } = scenario.service
+        const { bankAccountId } = await getApp(ctx.db, scenario.app.app.id)
+        await disableBankAccount(ctx, 'tester', bankAccountId!)
+        expect((await page()).text).not.to.contain(bankPage.slice(scenario.service.url.length))
+        expect(linkOf(await renew('test'))).not.to.equal(bankPage)
+        expect(await transactionsOf()).to.have.lengthOf(3)
       })
 
       it('of a disabled app completes; nothing new is opened', async () => {
