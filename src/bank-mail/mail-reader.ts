@@ -8,6 +8,8 @@ import type { TrustSettings } from './trust.ts'
 const CPU_LIMIT_MS = 2000
 /** Maximum time by the clock, for a worker that neither computes nor answers. Far more than a busy machine needs. */
 const WALL_LIMIT_MS = 60_000
+/** Maximum time by the clock for a worker to start. */
+const START_LIMIT_MS = 60_000
 const CHECKS = 8
 const MAX_WAITING = 100
 /** Mails are rare, and an idle thread takes memory. */
@@ -29,6 +31,7 @@ export class MailNotRead extends Error {
 }
 
 const DIED = new MailNotRead('its worker died', { mayBeCausedByMail: true })
+const NOT_STARTED = new MailNotRead('its worker did not start', { mayBeCausedByMail: false })
 const TOO_LONG = new MailNotRead('it took too long', { mayBeCausedByMail: true })
 
 interface Job {
@@ -46,6 +49,7 @@ export class MailReader {
   readonly #settings: TrustSettings
   readonly #cpuLimitMs: number
   readonly #wallLimitMs: number
+  readonly #startLimitMs: number
   readonly #workerFile: URL
   readonly #waiting: Job[] = []
   #current: { readonly job: Job; readonly timer: NodeJS.Timeout } | null = null
@@ -58,13 +62,19 @@ export class MailReader {
   /** Each worker gets `settings` once, when it starts. */
   constructor(
     settings: TrustSettings,
-    options: { readonly cpuLimitMs?: number; readonly wallLimitMs?: number; readonly workerFile?: URL } = {},
+    options: {
+      readonly cpuLimitMs?: number
+      readonly wallLimitMs?: number
+      readonly startLimitMs?: number
+      readonly workerFile?: URL
+    } = {},
   ) {
     const { authservIds, trustedForwarders, trustedArcSealers } = settings
     // The thread that parses strangers' mails gets no secret of the relay.
     this.#settings = { authservIds, trustedForwarders, trustedArcSealers }
     this.#cpuLimitMs = options.cpuLimitMs ?? CPU_LIMIT_MS
     this.#wallLimitMs = options.wallLimitMs ?? WALL_LIMIT_MS
+    this.#startLimitMs = options.startLimitMs ?? START_LIMIT_MS
     this.#workerFile = options.workerFile ?? new URL('./parse-worker.ts', import.meta.url)
   }
 
@@ -134,6 +144,7 @@ export class MailReader {
 
   #startWorker(): Worker {
     const worker = new Worker(this.#workerFile, { workerData: this.#settings, resourceLimits: RESOURCE_LIMITS })
+    setTimeout(() => this.#giveUpStart(worker, NOT_STARTED), this.#startLimitMs).unref()
     worker.on('message', (message: 'ready' | ReadingAnswer) => {
       if (worker !== this.#worker) return
       if (message === 'ready') this.#isReady = true
@@ -141,17 +152,21 @@ export class MailReader {
       this.#advance()
     })
     worker.on('error', (error) => {
-      if (worker !== this.#worker) return
-      // A worker that cannot start is our failure, not the mail's, and the next one would not start either.
-      if (!this.#isReady) for (const job of this.#waiting.splice(0)) job.reject(error)
-      void this.#replaceWorker(DIED)
+      this.#giveUpStart(worker, error)
+      if (worker === this.#worker) void this.#replaceWorker(DIED)
     })
     worker.on('exit', () => {
-      if (worker !== this.#worker) return
-      if (!this.#isReady) for (const job of this.#waiting.splice(0)) job.reject(DIED)
-      void this.#replaceWorker(DIED)
+      this.#giveUpStart(worker, NOT_STARTED)
+      if (worker === this.#worker) void this.#replaceWorker(DIED)
     })
     return worker
+  }
+
+  /** A worker that does not start is our failure, not the mails', and the next one would not start either. */
+  #giveUpStart(worker: Worker, cause: unknown): void {
+    if (worker !== this.#worker || this.#isReady) return
+    for (const job of this.#waiting.splice(0)) job.reject(cause)
+    void this.#replaceWorker(DIED)
   }
 
   async #replaceWorker(cause: MailNotRead): Promise<void> {

@@ -63,6 +63,7 @@ export function reminderQueue(
       })
     },
     recordSent: (mail) => perform(ctx, REMINDER_JOB, reminderSent, undefined, { mail }),
+    // A reminder is due again by its window alone: later and permanently are the same.
     stop: deleteClaim,
     count(mail, outcome) {
       run.summary[outcome] += 1

@@ -112,6 +112,16 @@ describe('the thread that reads mails', () => {
     expect(failed).to.be.instanceOf(Error)
   })
 
+  for (const [what, program] of Object.entries({ ends: 'process.exit(0)', hangs: 'setInterval(() => {}, 60_000)' })) {
+    it(`blames no mail for a worker that ${what} before it is ready, and starts another for the next mail`, async () => {
+      start({ startLimitMs: 300, workerFile: new URL(`data:text/javascript,${program}`) })
+      for (const text of ['x', 'y']) {
+        const failed = await readText(text).catch((error: unknown) => error)
+        expect(failed).to.be.instanceOf(MailNotRead).with.property('mayBeCausedByMail', false)
+      }
+    })
+  }
+
   it('rejects queued mails when it is closed, without blaming the mails', async () => {
     start({ cpuLimitMs: 500, workerFile: STUBBORN })
     const readings = [readText('loop'), readText('after')].map((reading) => reading.catch((error: unknown) => error))
