@@ -89,7 +89,10 @@ export async function completeTransaction(
     providerCode: completion.providerCode,
     flagReason: refusal,
     completedAt: appNow(app, tx.now),
-    ...(operatorNote ? { resolution: 'completed', resolvedAt: appNow(app, tx.now) } : {}),
+    // What operators decided about a part of the money does not explain the completed transaction.
+    ...(operatorNote
+      ? { resolution: 'completed', resolvedAt: appNow(app, tx.now) }
+      : { resolution: null, resolvedAt: null }),
   }
   return changeTransaction(tx, app, transaction, changes, operatorNote)
 }

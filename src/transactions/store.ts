@@ -136,19 +136,14 @@ export const receipts = table('receipts', {
   kind: exact('kind', 16).as<ReceiptKind>(),
   /** The amount that arrived, or was to be refunded, in the transaction's currency. */
   amount: bigint('amount'),
-  /**
-   * The total that had arrived by then. For a refund, the total that was ever to be refunded, including failed refunds, so that it only
-   * grows. Part of the unique key.
-   */
+  /** The total that had arrived by then. For a refund, the total that was ever to be refunded, including failed refunds. */
   total: bigint('total'),
   createdAt: realTime('created_at'),
 })
 export type Receipt = Row<typeof receipts>
 
-/** Adds a mail, once per change. */
 export async function insertReceipt(tx: Tx, row: Omit<Receipt, 'id'>): Promise<void> {
-  const inserted = tx.insert(receipts, row, { retryAt: AT_ONCE })
-  await insertedNew('receipts_transaction_kind_total', inserted)
+  await tx.insert(receipts, row, { retryAt: AT_ONCE })
 }
 
 /** The receipts of some transactions, newest first. */

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { openBankPage } from '#checkout/open-bank-page.ts'
 import { operator } from '#commands/caller.ts'
+import { movePayment } from '#decisions/move-payment.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { hasDueMails } from '#mails/has-due-mails.ts'
 import { sendDueReceipts } from '#mails/send-due-receipts.ts'
@@ -11,9 +12,9 @@ import { dailyMails } from '#mails/limits/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { DAY_MS } from '#shared/time.ts'
 import { formatId } from '#shared/ids.ts'
-import { listRefundsOfTransaction, refunds } from '#payments/store.ts'
+import { listAllocationsOfTransaction, listRefundsOfTransaction, refunds } from '#payments/store.ts'
 import { recordRefundAnswer } from '#transactions/record-refund-answer.ts'
-import { receipts, transactions } from '#transactions/store.ts'
+import { findTransaction, receipts, transactions } from '#transactions/store.ts'
 import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
 import { BRAND } from '../pages/scenes.ts'
 import { changeApp } from '../support/operators.ts'
@@ -167,6 +168,19 @@ describe('receipts', () => {
     await pay(transactionId, 39_000)
     await sweep()
     expect(subjects()).to.deep.equal(['[TEST] Payment received: Premium'])
+  })
+
+  it('report a part again after the first one was moved away', async () => {
+    const [first, other] = [await open(), await open()]
+    await pay(first, 60_000)
+    await sweep()
+    const [{ paymentId } = { paymentId: 0 }] = await listAllocationsOfTransaction(scene.ctx.db, first)
+    await movePayment(scene.ctx, operator('mai'), { payment_id: paymentId, transaction_id: other, note: 'asked' })
+    await pay(first, 60_000)
+    await sweep()
+    expect(subjects()).to.deep.equal(Array(3).fill('[TEST] Part of your payment received: ₫39,000 left to pay'))
+    await pay(first, 39_000)
+    expect((await findTransaction(scene.ctx.db, first))!.resolution).to.equal(null)
   })
 
   it('report each refund', async () => {
