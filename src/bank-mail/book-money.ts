@@ -53,12 +53,13 @@ export async function bookMoney(
     case 'unknown_transaction':
     case 'wrong_currency':
       throw new Error(`transaction ${transactionId} cannot take a bank transfer: ${booked.kind}`)
+    case 'repeated':
+      return { kind: 'duplicate' }
     case 'duplicate':
-      return booked
     case 'processed':
     case 'underpaid':
     case 'already_completed':
-      return booked.paymentId === null ? { kind: 'duplicate' } : booked
+      return booked
   }
 }
 

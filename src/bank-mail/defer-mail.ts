@@ -63,7 +63,7 @@ const deferOne = command({
       appId: null,
       bankAccountId,
       transactionId: null,
-      paidAt: null,
+      bookedAt: null,
       review: waiting?.isWaiting === true ? 'unreadable' : null,
       paymentId: waiting?.paymentId ?? null,
       matchedAt: null,

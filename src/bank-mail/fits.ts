@@ -1,5 +1,6 @@
 import { englishMoney } from '#shared/money.ts'
-import type { ListedMail, Suggestion } from './list-bank-mails.ts'
+import type { ListedMail } from './list-bank-mails.ts'
+import type { Suggestion } from './suggest-transactions.ts'
 
 /** Unmatched money with a transaction that it may be for. */
 export interface Fit {

@@ -1,21 +1,15 @@
-import { realTime } from '#apps/app-time.ts'
-import { listApps } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { dueOf } from '#payments/balance.ts'
-import { findPayment } from '#payments/store.ts'
 import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
-import { listAssignments } from '#bank-accounts/store.ts'
-import { asRealTime, formatTimestamp, type RealTime } from '#shared/time.ts'
+import { formatTimestamp } from '#shared/time.ts'
 import type { Transaction } from '#transactions/store.ts'
+import { findBankMail, listBankMailRows, listMailsByIds, type BankMail, type Review } from './store.ts'
 import {
-  findBankMail,
-  listAwaitingTransfers,
-  listBankMailRows,
-  listMailsByIds,
-  type BankMail,
-  type Review,
-} from './store.ts'
-import { suggest } from './suggest.ts'
+  candidatesAmong,
+  listCandidates,
+  suggestionsFor,
+  type PaymentCandidate,
+  type Suggestion,
+} from './suggest-transactions.ts'
 
 /** A mail as operators see it. */
 export interface ListedMail {
@@ -35,16 +29,6 @@ export interface ListedMail {
   readonly suggestions: readonly Suggestion[]
 }
 
-export interface Suggestion {
-  readonly transaction_id: number
-  readonly app_id: number
-  readonly external_ref: string
-  readonly amount_due: number
-  readonly transfer_code: string | null
-  readonly created_at: string
-}
-
-const MAX_CANDIDATES = 2000
 const MAX_MAILS = 100
 
 /**
@@ -58,36 +42,21 @@ export async function listBankMails(
 ): Promise<Page<ListedMail>> {
   const list = (request: PageRequest) => listBankMailRows(ctx.db, { waiting: options.unmatched === true, ...request })
   const mails = await listPage(page, list, ({ receivedAt }) => receivedAt)
-  const candidates = await candidatesFor(ctx, mails.rows)
+  const candidates = await candidatesIfAnyWaits(ctx, mails.rows)
   return presentPage(mails, (mail) => present(mail, candidates))
 }
 
 /** One mail as lists show it, with its suggestions; null if there is none. */
 export async function listedMail(ctx: Context, mailId: number): Promise<ListedMail | null> {
   const mail = await findBankMail(ctx.db, mailId)
-  return mail && present(mail, await candidatesFor(ctx, [mail]))
+  return mail && present(mail, await candidatesIfAnyWaits(ctx, [mail]))
 }
 
 /** Mails with their suggestions, by id. */
-export async function suggestionsOf(ctx: Context, mailIds: readonly number[]): Promise<ListedMail[]> {
+export async function listMailsWithSuggestions(ctx: Context, mailIds: readonly number[]): Promise<ListedMail[]> {
   const mails = await listMailsByIds(ctx.db, mailIds)
-  const candidates = await candidatesFor(ctx, mails)
+  const candidates = await candidatesIfAnyWaits(ctx, mails)
   return mails.map((mail) => present(mail, candidates))
-}
-
-/** Payments that the rest of a payment may be meant for, the most likely first. */
-export async function suggestionsForPayment(ctx: Context, paymentId: number): Promise<Suggestion[]> {
-  const payment = await findPayment(ctx.db, paymentId)
-  if (!payment || payment.currency !== 'VND') return []
-  const candidates = await candidatesAmong(ctx, await listAwaitingTransfers(ctx.db, MAX_CANDIDATES))
-  const { amountLeft: amount, receivedAt, bankAccountId, appId } = payment
-  const ofApp = candidates.filter(({ transaction }) => appId === null || transaction.appId === appId)
-  return suggestionsFor({ amount, receivedAt, bankAccountId }, ofApp)
-}
-
-async function candidatesFor(ctx: Context, mails: readonly BankMail[]): Promise<PaymentCandidate[]> {
-  if (mails.every(({ review }) => review === null)) return []
-  return candidatesAmong(ctx, await listAwaitingTransfers(ctx.db, MAX_CANDIDATES))
 }
 
 /** The newest mails whose money waits for a match and may be meant for one of these transactions. Suggests no other transactions. */
@@ -97,31 +66,8 @@ export async function listMailsFor(ctx: Context, transactions: readonly Transact
   return mails.map((mail) => present(mail, candidates)).filter(({ suggestions }) => suggestions.length > 0)
 }
 
-interface PaymentCandidate {
-  readonly transaction: Transaction
-  readonly amountDue: number
-  /** In real time, as mails are received. */
-  readonly createdAt: RealTime
-  readonly isBankPageOpened: boolean
-  /** Whether the account belongs or belonged to its app. */
-  readonly mayHavePaidOn: (bankAccountId: number) => boolean
-}
-
-async function candidatesAmong(ctx: Context, awaiting: readonly Transaction[]): Promise<PaymentCandidate[]> {
-  const apps = new Map((await listApps(ctx.db)).map((app) => [app.id, app]))
-  const owners = new Map<number, Set<number>>()
-  for (const { appId, bankAccountId } of await listAssignments(ctx.db))
-    owners.set(bankAccountId, (owners.get(bankAccountId) ?? new Set()).add(appId))
-  return awaiting.map((transaction) => {
-    const app = apps.get(transaction.appId)
-    return {
-      transaction,
-      amountDue: dueOf(transaction),
-      createdAt: app ? realTime(app, transaction.createdAt) : asRealTime(transaction.createdAt),
-      isBankPageOpened: transaction.bankPageOpenedAt !== null,
-      mayHavePaidOn: (bankAccountId) => owners.get(bankAccountId)?.has(transaction.appId) === true,
-    }
-  })
+async function candidatesIfAnyWaits(ctx: Context, mails: readonly BankMail[]): Promise<PaymentCandidate[]> {
+  return mails.every(({ review }) => review === null) ? [] : listCandidates(ctx)
 }
 
 function present(mail: BankMail, candidates: readonly PaymentCandidate[]): ListedMail {
@@ -139,25 +85,4 @@ function present(mail: BankMail, candidates: readonly PaymentCandidate[]): Liste
     transaction_id: mail.transactionId,
     suggestions: mail.review !== null ? suggestionsFor(mail, candidates) : [],
   }
-}
-
-type Money = Pick<BankMail, 'amount' | 'receivedAt' | 'bankAccountId'>
-
-function suggestionsFor(money: Money, candidates: readonly PaymentCandidate[]): Suggestion[] {
-  const { amount, receivedAt, bankAccountId } = money
-  if (amount === null) return []
-  const ofAccount = candidates.filter((candidate) => bankAccountId === null || candidate.mayHavePaidOn(bankAccountId))
-  return suggest({ amount, receivedAt }, ofAccount).map(({ transaction, amountDue }) => ({
-    transaction_id: transaction.id,
-    app_id: transaction.appId,
-    external_ref: transaction.externalRef,
-    amount_due: amountDue,
-    transfer_code: transaction.transferCode,
-    created_at: formatTimestamp(transaction.createdAt),
-  }))
-}
-
-/** One mail; null if there is none. */
-export async function bankMailOf(ctx: Context, mailId: number): Promise<BankMail | null> {
-  return findBankMail(ctx.db, mailId)
 }

@@ -251,7 +251,7 @@ function summaryOf(
     appId: found.transaction?.appId ?? null,
     bankAccountId: account?.id ?? null,
     transactionId: found.transaction?.id ?? null,
-    paidAt: credit?.bookedAt ?? null,
+    bookedAt: credit?.bookedAt ?? null,
     review: isOurs ? kind : null,
     matchedAt: null,
     closedAt: null,

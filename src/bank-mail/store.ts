@@ -39,7 +39,7 @@ export const bankMails = table('bank_mails', {
   bankAccountId: bigint('bank_account_id').nullable(),
   transactionId: bigint('transaction_id').nullable(),
   /** The bank's own time of the movement. */
-  paidAt: realTime('paid_at').nullable(),
+  bookedAt: realTime('paid_at').nullable(),
   /** Why it waits for an operator; null if it does not. */
   review: exact('review', 32).as<Review>().nullable(),
   /** When an operator matched it to a transaction. */

@@ -204,13 +204,13 @@ async function matchOne(
   options: Consent & Texts<'amount'>,
 ): Promise<void> {
   const { matchBankMail, previewMatch } = await import('#bank-mail/match-bank-mail.ts')
-  const { bankMailOf } = await import('#bank-mail/list-bank-mails.ts')
+  const { findBankMail } = await import('#bank-mail/store.ts')
   const { ctx, out, caller } = session
   const isAsked = id === undefined || transactionId === undefined
   const mails = isAsked && process.stdin.isTTY ? await waitingMails(session) : []
   const mailId = await pickMail(mails, id)
   const transaction = await pickTarget(mails.find((mail) => mail.id === mailId)?.suggestions ?? [], transactionId)
-  const mail = await bankMailOf(ctx, mailId)
+  const mail = await findBankMail(ctx.db, mailId)
   const needsAmount = mail !== null && mail.review !== null && mail.amount === null
   const amountText = needsAmount ? await required(options.amount, '--amount', 'How much, in VND?') : options.amount
   const amount = amountText === undefined ? {} : { amount: numberOf(amountText, '--amount') }

@@ -16,6 +16,7 @@ import {
 } from '#http/html.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { brandOf } from './brand.ts'
+import { keptOf } from '#payments/balance.ts'
 import { partPaidOf } from './received.ts'
 import { pageTexts } from './texts.ts'
 
@@ -50,10 +51,9 @@ function takesTransfers({ bankPageOpenedAt, status }: Transaction): boolean {
 }
 
 async function partOf(ctx: Context, { transaction, takesRest }: CheckoutView): Promise<{ part?: PartPaid }> {
-  const part = partPaidOf(transaction)
-  if (transaction.status !== 'pending' || part.received === 0) return {}
+  if (transaction.status !== 'pending' || keptOf(transaction) === 0) return {}
   const transfer = takesRest ? await findTransferDetails(ctx, transaction) : null
-  return { part: { ...part, transfer } }
+  return { part: { ...partPaidOf(transaction), transfer } }
 }
 
 type SendPage = (ctx: Context, http: PageHttp, view: CheckoutView) => Promise<void>

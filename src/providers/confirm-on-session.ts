@@ -25,6 +25,9 @@ export async function confirmOnSession(
   return perform(ctx, provider(code), confirm, undefined, { session, payment: confirmed })
 }
 
+/** Outcomes after which nothing is due. */
+const PAID: readonly ConfirmOutcome['kind'][] = ['processed', 'already_completed', 'repeated']
+
 const confirm = command({
   name: 'session.confirm',
   input: nothing,
@@ -34,7 +37,8 @@ const confirm = command({
     { session, payment }: { session: ProviderSession; payment: ConfirmedPayment },
   ): Promise<SessionOutcome> {
     const outcome = await confirmPayment(tx, payment)
-    const isPaid = outcome.kind === 'processed' || outcome.kind === 'already_completed'
-    return { outcome, isMoreAsked: isPaid ? await endPaidSession(tx, session) : outcome.kind === 'underpaid' }
+    if (outcome.kind === 'underpaid') return { outcome, isMoreAsked: true }
+    const isPaid = PAID.includes(outcome.kind)
+    return { outcome, isMoreAsked: isPaid && (await endPaidSession(tx, session)) }
   },
 })

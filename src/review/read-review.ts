@@ -1,5 +1,5 @@
 import { listApps } from '#apps/store.ts'
-import { suggestionsOf } from '#bank-mail/list-bank-mails.ts'
+import { listMailsWithSuggestions } from '#bank-mail/list-bank-mails.ts'
 import { fitOf } from '#bank-mail/fits.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
@@ -67,7 +67,7 @@ export async function measureReview(ctx: Context): Promise<ReviewSize[]> {
 async function matchesOf(ctx: Context, rows: readonly WaitingRow[]): Promise<ReadonlyMap<WaitingRow, string>> {
   const mails = new Map(rows.filter(({ kind }) => kind === 'unmatched_bank_mail').map((row) => [row.id, row]))
   const commands = new Map<WaitingRow, string>()
-  for (const mail of await suggestionsOf(ctx, [...mails.keys()])) {
+  for (const mail of await listMailsWithSuggestions(ctx, [...mails.keys()])) {
     const row = mails.get(mail.id)
     const fit = fitOf(mail)
     if (row && fit) commands.set(row, fit.command)

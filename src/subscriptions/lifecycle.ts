@@ -39,7 +39,7 @@ export interface Quote {
  */
 export interface PlanChoice {
   /** Whether the present plan was bought, rather than imported or the result of a switch. */
-  readonly isPurchase: boolean
+  readonly isBought: boolean
   readonly openedAt: AppTime
   readonly paidAt: AppTime
   /** When the present price was chosen: with the plan, or by a later checkout for another price of the plan. */
@@ -63,11 +63,8 @@ export type PaymentEffect =
 const EQUAL_MS = 60 * SECOND_MS
 
 /** Expired from the exact moment of the end (R110). */
-export function effectiveStatus(
-  state: Pick<SubscriptionState, 'currentPeriodEnd'>,
-  now: AppTime,
-): 'active' | 'expired' {
-  return state.currentPeriodEnd === null || now < state.currentPeriodEnd ? 'active' : 'expired'
+export function effectiveStatus(state: Pick<SubscriptionState, 'currentPeriodEnd'>, at: AppTime): 'active' | 'expired' {
+  return state.currentPeriodEnd === null || at < state.currentPeriodEnd ? 'active' : 'expired'
 }
 
 /** Whether the subscription is lifetime: it never expires and cannot be paid for again (R100). */
@@ -95,6 +92,7 @@ export function decide(
 ): PaymentEffect {
   if (isLifetime(current)) return { kind: 'refused', reason: 'already_lifetime' }
   if (quote.purpose === 'trial' && quote.isTrialUsed) return { kind: 'refused', reason: 'trial_already_used' }
+  // A payment is late if the period had ended when it was made (R95).
   const valid = current && effectiveStatus(current, paidAt) === 'active' ? current : null
   if (valid && last && !quote.isAccepted && isSuperseded(valid, last, quote, paidAt))
     return { kind: 'refused', reason: 'superseded' }
@@ -105,6 +103,7 @@ export function decide(
       periodFrom(paidAt, quote.interval, null)
   if (!isValidPeriod(period, quote.interval, extendedEnd)) return { kind: 'refused', reason: 'period_guard' }
   const isPlanKept = extendedEnd !== null || quote.purpose === 'extend'
+  // Without `last`, both have the same plan and price (`dependsOnPlanChoice`).
   const { planId, priceId } = current && last && isPlanKept && !choosesPrice(current, last, quote) ? current : quote
   const kind = !current ? 'started' : extendedEnd ? 'extended' : 'restarted'
   return { kind, period, planId, priceId, isTrial: quote.purpose === 'trial' }
@@ -121,26 +120,26 @@ export function dependsOnPlanChoice(
   return current !== null && (purpose === 'trial' || current.planId !== planId || current.priceId !== priceId)
 }
 
-/** Whether a later plan choice supersedes a payment made while the subscription is valid. */
+/** Whether a later plan choice supersedes a payment made while the subscription is valid (R83, R102, R104). */
 function isSuperseded(valid: SubscriptionState, last: PlanChoice, quote: Quote, paidAt: AppTime): boolean {
   const isOtherPlan = valid.planId !== quote.planId
   switch (quote.purpose) {
     case 'trial':
       return true
     case 'extend':
-      return isOtherPlan && last.isPurchase
+      return isOtherPlan && last.isBought
     case 'start':
     case 'change':
       return isOtherPlan && (quote.openedAt < last.openedAt || paidAt.getTime() < last.paidAt.getTime() - EQUAL_MS)
   }
 }
 
-/** Whether the payment continues the valid period; otherwise it starts a period of its own. */
+/** Whether the payment continues the valid period (R96, R104); otherwise it starts a period of its own (R99). */
 function isExtension(valid: SubscriptionState, { purpose, planId }: Quote): boolean {
   return purpose === 'extend' || (purpose !== 'trial' && valid.planId === planId)
 }
 
-/** A checkout for the same plan sets its price, unless the present one was chosen after the checkout was opened. */
+/** A checkout for the same plan sets its price, unless the present one was chosen after the checkout was opened (R96, R98). */
 function choosesPrice(current: SubscriptionState, last: PlanChoice, quote: Quote): boolean {
   return !quote.isByRenewalLink && quote.planId === current.planId && quote.openedAt >= last.pricedAt
 }
@@ -163,10 +162,10 @@ export interface ChoiceLine {
 /** The latest plan choice once `line` follows `last`; `last` is null before the first line. */
 export function planChoiceAfter(last: PlanChoice | null, line: ChoiceLine): PlanChoice {
   const { openedAt, paidAt } = line
-  if (!last) return { isPurchase: line.purpose !== null, openedAt, paidAt, pricedAt: openedAt }
+  if (!last) return { isBought: line.purpose !== null, openedAt, paidAt, pricedAt: openedAt }
   if (line.kind === 'ended') return { ...last, openedAt, paidAt }
   const isPlanKept = line.kind === 'extended' || line.purpose === 'extend'
-  if (!isPlanKept) return { isPurchase: line.purpose !== null, openedAt, paidAt, pricedAt: openedAt }
+  if (!isPlanKept) return { isBought: line.purpose !== null, openedAt, paidAt, pricedAt: openedAt }
   const isChoice = !line.isByRenewalLink && line.soldPlanId === line.planId && openedAt > last.pricedAt
   const pricedAt = isChoice ? openedAt : last.pricedAt
   if (line.kind === 'extended') return { ...last, pricedAt }

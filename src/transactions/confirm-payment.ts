@@ -40,12 +40,8 @@ export interface ConfirmedPayment {
 
 export type ConfirmOutcome =
   | (Received & Recorded)
-  | {
-      /** The same money was recorded before, under another event, and nothing is due. */
-      readonly kind: 'already_completed'
-      readonly transaction: Transaction
-      readonly paymentId: null
-    }
+  /** The same money was recorded before, under another event, and nothing is due. */
+  | { readonly kind: 'repeated' }
   /** One of its events was recorded before, or the same money for a transaction that is still pending. */
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'unknown_transaction' | 'wrong_currency' }
@@ -60,7 +56,7 @@ export interface Recorded {
 /**
  * The entry point for money (R91): everything that confirms a payment calls this in its command. Under the end user's lock it records the
  * provider's events and the payment, allocates the payment, completes and applies the transaction, and writes the events to send. Reports
- * the outcome after the commit. Only `processed` and `underpaid`, and `already_completed` with a `paymentId`, record money.
+ * the outcome after the commit. Only an outcome with a `paymentId` records money.
  */
 export async function confirmPayment(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
   const outcome = await recordOnce(tx, payment)
@@ -86,7 +82,7 @@ async function recordOnce(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOut
   if (transaction.status === 'pending') return { kind: 'duplicate' }
   // The same payment under another event: the daemon that took the first may have died before it wrote the node.
   await rewriteNode(tx, app, transaction.endUserId)
-  return { kind: 'already_completed', transaction, paymentId: null }
+  return { kind: 'repeated' }
 }
 
 /** False if one of the events was recorded before. */
@@ -155,8 +151,7 @@ function report(ctx: Context, payment: ConfirmedPayment, outcome: ConfirmOutcome
   const { provider, transactionId } = payment
   ctx.count('payments_total', { provider, outcome: outcome.kind })
   ctx.log.info({ provider, outcome: outcome.kind, transactionId }, 'a payment was reported')
-  const isRecorded = 'transaction' in outcome && outcome.paymentId !== null
-  const reason = isRecorded ? outcome.transaction.flagReason : null
+  const reason = 'paymentId' in outcome ? outcome.transaction.flagReason : null
   if (reason) {
     ctx.count('payments_flagged_total', { reason })
     ctx.log.warn({ transactionId, reason }, 'a payment needs an operator: transaction resolve')

@@ -99,7 +99,14 @@ describe('alerts', () => {
   function mailRow(bankAccountId: number) {
     return {
       ...{ messageId: null, messageIdHash: null, contentHash: '0'.repeat(64), bank: 'ACB', bankReference: null },
-      ...{ amount: null, transferCode: null, status: 'ignored', reason: 'no_transfer_code', appId: null, paidAt: null },
+      ...{
+        amount: null,
+        transferCode: null,
+        status: 'ignored',
+        reason: 'no_transfer_code',
+        appId: null,
+        bookedAt: null,
+      },
       ...{ transactionId: null, review: null, matchedAt: null, closedAt: null, paymentId: null, forwarding: null },
       bankAccountId,
     }

@@ -46,7 +46,7 @@ export async function aBankMail(ctx: Context, changes: Partial<BankMail> = {}): 
     appId: null,
     bankAccountId: null,
     transactionId: null,
-    paidAt: null,
+    bookedAt: null,
     review: null,
     matchedAt: null,
     closedAt: null,

@@ -122,7 +122,7 @@ function keyOf({ service, model }: Pair): string {
     since(choice.priced),
     trials.join(),
     service.last && [
-      service.last.isPurchase,
+      service.last.isBought,
       since(secondsOf(service.last.openedAt)),
       since(secondsOf(service.last.paidAt)),
     ],

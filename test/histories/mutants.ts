@@ -113,14 +113,14 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     LIFECYCLE,
     'a renewal after a switch is superseded',
-    'return isOtherPlan && last.isPurchase',
+    'return isOtherPlan && last.isBought',
     'return isOtherPlan',
   ),
   mutant(
     LIFECYCLE,
     'a renewal is superseded by any purchase',
-    'return isOtherPlan && last.isPurchase',
-    'return last.isPurchase',
+    'return isOtherPlan && last.isBought',
+    'return last.isBought',
   ),
   mutant(LIFECYCLE, 'an older change counts', 'quote.openedAt < last.openedAt ||', 'false ||'),
   mutant(
@@ -159,8 +159,8 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     LIFECYCLE,
     'a switch is a purchase',
-    'if (!isPlanKept) return { isPurchase: line.purpose !== null,',
-    'if (!isPlanKept) return { isPurchase: true,',
+    'if (!isPlanKept) return { isBought: line.purpose !== null,',
+    'if (!isPlanKept) return { isBought: true,',
   ),
   mutant(LIFECYCLE, 'an end is no plan choice', 'return { ...last, openedAt, paidAt }', 'return last'),
   mutant(LIFECYCLE, 'an extension is a plan choice', "if (line.kind === 'extended') return { ...last, pricedAt }", ''),

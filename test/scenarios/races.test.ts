@@ -44,7 +44,7 @@ describe('races for the one entry point of money', () => {
     )
     const kinds = outcomes.map(({ kind }) => kind)
     expect(count(kinds, 'processed')).to.equal(1)
-    expect(count(kinds, 'already_completed')).to.equal(9)
+    expect(count(kinds, 'repeated')).to.equal(9)
     expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
     expect(await scenario.transaction(checkout.transaction_id)).to.include({ amount_received: 99_000, flagged: false })
   })
@@ -98,7 +98,7 @@ describe('races for the one entry point of money', () => {
     const confirm = () => transferred(ctx, transaction_id, money.amount, { ...money, reference: 'ACB FT1' })
     let confirmed: ReturnType<typeof confirm> | undefined
     await inTransaction(ctx, async (tx) => {
-      const waiting = { ...money, bank: 'ACB', reference: 'FT1', bankAccountId: null, appId: null }
+      const waiting = { ...money, reference: 'ACB FT1', bankAccountId: null, appId: null }
       await recordUnallocatedMoney(tx, waiting)
       confirmed = confirm()
       await until(isPaymentWaiting)

@@ -36,13 +36,13 @@ const until = (end: string | null, anchorDay = 31): SubscriptionState => ({
   anchorDay: end === null ? null : anchorDay,
 })
 const bought = (openedAt: string, paidAt = openedAt): PlanChoice => ({
-  isPurchase: true,
+  isBought: true,
   openedAt: utc(openedAt),
   paidAt: utc(paidAt),
   pricedAt: utc(openedAt),
 })
 const FIRST = bought('2026-01-31 10:00')
-const switched = (at: string): PlanChoice => ({ ...bought(at), isPurchase: false })
+const switched = (at: string): PlanChoice => ({ ...bought(at), isBought: false })
 const effect = (current: SubscriptionState | null, quote: Quote, paidAt: string, last = FIRST) => {
   const result = decide(current, current && last, quote, utc(paidAt))
   return result.kind === 'refused'
@@ -281,7 +281,7 @@ describe('paid time is never silently shortened', () => {
       paidAt: utc('2026-05-02 10:00'),
       ...changes,
     })
-    const times = (last: PlanChoice) => [last.isPurchase, last.openedAt, last.paidAt, last.pricedAt]
+    const times = (last: PlanChoice) => [last.isBought, last.openedAt, last.paidAt, last.pricedAt]
 
     it('is a payment that started, changed or restarted the subscription, with its opening and payment times', () => {
       for (const [kind, purpose] of [
@@ -295,7 +295,7 @@ describe('paid time is never silently shortened', () => {
     })
     it('is a plan switch or an import, which are not purchases', () => {
       for (const kind of ['switched', 'imported'] as const)
-        expect(planChoiceAfter(FIRST, line({ kind, purpose: null })).isPurchase).to.equal(false)
+        expect(planChoiceAfter(FIRST, line({ kind, purpose: null })).isBought).to.equal(false)
     })
     it('is a renewal that restarted it after its end, which keeps how the plan was chosen and its price', () => {
       const at = line({ kind: 'restarted', isByRenewalLink: true })

@@ -1,4 +1,4 @@
-import type { Suggestion } from '#bank-mail/list-bank-mails.ts'
+import type { Suggestion } from '#bank-mail/suggest-transactions.ts'
 import type { ReviewItem } from '#review/read-review.ts'
 
 /** What may be decided about a matter, by one key. */

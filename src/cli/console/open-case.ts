@@ -1,4 +1,4 @@
-import type { Suggestion } from '#bank-mail/list-bank-mails.ts'
+import type { Suggestion } from '#bank-mail/suggest-transactions.ts'
 import type { ReviewItem } from '#review/read-review.ts'
 import { moneyCell } from '#cli/cells.ts'
 import type { Commands } from '#cli/declaration.ts'
@@ -33,8 +33,9 @@ export function suggestionWords({ transaction_id: id, external_ref, amount_due, 
 }
 
 async function suggestionsFor({ ctx }: Session, { kind, id }: ReviewItem): Promise<readonly Suggestion[]> {
-  const { suggestionsOf, suggestionsForPayment } = await import('#bank-mail/list-bank-mails.ts')
-  if (kind === 'unmatched_bank_mail') return (await suggestionsOf(ctx, [Number(id)]))[0]?.suggestions ?? []
+  const { listMailsWithSuggestions } = await import('#bank-mail/list-bank-mails.ts')
+  const { suggestionsForPayment } = await import('#bank-mail/suggest-transactions.ts')
+  if (kind === 'unmatched_bank_mail') return (await listMailsWithSuggestions(ctx, [Number(id)]))[0]?.suggestions ?? []
   return kind === 'unapplied_payment' ? suggestionsForPayment(ctx, Number(id)) : []
 }
 

@@ -40,6 +40,8 @@ export async function confirmSession(
     case 'underpaid':
     case 'already_completed':
       return { status: outcome.kind, toClose: isMoreAsked ? stored.transactionId : null }
+    case 'repeated':
+      return { status: 'already_completed', toClose: isMoreAsked ? stored.transactionId : null }
     case 'duplicate':
       return { status: outcome.kind, toClose: null }
     case 'unknown_transaction':

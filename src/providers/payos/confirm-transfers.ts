@@ -9,7 +9,7 @@ import type { ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { transferTime } from './order.ts'
 import { PaidLink, transfersOf, unlistedOf, WHOLE, type Transfer } from './transfers.ts'
 
-type Result = ConfirmOutcome['kind'] | 'refused' | 'none'
+type Result = Exclude<ConfirmOutcome['kind'], 'repeated'> | 'refused' | 'none'
 
 /** The outcome of booking a link's money. */
 export interface Taken {
@@ -62,8 +62,9 @@ export async function confirmTransfers(
       currency: 'VND',
       paidAt: transferTime(transfer.transactionDateTime) ?? ctx.clock.now(),
     })
+    const result = outcome.kind === 'repeated' ? 'already_completed' : outcome.kind
     taken = {
-      result: WEIGHT[outcome.kind] > WEIGHT[taken.result] ? outcome.kind : taken.result,
+      result: WEIGHT[result] > WEIGHT[taken.result] ? result : taken.result,
       isMoreAsked: taken.isMoreAsked || isMoreAsked,
     }
   }
