@@ -71,7 +71,7 @@ describe('money is its own ledger', () => {
     inTransaction(scenario.service.ctx, async (tx) => {
       const reference = `content ${(references += 1)}`
       const app = scenario.app.app.id
-      const found = { bank: 'ACB', reference, amount, bankAccountId: null, appId: app, paidAt: tx.now }
+      const found = { reference, amount, bankAccountId: null, appId: app, paidAt: tx.now }
       return (await recordUnallocatedMoney(tx, found)).paymentId
     })
   const newestOf = async (transactionId: number) =>

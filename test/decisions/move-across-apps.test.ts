@@ -65,7 +65,7 @@ describe('payment move across apps', () => {
     inTransaction(scenario.service.ctx, async (tx) => {
       references += 1
       const reference = `content ${references}`
-      const money = { bank: 'ACB', reference, amount: MONTHLY.amount, bankAccountId, appId, paidAt: tx.now }
+      const money = { reference, amount: MONTHLY.amount, bankAccountId, appId, paidAt: tx.now }
       return (await recordUnallocatedMoney(tx, money)).paymentId
     })
 
