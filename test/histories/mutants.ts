@@ -21,8 +21,8 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     LIFECYCLE,
     'a period includes its end',
-    "|| now < state.currentPeriodEnd ? 'active'",
-    "|| now <= state.currentPeriodEnd ? 'active'",
+    "|| at < state.currentPeriodEnd ? 'active'",
+    "|| at <= state.currentPeriodEnd ? 'active'",
   ),
   mutant(
     LIFECYCLE,
