@@ -43,6 +43,7 @@ const LAYERS = [
   'checkout',
   'mails',
   'renewals',
+  'test-clock',
   'pages',
   'upkeep',
   'approvals',

@@ -1,5 +1,5 @@
 import { bigint, bytes, exact, flag, id, json, longtext, realTime, words } from '#db/columns.ts'
-import { table, type Row } from '#db/table.ts'
+import { shape, table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import { anyOf, rowsBy, SharedRead } from '#db/shared-read.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -177,4 +177,12 @@ export async function findLogo(db: Queries, digest: string): Promise<AppLogo | n
 export async function replaceLogo(tx: Tx, appId: number, logo: Omit<AppLogo, 'id' | 'appId'> | null): Promise<void> {
   await tx.run('DELETE FROM app_logos WHERE app_id = ?', [appId])
   if (logo) await tx.insert(appLogos, { ...logo, appId })
+}
+
+/** Apps whose test clock was moved. Each has a present of its own. */
+export async function listMovedApps(db: Queries): Promise<{ id: number; clockOffsetMs: number }[]> {
+  return db.all(
+    shape({ id: id(), clockOffsetMs: bigint() }),
+    'SELECT id, clock_offset_ms AS clockOffsetMs FROM apps WHERE clock_offset_ms <> 0 ORDER BY id',
+  )
 }

@@ -1,6 +1,6 @@
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import type { AdvancedClock } from '#renewals/advance-test-clock.ts'
+import type { AdvancedClock } from '#test-clock/advance-test-clock.ts'
 import { settingOptions, settingsInput } from './app-settings.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
 import { stateCell } from './cells.ts'
@@ -185,7 +185,7 @@ export const commands: Commands = {
     ],
     examples: ['app clock 1 --advance 30d', "app clock 1 --now '2026-12-01 00:00:00'", 'app clock 1'],
     async change({ ctx, out, caller, app: pick }, [named], options: Texts<'advance' | 'now'>) {
-      const { advanceTestClock, readTestClock } = await import('#renewals/advance-test-clock.ts')
+      const { advanceTestClock, readTestClock } = await import('#test-clock/advance-test-clock.ts')
       const { clockInput } = await import('./clock-input.ts')
       const app = await pick(named)
       const input = clockInput(options)

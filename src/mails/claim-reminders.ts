@@ -7,7 +7,7 @@ import { formatDay } from '#shared/time.ts'
 import { claimAsRead } from './claims/store.ts'
 import type { DueReminder } from './compose-reminder.ts'
 import { dailyLimit } from './daily-limit.ts'
-import { countMails } from './limits/store.ts'
+import { reserveMails } from './limits/store.ts'
 import type { ClaimedMail } from './mail-queue.ts'
 import {
   claimNew,
@@ -78,7 +78,7 @@ async function countWithinLimits(
   for (const [appId, ofApp] of [...byApp].sort(([a], [b]) => a - b)) {
     const app = ofApp[0]?.app
     const limit = app ? dailyLimit(tx.ctx.config, app) : null
-    const allowed = limit === null ? ofApp.length : await countMails(tx, appId, day, ofApp.length, limit)
+    const allowed = limit === null ? ofApp.length : await reserveMails(tx, appId, day, ofApp.length, limit)
     const countedOn = limit === null ? null : day
     counted.push(...ofApp.slice(0, allowed).map((due) => ({ due, countedOn })))
     if (app && allowed < ofApp.length) reached.push(app)

@@ -1,4 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
+import type { ClockGroup } from '#apps/clock-groups.ts'
 import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listCustomersByIds } from '#customers/store.ts'
@@ -7,53 +8,35 @@ import { readPages } from '#db/read-pages.ts'
 import { listPlansByIds, listPricesByIds } from '#plans/store.ts'
 import { keyOf, listPromotionsOf } from '#promotions/store.ts'
 import { shuffled } from '#shared/shuffled.ts'
+import { endOf } from '#subscriptions/ends/store.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import type { DueReminder } from '#mails/compose-reminder.ts'
 import { STAGES, type Stage } from './stages.ts'
-import { endOf, listDueSubscriptions, listMovedApps, type SweepScope } from './due/store.ts'
+import { listDueSubscriptions } from './due/store.ts'
 
 /** Small, so that what a page holds is fresh when it is sent, and memory stays flat. */
 const PAGE_SIZE = 100
-
-/** Apps that share one present: all apps in real time, or one app with its own clock. */
-export interface Sweep {
-  readonly scope: SweepScope
-  readonly clockOffsetMs: number
-}
-
-/** Sweeps that together cover every app once, or the one sweep of `appId`. */
-export async function listSweeps(ctx: Context, appId?: number): Promise<Sweep[]> {
-  if (appId !== undefined) {
-    const { clockOffsetMs } = await getApp(ctx.db, appId)
-    return [{ scope: { appId }, clockOffsetMs }]
-  }
-  const moved = await listMovedApps(ctx.db)
-  return [
-    { scope: 'apps in real time', clockOffsetMs: 0 },
-    ...moved.map(({ id, clockOffsetMs }) => ({ scope: { appId: id }, clockOffsetMs })),
-  ]
-}
 
 /** `new`: mails that have not failed. `with retries`: also those that have, in random order. */
 export type Tries = 'new' | 'with retries'
 
 /**
- * Yields every mail that is due now in one sweep, page by page, without claiming it. Skips `appsAtLimit`, which may grow while the
+ * Yields every mail that is due now in a group of apps, page by page, without claiming it. Skips `appsAtLimit`, which may grow while the
  * generator runs.
  */
 export async function* findDue(
   ctx: Context,
-  sweep: Sweep,
+  group: ClockGroup,
   appsAtLimit: ReadonlySet<number>,
   tries: Tries = 'with retries',
 ): AsyncGenerator<DueReminder> {
   const apps = new Map<number, App>()
-  for (const stage of STAGES) yield* findInWindow(ctx, sweep, tries, stage, appsAtLimit, apps)
+  for (const stage of STAGES) yield* findInWindow(ctx, group, tries, stage, appsAtLimit, apps)
 }
 
 async function* findInWindow(
   ctx: Context,
-  sweep: Sweep,
+  group: ClockGroup,
   tries: Tries,
   stage: Stage,
   exceptApps: ReadonlySet<number>,
@@ -62,9 +45,9 @@ async function* findInWindow(
   const pages = readPages<Subscription>(PAGE_SIZE, async (last, limit) => {
     const realNow = await databaseNow(ctx, ctx.db)
     return listDueSubscriptions(ctx.db, {
-      scope: sweep.scope,
+      scope: group.scope,
       stage,
-      now: appNow(sweep, realNow),
+      now: appNow(group, realNow),
       realNow,
       exceptApps,
       withFailed: tries === 'with retries',

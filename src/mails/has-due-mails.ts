@@ -1,7 +1,8 @@
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { findAppsAtLimit } from './daily-limit.ts'
-import { findDue, listSweeps } from './find-due.ts'
+import { findDue } from './find-due.ts'
+import { listClockGroups } from '#apps/clock-groups.ts'
 import { listDueReceipts } from './due/store.ts'
 import { listDeadClaims } from './claims/store.ts'
 import { receipts } from '#transactions/store.ts'
@@ -14,8 +15,8 @@ export async function hasDueMails(ctx: Context): Promise<boolean> {
   for (const status of ['due', 'failed'] as const)
     if ((await listDueReceipts(ctx.db, status, now, null, 1)).length > 0) return true
   const appsAtLimit = await findAppsAtLimit(ctx)
-  for (const sweep of await listSweeps(ctx)) {
-    if (!(await findDue(ctx, sweep, appsAtLimit).next()).done) return true
+  for (const group of await listClockGroups(ctx)) {
+    if (!(await findDue(ctx, group, appsAtLimit).next()).done) return true
   }
   return false
 }

@@ -8,7 +8,7 @@ import type { Subscription } from '#subscriptions/store.ts'
 import { dailyLimit, findAppsAtLimit } from '#mails/daily-limit.ts'
 import { GRACE_DAYS, STAGES, hasStage, stageWindow, type Stage } from './stages.ts'
 import type { DueReminder } from './compose-reminder.ts'
-import { endOf, listEndingSubscriptions } from './due/store.ts'
+import { endOf, listEndingSubscriptions } from '#subscriptions/ends/store.ts'
 import { listRemindersOfPeriods, reminderName, type Reminder } from './store.ts'
 
 /** Why a mail will not go out, or not today. */

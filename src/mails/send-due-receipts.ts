@@ -9,7 +9,7 @@ import { claimAsRead, markSent, releaseBeforeHandOver, type Claim } from './clai
 import { composeReceipt } from './compose-receipt.ts'
 import { receiptLimit } from './daily-limit.ts'
 import { listDueReceipts } from './due/store.ts'
-import { countMails } from './limits/store.ts'
+import { reserveMails } from './limits/store.ts'
 import { RECEIPTS } from './mail-kinds.ts'
 import type { ClaimedMail, MailQueue } from './mail-queue.ts'
 import { releaseDead, sendMails, withMailSweep, type SweepOptions } from './send-mails.ts'
@@ -94,7 +94,7 @@ async function claimWithin(
   const claim = await claimAsRead(tx, receipts, receipt, now)
   if (!claim || limit === null) return claim
   const countedOn = formatDay(now)
-  if ((await countMails(tx, claim.appId, countedOn, 1, limit)) === 0) {
+  if ((await reserveMails(tx, claim.appId, countedOn, 1, limit)) === 0) {
     await releaseBeforeHandOver(tx, receipts, claim, { status: 'dropped', lastError: OVER_LIMIT })
     return null
   }

@@ -1,9 +1,10 @@
+import { listClockGroups } from '#apps/clock-groups.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { findAppsAtLimit } from './daily-limit.ts'
-import { findDue, listSweeps } from './find-due.ts'
+import { findDue } from './find-due.ts'
 import type { Outcome } from './mail-queue.ts'
 import { REMINDERS } from './mail-kinds.ts'
 import { releaseUntriedReminder, reminderQueue, type ReminderRun } from './reminder-queue.ts'
@@ -25,13 +26,13 @@ export async function sendDueReminders(ctx: Context, options: SweepOptions = {})
   const run: ReminderRun = { summary, failed: new Set() }
   const hasMailer = await withMailSweep(ctx, options, async (mailSweep) => {
     await releaseDead(ctx, { kind: REMINDERS, releaseUntried: releaseUntriedReminder })
-    const sweeps = await listSweeps(ctx, options.appId)
+    const groups = await listClockGroups(ctx, options.appId)
     const anyFailed = await hasFailed(ctx.db, addMs(await databaseNow(ctx, ctx.db), -FAILED_BACK_MS))
-    const passes = sweeps.map((sweep) => ({ sweep, tries: 'new' as const }))
-    const again = anyFailed ? shuffled(sweeps).map((sweep) => ({ sweep, tries: 'with retries' as const })) : []
-    for (const { sweep, tries } of [...passes, ...again]) {
+    const first = groups.map((group) => ({ group, tries: 'new' as const }))
+    const again = anyFailed ? shuffled(groups).map((group) => ({ group, tries: 'with retries' as const })) : []
+    for (const { group, tries } of [...first, ...again]) {
       const appsAtLimit = await findAppsAtLimit(ctx)
-      await sendMails(ctx, mailSweep, reminderQueue(ctx, run, findDue(ctx, sweep, appsAtLimit, tries), appsAtLimit))
+      await sendMails(ctx, mailSweep, reminderQueue(ctx, run, findDue(ctx, group, appsAtLimit, tries), appsAtLimit))
     }
   })
   if (!hasMailer) ctx.log.warn('reminders are not sent: set BILLING_SMTP_URL')

@@ -8,7 +8,7 @@ import { mailColumns, UNTRIED } from '#mail/mail-columns.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { claimOf, type Claim } from './claims/store.ts'
-import { uncountMail } from './limits/store.ts'
+import { returnReservedMail } from './limits/store.ts'
 import type { Stage } from './stages.ts'
 
 /** One mail of one stage of one period. Its unique key keeps it from being sent twice. */
@@ -123,7 +123,7 @@ export async function deleteClaim(tx: Tx, claim: Claim): Promise<void> {
     `DELETE FROM reminders WHERE id = ? AND status = 'claimed' AND claimed_at = ? AND handed_over_at IS NULL`,
     [claim.id, claim.claimedAt],
   )
-  if (found === 1) await uncountMail(tx, claim)
+  if (found === 1) await returnReservedMail(tx, claim)
 }
 
 /** A mail that a sweep has claimed and not finished. */

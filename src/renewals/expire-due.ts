@@ -1,4 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
+import { listClockGroups, type ClockGroup } from '#apps/clock-groups.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { job } from '#commands/caller.ts'
@@ -10,7 +11,6 @@ import type { AppTime } from '#shared/time.ts'
 import { expiredData, viewSubscription } from '#subscriptions/present.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
-import { listSweeps, type Sweep } from '#mails/find-due.ts'
 import type { SweepOptions } from '#mails/send-mails.ts'
 import { listRunOut, storeExpired, type RunOut } from './store.ts'
 
@@ -23,23 +23,23 @@ const EXPIRY = job('expire')
  */
 export async function expireDue(ctx: Context, options: SweepOptions = {}): Promise<number> {
   let expired = 0
-  for (const sweep of await listSweeps(ctx, options.appId)) expired += await expireOneSweep(ctx, sweep, options.signal)
+  for (const group of await listClockGroups(ctx, options.appId)) expired += await expireIn(ctx, group, options.signal)
   return expired
 }
 
 /** Whether any subscription must be stored as `expired`. */
 export async function hasRunOut(ctx: Context): Promise<boolean> {
   const now = await databaseNow(ctx, ctx.db)
-  for (const sweep of await listSweeps(ctx)) {
-    if ((await listRunOut(ctx.db, sweep.scope, appNow(sweep, now), null, 1)).length > 0) return true
+  for (const group of await listClockGroups(ctx)) {
+    if ((await listRunOut(ctx.db, group.scope, appNow(group, now), null, 1)).length > 0) return true
   }
   return false
 }
 
-async function expireOneSweep(ctx: Context, sweep: Sweep, signal: AbortSignal | undefined): Promise<number> {
+async function expireIn(ctx: Context, group: ClockGroup, signal: AbortSignal | undefined): Promise<number> {
   let expired = 0
-  const now = appNow(sweep, await databaseNow(ctx, ctx.db))
-  const batches = readPages<RunOut>(BATCH_SIZE, (after, limit) => listRunOut(ctx.db, sweep.scope, now, after, limit))
+  const now = appNow(group, await databaseNow(ctx, ctx.db))
+  const batches = readPages<RunOut>(BATCH_SIZE, (after, limit) => listRunOut(ctx.db, group.scope, now, after, limit))
   for await (const batch of batches) {
     if (signal?.aborted) break
     const subscriptionIds = batch.filter(({ isAnnounced }) => !isAnnounced).map(({ id }) => id)

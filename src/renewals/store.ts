@@ -3,7 +3,8 @@ import { where } from '#db/conditions.ts'
 import { shape } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { beyond, inScopeOf, type Keyset, type SweepScope } from '#mails/due/store.ts'
+import type { ClockScope } from '#apps/clock-groups.ts'
+import { beyond, inScopeOf, type Keyset } from '#subscriptions/ends/store.ts'
 import type { AppTime } from '#shared/time.ts'
 
 /** `isAnnounced`: the app opted in to `subscription.expired`. */
@@ -14,7 +15,7 @@ export interface RunOut extends Keyset {
 /** Subscriptions that are stored as active and have ended by `now`, in the order of their ends, from `after` on. */
 export async function listRunOut(
   db: Queries,
-  scope: SweepScope,
+  scope: ClockScope,
   now: AppTime,
   after: Keyset | null,
   limit: number,

@@ -53,7 +53,7 @@ export async function applyPayment(
     line: { transactionId, kind, interval, isTrial, paidAt, openedAt, isAccepted },
     planAndCustomer: planAndCustomerAfter(rows, effect, setsCustomer),
     transactionId,
-    announce: (view) => (current && !rows.isRenewedAlready ? [renewalOf(app, current, paid, view)] : []),
+    announce: (view) => (current && !rows.isEndRenewed ? [renewalOf(app, current, paid, view)] : []),
   })
   return null
 }

@@ -28,7 +28,7 @@ export interface SubscriptionRows extends PaidPrice {
   /** The promotion whose discount the payment got. */
   readonly promotion: AppliedPromotion | null
   /** Whether another payment renewed the period that this one was opened to renew. */
-  readonly isRenewedAlready: boolean
+  readonly isEndRenewed: boolean
 }
 
 /** The part of the rows on which a payment is decided. */

@@ -240,7 +240,7 @@ const TRANSACTION_ROWS = joinedRows(
     currentCustomer: namedCustomers,
     promotion: appliedPromotions,
   },
-  { isRenewedAlready: flag(`(${wasRenewed('current.id', 'transaction.renews_end')})`) },
+  { isEndRenewed: flag(`(${wasRenewed('current.id', 'transaction.renews_end')})`) },
 )
 
 /** A transaction with all rows that completing it needs. */

@@ -12,7 +12,7 @@ import { resolveTransaction, type ResolveInput } from '#decisions/resolve-transa
 import { gatherStats } from '#reports/stats.ts'
 import { getTransactionTimeline } from '#support/transaction-timeline.ts'
 import { listPaymentRows, listPaymentsOf } from '#payments/store.ts'
-import { advanceTestClock } from '#renewals/advance-test-clock.ts'
+import { advanceTestClock } from '#test-clock/advance-test-clock.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { getApp } from '#apps/store.ts'
 import { refusalOf } from '../support/expect-error.ts'

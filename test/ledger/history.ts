@@ -14,7 +14,7 @@ import { resolveTransaction, type ResolveInput } from '#decisions/resolve-transa
 import { matchBankMail } from '#bank-mail/match-bank-mail.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { listPaymentsOf } from '#payments/store.ts'
-import { advanceTestClock } from '#renewals/advance-test-clock.ts'
+import { advanceTestClock } from '#test-clock/advance-test-clock.ts'
 import { sendDueReceipts } from '#mails/send-due-receipts.ts'
 import { sendDueReminders } from '#mails/send-due-reminders.ts'
 import { unixSeconds } from '#shared/time.ts'

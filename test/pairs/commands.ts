@@ -16,7 +16,8 @@ import { grantApproval } from '#decisions/grant-approval.ts'
 import { movePayment } from '#decisions/move-payment.ts'
 import { refundPayment } from '#decisions/refund-payment.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
-import { findDue, listSweeps } from '#mails/find-due.ts'
+import { listClockGroups } from '#apps/clock-groups.ts'
+import { findDue } from '#mails/find-due.ts'
 import { Stopped } from '#mails/mail-queue.ts'
 import { reminderQueue } from '#mails/reminder-queue.ts'
 import { handOver } from '#mails/send-mails.ts'
@@ -316,9 +317,9 @@ function aMail(ctx: Context): Parameters<typeof receiveMail>[1] {
 async function sendReminders(ctx: Context): Promise<unknown> {
   const counted: string[] = []
   const summary = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
-  for (const sweep of await listSweeps(ctx)) {
+  for (const group of await listClockGroups(ctx)) {
     const atLimit = new Set<number>()
-    const queue = reminderQueue(ctx, { summary, failed: new Set() }, findDue(ctx, sweep, atLimit), atLimit)
+    const queue = reminderQueue(ctx, { summary, failed: new Set() }, findDue(ctx, group, atLimit), atLimit)
     const due = []
     for await (const mail of queue.due) due.push(mail)
     for (const mail of await queue.claim(due)) {

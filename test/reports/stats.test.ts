@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { advanceTestClock } from '#renewals/advance-test-clock.ts'
+import { advanceTestClock } from '#test-clock/advance-test-clock.ts'
 import { getApp } from '#apps/store.ts'
 import { gatherStats } from '#reports/stats.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'

@@ -4,7 +4,7 @@ import type { Present } from '#db/database-now.ts'
 import type { Queries, RowMatch } from '#db/queries.ts'
 import type { Table } from '#db/table.ts'
 import type { MailRow, MailStatus } from '#mail/mail-columns.ts'
-import { uncountMail } from '#mails/limits/store.ts'
+import { returnReservedMail } from '#mails/limits/store.ts'
 import { addMs, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 
 /** A mail that one sweep may send. */
@@ -82,7 +82,7 @@ export async function releaseBeforeHandOver(
   changes: Released,
 ): Promise<void> {
   const held = { ...heldBy(claim), handedOverAt: null }
-  if ((await tx.update(table, held, { ...changes, countedOn: null })) === 1) await uncountMail(tx, claim)
+  if ((await tx.update(table, held, { ...changes, countedOn: null })) === 1) await returnReservedMail(tx, claim)
 }
 
 /** Ends a claim whose mail certainly did not leave, although it may have been handed over. */
@@ -93,7 +93,7 @@ export async function releaseAfterFailure(
   changes: Released,
 ): Promise<void> {
   const released = await tx.update(table, heldBy(claim), { ...changes, handedOverAt: null, countedOn: null })
-  if (released === 1) await uncountMail(tx, claim)
+  if (released === 1) await returnReservedMail(tx, claim)
 }
 
 /** The row of a claim that still holds. */

@@ -1,33 +1,12 @@
-import { bigint, id } from '#db/columns.ts'
-import { where, type Condition } from '#db/conditions.ts'
+import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
-import { shape } from '#db/table.ts'
-import type { AppTime, RealTime } from '#shared/time.ts'
-import { subscriptions, type Subscription } from '#subscriptions/store.ts'
-import { receipts, type Receipt } from '#transactions/store.ts'
+import type { ClockScope } from '#apps/clock-groups.ts'
 import { endsInWindow, type Stage } from '#mails/stages.ts'
 import { claimable } from '#mails/store.ts'
-
-/** Which subscriptions a sweep covers: one app's, or those of all apps in real time. */
-export type SweepScope = { readonly appId: number } | 'apps in real time'
-
-export interface Keyset {
-  readonly periodEnd: AppTime
-  readonly id: number
-}
-
-/** Where a subscription stands among those in the order of their ends; null for a lifetime, which has none. */
-export function endOf({ id, currentPeriodEnd: periodEnd }: Subscription): Keyset | null {
-  return periodEnd && { periodEnd, id }
-}
-
-/** Apps whose test clock was moved. Each has its own present, and so a sweep of its own. */
-export async function listMovedApps(db: Queries): Promise<{ id: number; clockOffsetMs: number }[]> {
-  return db.all(
-    shape({ id: id(), clockOffsetMs: bigint() }),
-    'SELECT id, clock_offset_ms AS clockOffsetMs FROM apps WHERE clock_offset_ms <> 0 ORDER BY id',
-  )
-}
+import type { AppTime, RealTime } from '#shared/time.ts'
+import { beyond, inScopeOf, type Keyset } from '#subscriptions/ends/store.ts'
+import { subscriptions, type Subscription } from '#subscriptions/store.ts'
+import { receipts, type Receipt } from '#transactions/store.ts'
 
 /**
  * Subscriptions whose mail of `stage` is due at `now` (the time of the scope's apps), in the order of their ends. Left out are mails
@@ -40,7 +19,7 @@ export async function listMovedApps(db: Queries): Promise<{ id: number; clockOff
 export async function listDueSubscriptions(
   db: Queries,
   due: {
-    readonly scope: SweepScope
+    readonly scope: ClockScope
     readonly stage: Stage
     readonly now: AppTime
     readonly realNow: RealTime
@@ -75,32 +54,6 @@ export async function listDueSubscriptions(
      ${sql} ORDER BY s.current_period_end, s.id LIMIT ?`,
     [due.stage, ...again.params, due.withFailed, ...params, due.limit],
   )
-}
-
-/** Subscriptions of a scope, as rows `s` and `a`, and the index that orders them by period end, if there is one of their own. */
-export function inScopeOf(scope: SweepScope): { readonly index: string | null; readonly condition: Condition } {
-  return scope === 'apps in real time'
-    ? { index: null, condition: ['a.clock_offset_ms = 0'] }
-    : { index: 'subscriptions_app_end', condition: ['s.app_id = ?', scope.appId] }
-}
-
-/** Subscriptions `s` that follow in the order of their ends. The first bound is for the index, to skip what came before. */
-export function beyond({ periodEnd, id }: Keyset): Condition {
-  return ['s.current_period_end >= ? AND (s.current_period_end > ? OR s.id > ?)', periodEnd, periodEnd, id]
-}
-
-/** An app's subscriptions that end after `from` and no later than `until`, in the order of their ends. */
-export async function listEndingSubscriptions(
-  db: Queries,
-  appId: number,
-  bounds: { readonly from: AppTime; readonly until: AppTime; readonly after: Keyset | null; readonly limit: number },
-): Promise<Subscription[]> {
-  const { sql, params } = where(
-    ['s.app_id = ? AND s.current_period_end <= ?', appId, bounds.until],
-    beyond(bounds.after ?? { periodEnd: bounds.from, id: Number.MAX_SAFE_INTEGER }),
-  )
-  const inOrder = `${sql} ORDER BY s.current_period_end, s.id LIMIT ?`
-  return db.all(subscriptions.as('s'), inOrder, [...params, bounds.limit])
 }
 
 /** Receipts of a status that may be claimed by `now`, and follow `after`. */

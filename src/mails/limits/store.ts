@@ -15,10 +15,10 @@ export const dailyMails = table('daily_mails', {
 })
 
 /**
- * Counts up to `wanted` mails of the app towards its `limit` of `day`; returns how many the limit allowed. Locks the count, so that two
- * daemons cannot both send the last mail of a day.
+ * Reserves up to `wanted` mails of the app's `limit` of `day`; returns how many the limit allowed. Locks the count, so that two daemons
+ * cannot both send the last mail of a day.
  */
-export async function countMails(tx: Tx, appId: number, day: string, wanted: number, limit: number): Promise<number> {
+export async function reserveMails(tx: Tx, appId: number, day: string, wanted: number, limit: number): Promise<number> {
   const lockCount = () => tx.one(dailyMails, 'WHERE app_id = ? AND day = ? FOR UPDATE', [appId, day])
   let count = await lockCount()
   if (!count) {
@@ -31,8 +31,8 @@ export async function countMails(tx: Tx, appId: number, day: string, wanted: num
   return allowed
 }
 
-/** Takes back the count of a mail that did not leave; `countedOn` null: it was not counted. */
-export async function uncountMail(
+/** Returns the reservation of a mail that did not leave; `countedOn` null: it had none. */
+export async function returnReservedMail(
   tx: Tx,
   { appId, countedOn }: { readonly appId: number; readonly countedOn: string | null },
 ): Promise<void> {

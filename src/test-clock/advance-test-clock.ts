@@ -10,7 +10,7 @@ import { databaseNow } from '#db/database-now.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { SECOND_MS, addMs, formatTimestamp, parseAppTime, type AppTime } from '#shared/time.ts'
 import { integer, timestamp } from '#shared/validate.ts'
-import { expireDue } from './expire-due.ts'
+import { expireDue } from '#renewals/expire-due.ts'
 import { staleBefore } from '#mails/claims/store.ts'
 import { listOpenClaims, type OpenClaim } from '#mails/store.ts'
 
