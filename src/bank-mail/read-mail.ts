@@ -11,7 +11,8 @@ import { readHeader, valuesOf, type Header, type HeaderField } from './header-fi
 import { htmlToText } from './html-text.ts'
 import { readTrust } from './read-trust.ts'
 import { readSoleAddress, type MailAddress } from './sender-address.ts'
-import { isToSigned, type TrustPath, type TrustSettings } from './trust.ts'
+import { isToSigned } from './dkim-signatures.ts'
+import type { TrustPath, TrustSettings } from './trust.ts'
 
 /** Everything that is kept of a mail. */
 export interface MailReading {

@@ -1,6 +1,6 @@
 import PostalMime from 'postal-mime'
 import type { Header } from './header-fields.ts'
-import { findTrust, type TrustPath, type TrustSettings } from './trust.ts'
+import { trustOfHeader, type TrustPath, type TrustSettings } from './trust.ts'
 
 /**
  * How the mail is verified as one of `domains` (a bank's). Null if it is not, or if a forwarder may have chosen how its body is read:
@@ -14,7 +14,7 @@ export async function readTrust(
   domains: readonly string[],
   settings: TrustSettings,
 ): Promise<TrustPath | null> {
-  const trust = findTrust(header, domains, settings)
+  const trust = trustOfHeader(header, domains, settings)
   if (!trust) return null
   const [isTypeSigned, isEncodingSigned] = [TYPE, ENCODING].map((name) => trust.covered.has(name))
   if (isTypeSigned && isEncodingSigned) return trust.path
