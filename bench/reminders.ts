@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { composeReminder } from '#mails/compose-reminder.ts'
-import { findDue } from '#mails/find-due.ts'
+import { composeReminder } from '#mails/reminders/compose-reminder.ts'
+import { findDue } from '#mails/reminders/find-due.ts'
 import { testEnvironment } from '../test/support/context.ts'
 import type { MailOrder } from './floors/nodemailer.ts'
 import { profiled } from './profiled.ts'

@@ -1,5 +1,5 @@
-import { sendDueReceipts } from '#mails/send-due-receipts.ts'
-import { sendDueReminders } from '#mails/send-due-reminders.ts'
+import { sendDueReceipts } from '#mails/receipts/send-due-receipts.ts'
+import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { runJob, sweep } from './run-job.ts'
 
 /** Mails before a period ends, the notice after, and receipts. */

@@ -212,7 +212,7 @@ describe('architecture', () => {
 
   it('a change is a command: outside the runner, only the bookkeeping of queues opens a transaction', () => {
     const queues =
-      /^(commands|webhooks|realtime|providers|alerts)\/|^(http\/idempotency|mails\/(claim-mails|claim-reminders|send-mails|send-due-receipts)|subscriptions\/resync-node|upkeep\/(delete-old-rows|rotate-keys))\.ts$/
+      /^(commands|webhooks|realtime|providers|alerts)\/|^(http\/idempotency|mails\/(claim-mails|reminders\/claim-reminders|send-mails|receipts\/send-due-receipts)|subscriptions\/resync-node|upkeep\/(delete-old-rows|rotate-keys))\.ts$/
     expect(filesWith(/\binTransaction\(/, queues)).to.deep.equal([])
     expect(filesWith(/\brecordAudit\(/, /^commands\//)).to.deep.equal([])
   })

@@ -1,6 +1,6 @@
 import { loadConfig } from '#config.ts'
 import { openContext } from '#open-context.ts'
-import { sendDueReminders } from '#mails/send-due-reminders.ts'
+import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { answerOrders } from '../worker.ts'
 
 /** As the daemon's thread. */

@@ -35,7 +35,7 @@ export const commands: Commands = {
     options: [['--days <n>', 'how far to look ahead', '14']],
     examples: ['reminders plan', 'reminders plan 1 --days 30 --json'],
     async rows({ ctx, app, options: { days } }: OfApps<{ days: string }>) {
-      const { planReminders } = await import('#mails/plan-reminders.ts')
+      const { planReminders } = await import('#mails/reminders/plan-reminders.ts')
       if (!/^\d{1,3}$/.test(days)) throw new UsageError('--days must be a number of days')
       return planReminders(ctx, app, Number(days))
     },
@@ -71,7 +71,7 @@ export const commands: Commands = {
     ...refused,
     async change(session, args, options: Flags<'retry'>) {
       if (!options.retry) return showRefused(session, args, options)
-      const { retryRefusedReminders } = await import('#mails/retry-refused.ts')
+      const { retryRefusedReminders } = await import('#mails/reminders/retry-refused.ts')
       const retried = await retryRefusedReminders(session.ctx, session.caller)
       session.out.result({ retried }, () => session.out.line(`the next sweep retries ${counted(retried, 'mail')}`))
     },

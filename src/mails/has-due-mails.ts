@@ -1,12 +1,12 @@
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { findAppsAtLimit } from './daily-limit.ts'
-import { findDue } from './find-due.ts'
+import { findDue } from './reminders/find-due.ts'
 import { listClockGroups } from '#apps/clock-groups.ts'
-import { listDueReceipts } from './due/store.ts'
+import { listDueReceipts } from '#mails/receipts/store.ts'
 import { listDeadClaims } from './claims/store.ts'
 import { receipts } from '#transactions/store.ts'
-import { reminders } from './store.ts'
+import { reminders } from './reminders/store.ts'
 
 /** Whether a mail is due now, or a sweep that died has left a claim. In a file of its own, because the daemon's main thread loads nothing that sends mails. */
 export async function hasDueMails(ctx: Context): Promise<boolean> {

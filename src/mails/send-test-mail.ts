@@ -5,7 +5,7 @@ import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { DAY_MS, addMs, asAppTime, type RealTime } from '#shared/time.ts'
 import { emailAddress, validate } from '#shared/validate.ts'
-import { composeReminder, type ReminderContent } from './compose-reminder.ts'
+import { composeReminder, type ReminderContent } from './reminders/compose-reminder.ts'
 
 /**
  * Sends a sample reminder with the TEST mark to an operator's own address, to try the mail server (`mail test`). Throws

@@ -11,8 +11,8 @@ import type { MailRow } from '#mail/mail-columns.ts'
 import { claimOf, mailState, markSent, releaseAfterFailure, type Claim } from './claims/store.ts'
 import { receipts } from '#transactions/store.ts'
 import { RECEIPTS, REMINDERS, type MailKind } from './mail-kinds.ts'
-import { recordSent, type SentReminder } from './record-sent.ts'
-import type { Reminder } from './store.ts'
+import { recordSent, type SentReminder } from './reminders/record-sent.ts'
+import type { Reminder } from './reminders/store.ts'
 
 const NOT_SENT = 'an operator recorded that it was not sent'
 

@@ -17,7 +17,7 @@ import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { openTransaction } from '#transactions/open-transaction.ts'
 import { getRenewable } from './get-renewable.ts'
-import { renewalLink } from '#mails/renewal-link.ts'
+import { renewalLink } from '#mails/reminders/renewal-link.ts'
 import { discounted } from '#promotions/discount.ts'
 import {
   findOpenPayment,

@@ -17,7 +17,7 @@ import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import { findApplicationOfEnd, type LedgerLine, type Subscription } from '#subscriptions/store.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { admitToRenewable, getRenewable, type RenewableSubscription } from './get-renewable.ts'
-import { firstMailAt } from '#mails/stages.ts'
+import { firstMailAt } from '#mails/reminders/stages.ts'
 
 /** What the renewal page shows. */
 export interface RenewalView {

@@ -1,6 +1,6 @@
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { planReminders, type NoMailReason, type PlannedReminder } from '#mails/plan-reminders.ts'
+import { planReminders, type NoMailReason, type PlannedReminder } from '#mails/reminders/plan-reminders.ts'
 import { sumBy, type Amounts } from './sales/figures.ts'
 import { sumPricesOf } from './sales/store.ts'
 

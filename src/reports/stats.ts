@@ -3,7 +3,7 @@ import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { readPages } from '#db/read-pages.ts'
 import { sumUnallocated } from '#payments/store.ts'
-import { GRACE_DAYS } from '#mails/stages.ts'
+import { GRACE_DAYS } from '#mails/reminders/stages.ts'
 import type { RealTime } from '#shared/time.ts'
 import {
   countEndedPeriods,

@@ -1,6 +1,6 @@
 import { checkoutUrl } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
-import { renewalLink } from '#mails/renewal-link.ts'
+import { renewalLink } from '#mails/reminders/renewal-link.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { findSubscription } from '#subscriptions/store.ts'

@@ -12,7 +12,7 @@ import {
   type Refund,
 } from '#payments/store.ts'
 import { listProviderSessionsOf } from '#providers/store.ts'
-import { listRemindersOf } from '#mails/store.ts'
+import { listRemindersOf } from '#mails/reminders/store.ts'
 import { mailState } from '#mails/claims/store.ts'
 import { realTime } from '#apps/app-time.ts'
 import { formatId } from '#shared/ids.ts'

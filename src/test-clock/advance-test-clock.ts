@@ -12,7 +12,7 @@ import { SECOND_MS, addMs, formatTimestamp, parseAppTime, type AppTime } from '#
 import { integer, timestamp } from '#shared/validate.ts'
 import { expireDue } from '#renewals/expire-due.ts'
 import { staleBefore } from '#mails/claims/store.ts'
-import { listOpenClaims, type OpenClaim } from '#mails/store.ts'
+import { listOpenClaims, type OpenClaim } from '#mails/reminders/store.ts'
 
 /** Later times would let a period of a hundred years end beyond year 9999. */
 const LATEST = '9000-01-01 00:00:00'
@@ -135,7 +135,7 @@ async function sendRemindersToTheEnd(ctx: Context, appId: number, othersMs: numb
   const endMs = performance.now() + othersMs
   for (;;) {
     const before = await listOpen(ctx, appId)
-    const { sendDueReminders } = await import('#mails/send-due-reminders.ts')
+    const { sendDueReminders } = await import('#mails/reminders/send-due-reminders.ts')
     await sendDueReminders(ctx, { appId })
     let open = await listOpen(ctx, appId)
     // A claim that was open before the sweep may have been released after the sweep passed it: sweep again.

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { inTransaction } from '#commands/transaction.ts'
-import { sendDueReminders, type SweepSummary } from '#mails/send-due-reminders.ts'
+import { sendDueReminders, type SweepSummary } from '#mails/reminders/send-due-reminders.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { DAY_MS, addMs, asAppTime, systemClock, wholeSeconds } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'

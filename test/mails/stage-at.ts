@@ -1,4 +1,4 @@
-import type { Stage } from '#mails/stages.ts'
+import type { Stage } from '#mails/reminders/stages.ts'
 import { DAY_MS, addMs, type AppTime } from '#shared/time.ts'
 
 /** The stage of a period at `now`, written a second time, by the days that are left; null where none holds or the period skips it. */

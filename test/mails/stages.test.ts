@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { STAGES, endsInWindow, hasStage, stageWindow } from '#mails/stages.ts'
+import { STAGES, endsInWindow, hasStage, stageWindow } from '#mails/reminders/stages.ts'
 import { DAY_MS, HOUR_MS, addMs, asAppTime } from '#shared/time.ts'
 import { stageAt } from './stage-at.ts'
 

@@ -1,7 +1,7 @@
 import { loadConfig } from '#config.ts'
 import { openContext } from '#open-context.ts'
-import { sendDueReceipts } from '#mails/send-due-receipts.ts'
-import { sendDueReminders } from '#mails/send-due-reminders.ts'
+import { sendDueReceipts } from '#mails/receipts/send-due-receipts.ts'
+import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { TestClock } from '../support/context.ts'
 
 // What `startSweep` starts: `node sweep-once.ts '2026-03-29 10:00:00' receipt`.

@@ -1,7 +1,7 @@
 import { approvals } from '#approvals/store.ts'
 import { getApp, type App } from '#apps/store.ts'
 import { bankMails } from '#bank-mail/store.ts'
-import { reminders } from '#mails/store.ts'
+import { reminders } from '#mails/reminders/store.ts'
 import { openLog } from '#shared/log.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'

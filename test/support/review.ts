@@ -1,7 +1,7 @@
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { customers } from '#customers/store.ts'
-import { reminders } from '#mails/store.ts'
+import { reminders } from '#mails/reminders/store.ts'
 import { UNTRIED } from '#mail/mail-columns.ts'
 import { insertPayment } from '#payments/store.ts'
 import { beginPause, endPause, insertProviderAccount, listPauses } from '#providers/store.ts'

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { sendDueReminders } from '#mails/send-due-reminders.ts'
+import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { runSender } from '#webhooks/sender.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { realTimeContext, wrongClock, type RealTimeContext } from '../support/context.ts'

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { sendDueReminders } from '#mails/send-due-reminders.ts'
+import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { unconfirmedReminders } from '#mails/mail-lists.ts'
 import { startSweep } from '../mails/start-sweep.ts'
 import { partsOf, aScene, type Scene } from '../renewals/scene.ts'

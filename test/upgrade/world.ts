@@ -1,7 +1,7 @@
 import { stub, useFakeTimers } from 'sinon'
 import { createProgram, leadingWord } from '#cli/program.ts'
 import { expireDue } from '#renewals/expire-due.ts'
-import { sendDueReminders } from '#mails/send-due-reminders.ts'
+import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { addMs, formatTimestamp, HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'

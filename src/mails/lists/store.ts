@@ -3,7 +3,7 @@ import { below, where, type Condition, type Position } from '#db/conditions.ts'
 import type { Queries, Sql } from '#db/queries.ts'
 import { shape, type Source } from '#db/table.ts'
 import { areUnconfirmed, claimOf } from '#mails/claims/store.ts'
-import { reminders, type Reminder } from '#mails/store.ts'
+import { reminders, type Reminder } from '#mails/reminders/store.ts'
 import { DAY_MS, addMs, type RealTime } from '#shared/time.ts'
 import { receipts, type Receipt, type Transaction } from '#transactions/store.ts'
 

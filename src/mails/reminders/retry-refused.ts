@@ -5,7 +5,7 @@ import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import type { Position } from '#db/conditions.ts'
 import { pageBy, type Page } from '#http/page-of.ts'
-import { listSelected, selectRefusedReminders, type ReminderWithOwner } from './lists/store.ts'
+import { listSelected, selectRefusedReminders, type ReminderWithOwner } from '#mails/lists/store.ts'
 import { releaseRefused } from './store.ts'
 
 const BATCH = 100

@@ -1,12 +1,11 @@
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { ClockScope } from '#apps/clock-groups.ts'
-import { endsInWindow, type Stage } from '#mails/stages.ts'
-import { claimable } from '#mails/store.ts'
+import { endsInWindow, type Stage } from '#mails/reminders/stages.ts'
+import { claimable } from '#mails/reminders/store.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
 import { beyond, inScopeOf, type Keyset } from '#subscriptions/ends/store.ts'
 import { subscriptions, type Subscription } from '#subscriptions/store.ts'
-import { receipts, type Receipt } from '#transactions/store.ts'
 
 /**
  * Subscriptions whose mail of `stage` is due at `now` (the time of the scope's apps), in the order of their ends. Left out are mails
@@ -54,19 +53,4 @@ export async function listDueSubscriptions(
      ${sql} ORDER BY s.current_period_end, s.id LIMIT ?`,
     [due.stage, ...again.params, due.withFailed, ...params, due.limit],
   )
-}
-
-/** Receipts of a status that may be claimed by `now`, and follow `after`. */
-export async function listDueReceipts(
-  db: Queries,
-  status: 'due' | 'failed',
-  now: RealTime,
-  after: Pick<Receipt, 'id' | 'retryAt'> | null,
-  limit: number,
-): Promise<Receipt[]> {
-  const { sql, params } = where(
-    ['status = ? AND next_try_at <= ?', status, now],
-    after && ['(next_try_at > ? OR (next_try_at = ? AND id > ?))', after.retryAt, after.retryAt, after.id],
-  )
-  return db.all(receipts, `${sql} ORDER BY next_try_at, id LIMIT ?`, [...params, limit])
 }

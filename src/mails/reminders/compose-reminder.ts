@@ -8,10 +8,10 @@ import { discounted } from '#promotions/discount.ts'
 import type { Promotion } from '#promotions/store.ts'
 import { unixSeconds, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
-import { composeMail, type Receiver, type Seller } from './compose-mail.ts'
+import { composeMail, type Receiver, type Seller } from '#mails/compose-mail.ts'
 import { optOutLink, renewalLink } from './renewal-link.ts'
 import type { Stage } from './stages.ts'
-import { dayWords, discountedWords, intervalWords, momentWords, planTitle } from './words.ts'
+import { dayWords, discountedWords, intervalWords, momentWords, planTitle } from '#mails/words.ts'
 
 /** A subscription with everything that its mail shows. `price` is the one that a renewal would pay. */
 export interface DueReminder {

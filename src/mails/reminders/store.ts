@@ -7,8 +7,8 @@ import type { Tx } from '#commands/transaction.ts'
 import { mailColumns, UNTRIED } from '#mail/mail-columns.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
-import { claimOf, type Claim } from './claims/store.ts'
-import { returnReservedMail } from './limits/store.ts'
+import { claimOf, type Claim } from '#mails/claims/store.ts'
+import { returnReservedMail } from '#mails/limits/store.ts'
 import type { Stage } from './stages.ts'
 
 /** One mail of one stage of one period. Its unique key keeps it from being sent twice. */

@@ -10,7 +10,7 @@ import { keyOf, listPromotionsOf } from '#promotions/store.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import { endOf } from '#subscriptions/ends/store.ts'
 import type { Subscription } from '#subscriptions/store.ts'
-import type { DueReminder } from '#mails/compose-reminder.ts'
+import type { DueReminder } from './compose-reminder.ts'
 import { STAGES, type Stage } from './stages.ts'
 import { listDueSubscriptions } from './due/store.ts'
 

@@ -4,9 +4,9 @@ import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, formatTimestamp } from '#shared/time.ts'
 import { presentSubject } from '#subscriptions/present.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
-import type { DueReminder } from '#mails/compose-reminder.ts'
-import { markSent } from './claims/store.ts'
-import type { ClaimedMail } from './mail-queue.ts'
+import type { DueReminder } from './compose-reminder.ts'
+import { markSent } from '#mails/claims/store.ts'
+import type { ClaimedMail } from '#mails/mail-queue.ts'
 import { reminders } from './store.ts'
 
 /** What the app's event says about a mail. */

@@ -4,11 +4,11 @@ import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { isDuplicate } from '#db/database-error.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { formatDay } from '#shared/time.ts'
-import { claimAsRead } from './claims/store.ts'
+import { claimAsRead } from '#mails/claims/store.ts'
 import type { DueReminder } from './compose-reminder.ts'
-import { dailyLimit } from './daily-limit.ts'
-import { reserveMails } from './limits/store.ts'
-import type { ClaimedMail } from './mail-queue.ts'
+import { dailyLimit } from '#mails/daily-limit.ts'
+import { reserveMails } from '#mails/limits/store.ts'
+import type { ClaimedMail } from '#mails/mail-queue.ts'
 import {
   claimNew,
   isClaimable,

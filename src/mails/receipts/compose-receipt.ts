@@ -15,9 +15,9 @@ import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import { referenceOf } from '#transactions/reference.ts'
 import { getTransaction, type Receipt, type Transaction } from '#transactions/store.ts'
-import { composeMail } from './compose-mail.ts'
-import { Stopped } from './mail-queue.ts'
-import { dayWords, discountFact, paidForWords } from './words.ts'
+import { composeMail } from '#mails/compose-mail.ts'
+import { Stopped } from '#mails/mail-queue.ts'
+import { dayWords, discountFact, paidForWords } from '#mails/words.ts'
 
 /** The mail of a receipt. Throws `Stopped` while a refund is pending, and if there is no customer or the receipt is out of date. */
 export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): Promise<Mail> {
