@@ -21,9 +21,12 @@ const setRealtimeInput = ({ env }: Config) => {
     ),
     /** The text of the service account's JSON file. */
     serviceAccount: z.string().max(50_000, 'is too long'),
-    path: realtimePath.default('users/{uid}/subscription'),
+    /** Absent: the path stays, or is `users/{uid}/subscription` where there was none. */
+    path: realtimePath.optional(),
   })
 }
+
+const USUAL_PATH = 'users/{uid}/subscription'
 
 /**
  * Sets the realtime database that the clients of an identity-token app read; the service account is stored encrypted. Nodes of existing
@@ -45,7 +48,7 @@ export const setRealtime = command({
     await updateAppRow(tx, app.id, {
       realtimeDatabaseUrl: databaseUrl,
       realtimeServiceAccount: tx.ctx.keyring.seal(JSON.stringify(account), place),
-      realtimePath: path,
+      realtimePath: path ?? (await getApp(tx, app.id)).realtimePath ?? USUAL_PATH,
     })
     const updated = await getApp(tx, app.id)
     await tx.audit({

@@ -163,7 +163,7 @@ export const commands: Commands = {
     options: [
       ['--database-url <url>', 'address of the database'],
       ['--service-account <file>', 'JSON file of the service account; kept encrypted'],
-      ['--path <template>', 'path of the node, with {uid}', 'users/{uid}/subscription'],
+      ['--path <template>', 'path of the node, with {uid}; users/{uid}/subscription at first'],
     ],
     examples: [
       'app set-realtime 2 --database-url https://my-project.firebaseio.com --service-account ./service-account.json',
@@ -173,7 +173,7 @@ export const commands: Commands = {
       const databaseUrl = await required(options.databaseUrl, '--database-url')
       const file = await required(options.serviceAccount, '--service-account')
       const { setRealtime } = await import('#apps/set-realtime.ts')
-      const input = { databaseUrl, serviceAccount: readTextFile(file), path: options.path ?? '' }
+      const input = { databaseUrl, serviceAccount: readTextFile(file), path: options.path }
       await printApp(session.out, await performAs(session, setRealtime, input, { app }))
     },
   },

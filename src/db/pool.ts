@@ -138,11 +138,12 @@ export class ConnectionPool {
   }
 }
 
-/** Keeps the code of the last server's error, because it decides whether to retry. */
-function noServer(failures: readonly string[], { code, errno, fatal }: Error & Partial<QueryError>): Error {
+/** Keeps of the last server's error what says whether to retry, and that the server could not be reached. */
+function noServer(failures: readonly string[], { code, errno, fatal, syscall }: Error & Partial<QueryError>): Error {
   return Object.assign(new Error(`no server of BILLING_DATABASE_URL is usable: ${failures.join('; ')}`), {
     code,
     errno,
     fatal,
+    syscall,
   })
 }

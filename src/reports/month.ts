@@ -8,9 +8,12 @@ export interface MonthRange {
   readonly until: RealTime
 }
 
+/** The month after the last one that can be reported would have five digits in its year. */
+const LAST_MONTH = '9999-12'
+
 /** Whether the text is a month such as `2026-10`. */
 export function isMonth(text: string): boolean {
-  return /^[1-9]\d{3}-(0[1-9]|1[0-2])$/.test(text)
+  return /^[1-9]\d{3}-(0[1-9]|1[0-2])$/.test(text) && text < LAST_MONTH
 }
 
 /** The month of an instant in a time zone. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDatabase, databaseState, localPort, PORT_STATEMENT, provisionStatements } from '#db/create-database.ts'
-import { pendingMigrations, runMigrations, MIGRATIONS } from '#db/migrate.ts'
+import { pendingMigrations, runMigrations, EXPANDING } from '#db/migrate.ts'
 import type { Context } from '#context.ts'
 import type { Answers } from './answers.ts'
 import { hasProgram, runProgram } from './run-program.ts'
@@ -60,7 +60,7 @@ async function provision(url: string): Promise<void> {
 export async function findSchema({ db }: Pick<Context, 'db'>): Promise<PartState> {
   const missing = await pendingMigrations(db)
   if (missing.length === 0) return unchanged('the tables are those of this version')
-  if (missing.length < MIGRATIONS.length)
+  if (missing.length < EXPANDING.length)
     throw new Error(`${missing.length} migrations are pending: back up, then run billing-cli migrate`)
   return pending('make the tables', async () => `made the tables by ${(await runMigrations(db)).length} migrations`)
 }

@@ -73,9 +73,9 @@ export function formatIsoOffset(instant: Date): string {
   return `${instant.toISOString().slice(0, 19)}+00:00`
 }
 
-/** Reads `YYYY-MM-DD HH:MM:SS` as UTC; null if it is no such time (month 13, 30 February). */
+/** Reads `YYYY-MM-DD HH:MM:SS` as UTC; null if it is no such time (month 13, 30 February), or before the year 1000, which no column holds. */
 export function parseTimestamp(text: string): Date | null {
-  if (!/^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$/.test(text)) return null
+  if (!/^[1-9]\d{3}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$/.test(text)) return null
   const instant = new Date(`${text.replace(' ', 'T')}Z`)
   return !Number.isNaN(instant.getTime()) && formatTimestamp(instant) === text ? instant : null
 }

@@ -23,6 +23,9 @@ import { recordChange } from '#subscriptions/record-change.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { bareCell } from '#shared/formula-cell.ts'
 
+/** Characters of a customer's name; an address may be longer. */
+const MAX_NAME = 191
+
 /** A line of the file, before it is interpreted. */
 const ImportLine = z.strictObject({
   external_ref: externalRef,
@@ -34,7 +37,7 @@ const ImportLine = z.strictObject({
     .regex(/^([1-9]|[12]\d|3[01])?$/, 'must be a day from 1 to 31')
     .optional(),
   customer_email: z.union([z.literal(''), emailAddress]).optional(),
-  customer_name: z.union([z.literal(''), name(191)]).optional(),
+  customer_name: z.union([z.literal(''), name(MAX_NAME)]).optional(),
 })
 type ImportLine = z.infer<typeof ImportLine>
 
@@ -182,5 +185,5 @@ async function customerOf(
   if (!email) return null
   const known = await findCustomerFor(tx, app.id, externalRef, email)
   if (known) return known.id
-  return insertCustomer(tx, newCustomerOf(app, { name: name || email, email }, tx.now))
+  return insertCustomer(tx, newCustomerOf(app, { name: name || email.slice(0, MAX_NAME), email }, tx.now))
 }

@@ -5,11 +5,17 @@ import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 import { queueNode } from './queue-node.ts'
 import { randomHex } from '#shared/crypto.ts'
-import { emitEvents, type Emission } from '#webhooks/emit-event.ts'
+import { emitEvents, isSentTo, type Emission } from '#webhooks/emit-event.ts'
 import type { EventType } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import type { Period } from './period.ts'
-import { updatedData, type PlanAndCustomer, type SubscriptionView } from './present.ts'
+import {
+  expiredData,
+  readPlanAndCustomer,
+  updatedData,
+  type PlanAndCustomer,
+  type SubscriptionView,
+} from './present.ts'
 import {
   insertLedgerLine,
   insertSubscription,
@@ -73,9 +79,25 @@ export async function recordChange(
     data: updatedData(view, appNow(app, tx.now)),
     subject: { externalRef: saved.externalRef, transactionId: transactionId ?? null },
   }
-  await emitEvents(tx, [...(announce?.(view) ?? []), updated])
+  const ended = 'id' in current ? await endBeforeRestart(tx, app, current, line) : []
+  await emitEvents(tx, [...ended, ...(announce?.(view) ?? []), updated])
   if (app.realtimeDatabaseUrl !== null) await queueNode(tx, app, saved)
   return view
+}
+
+/** The end of the period before one that starts anew, which the expiry job has not reported and can no longer see (R118). */
+async function endBeforeRestart(
+  tx: Tx,
+  app: NotifiedApp,
+  before: Subscription,
+  line: NewLine | null,
+): Promise<Emission<EventType>[]> {
+  const { currentPeriodEnd: end, status, inTrial, externalRef } = before
+  const isUnreported = line?.kind === 'restarted' && status === 'active' && end !== null && end <= line.paidAt
+  if (!isUnreported || !isSentTo(app, 'subscription.expired')) return []
+  const view = { subscription: before, ...(await readPlanAndCustomer(tx, before)) }
+  const data = expiredData(view, end, inTrial)
+  return [{ app, type: 'subscription.expired', data, subject: { externalRef, transactionId: null } }]
 }
 
 async function addLine(tx: Tx, saved: Subscription, before: Subscription | null, line: NewLine): Promise<void> {

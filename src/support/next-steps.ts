@@ -1,5 +1,6 @@
 import type { Fit } from '#bank-mail/fits.ts'
 import { counted } from '#shared/counted.ts'
+import { shellWord } from '#shared/shell-word.ts'
 import { parseAppTime, type AppTime } from '#shared/time.ts'
 import type { EndUser } from './end-user.ts'
 
@@ -136,9 +137,4 @@ function renewalSteps(
       command: `billing-cli open ${shellWord(ref)} --app ${app}`,
     },
   ]
-}
-
-/** Quoted if a shell would read it as more than a word. */
-function shellWord(text: string): string {
-  return /^[\w@.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }

@@ -46,6 +46,12 @@ describe('an app without a server', () => {
       expect(Object.keys(opened)).to.deep.equal(['type', 'project_id', 'client_email', 'private_key'])
     })
 
+    it('keeps the path where a new account is given without one', async () => {
+      const path = 'accounts/{uid}/billing'
+      await perform(ctx, operator('an'), setRealtime, input({ path }), { app })
+      expect(await perform(ctx, operator('an'), setRealtime, input(), { app })).to.include({ realtimePath: path })
+    })
+
     it('accepts an account without a type', async () => {
       await perform(
         ctx,

@@ -2,12 +2,14 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
+import fc from 'fast-check'
 import { beforeEach, describe, it } from 'mocha'
 import { approvals } from '#approvals/store.ts'
 import { auditLog } from '#commands/store.ts'
 import type { Context } from '#context.ts'
 import { PERMITTED, permissionOf } from '#cli/permissions.ts'
 import { createProgram } from '#cli/program.ts'
+import { shellWord } from '#shared/shell-word.ts'
 import { wordsOfLine } from '#cli/words-of-line.ts'
 import { payments, refunds } from '#payments/store.ts'
 import { transactions } from '#transactions/store.ts'
@@ -210,6 +212,21 @@ describe('the command line: operators, their roles, and approvals', () => {
       ...['a', 'b c', "it's", 'd e', '', '$5 *;', 'x " y'],
     ])
     expect(wordsOfLine('find `id` ~ é')).to.deep.equal(['find', '`id`', '~', 'é'])
+  })
+
+  it('the words that the console sends over SSH arrive as they were typed', () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.string().filter((word) => !/\p{Cc}/u.test(word)),
+          { minLength: 1 },
+        ),
+        (words) => {
+          expect(wordsOfLine(words.map(shellWord).join(' '))).to.deep.equal(words)
+        },
+      ),
+      { examples: [[['why?', "it's", 'PG7K*', '$5', "a\\'b", '']]] },
+    )
   })
 
   it('with --json an error is JSON on standard error with a code of the API', async () => {

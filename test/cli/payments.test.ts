@@ -378,6 +378,10 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     await ctx.db.update(events, { appId: app.app.id }, { deliveryStatus: 'failed', nextAttemptAt: null })
     expect(await cli.json(['webhook', 'retry', event])).to.include({ id: event, delivery_status: 'pending' })
     await ctx.db.update(events, { appId: app.app.id }, { deliveryStatus: 'failed', nextAttemptAt: null })
+    // A test that failed is no loss: its sender has seen the answer.
+    const { id: eventId, ...row } = (await ctx.db.one(events, 'WHERE app_id = ?', [app.app.id]))!
+    expect(event).to.equal(`evt_${eventId}`)
+    await ctx.db.insert(events, { ...row, eventType: 'webhook.test' })
     const would = await cli.preview(['webhook', 'retry', '--failed', id])
     const wouldText = await cli.table(['webhook', 'retry', '--failed', id, '--dry-run'])
     expect(would).to.deep.equal({ dry_run: true, failed: 1 })

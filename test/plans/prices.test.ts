@@ -221,6 +221,19 @@ describe('prices of a plan', () => {
       const [add] = await listAuditEntries(ctx.db, { subject: `plan ${plan.id}`, limit: 10 })
       expect(add).to.include({ actor: 'ann', action: 'price.add' })
     })
+
+    it('that are added at once each begin in the audit log where the one before ended', async () => {
+      const { ctx } = service
+      const add = () => perform(ctx, operator('ann'), addPrice, YEARLY, { app: app.app, planId: plan.id })
+      await Promise.all([add(), add(), add()])
+      const entries = (await listAuditEntries(ctx.db, { subject: `plan ${plan.id}`, limit: 3 })).toReversed()
+      const count = (state: unknown): number => (state as Plan).prices.length
+      expect(entries.map(({ beforeState, afterState }) => [count(beforeState), count(afterState)])).to.deep.equal([
+        [1, 2],
+        [2, 3],
+        [3, 4],
+      ])
+    })
   })
 
   function statuses(answer: Answer<Plan>): string[] {

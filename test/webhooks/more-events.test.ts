@@ -119,6 +119,30 @@ describe('events that an app asks for', () => {
       return (await scenario.newEvents()).filter(({ type }) => type === 'subscription.expired').map(({ data }) => data)
     }
 
+    it('reports the end of a period before a late payment or a trial starts the next one, if the job did not', async () => {
+      await ask('subscription.expired')
+      const { id, prices } = await scenario.plan('pro', MONTHLY)
+      const gold = await scenario.plan('gold', { ...MONTHLY, trial: FREE_TRIAL })
+      for (const external_ref of ['user-1', 'user-2'])
+        await scenario.pay(await scenario.checkout({ price_id: prices[0], external_ref }))
+      await scenario.newEvents()
+      scenario.at('2026-04-01 10:00:20')
+      await scenario.pay(await scenario.checkout({ price_id: prices[0] }))
+      await scenario.checkout({ price_id: gold.prices[0], external_ref: 'user-2' })
+      const events = await scenario.newEvents()
+      expect(events.map(({ type }) => type)).to.deep.equal([
+        ...['subscription.expired', 'subscription.renewed', 'subscription.updated'],
+        ...['subscription.expired', 'subscription.updated'],
+      ])
+      const names = { paygate_customer_id: null, merchant_customer_id: null, plan_id: id, plan_ref: 'pro' }
+      const data = { ...names, price_id: prices[0], period_end: '2026-04-01 10:00:00', was_trial: false }
+      expect([events[0]!.data, events[3]!.data]).to.deep.equal([
+        { external_ref: 'user-1', ...data },
+        { external_ref: 'user-2', ...data },
+      ])
+      expect(await expired()).to.deep.equal([])
+    })
+
     it('reports the end of each period once, and none of a period that was extended', async () => {
       await ask('subscription.expired')
       const { id, prices } = await scenario.plan('pro', MONTHLY, { ...MONTHLY, trial: FREE_TRIAL })

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { join } from 'node:path'
-import { quote } from 'shell-quote'
 import { childEnvironment } from '#config.ts'
+import { shellWord } from '#shared/shell-word.ts'
 import { printableLines } from '#cli/printable.ts'
 import { isRemote, type Who } from '#cli/who.ts'
 
@@ -51,7 +51,7 @@ function spawnProgram(words: readonly string[], who: Who, { survives = false }: 
   const detached = survives
   if (!isRemote(who)) return spawn(PROGRAM, [...words], { env: childEnvironment({}), stdio, detached })
   return spawn(PROGRAM, ['as', who.name ?? ''], {
-    env: childEnvironment({ SSH_ORIGINAL_COMMAND: quote([...words]) }),
+    env: childEnvironment({ SSH_ORIGINAL_COMMAND: words.map(shellWord).join(' ') }),
     stdio,
     detached,
   })

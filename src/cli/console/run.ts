@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { quote } from 'shell-quote'
 import { MAX_ITEMS, readReview } from '#review/read-review.ts'
 import { noteDecision } from '#review/note-decision.ts'
+import { shellWord } from '#shared/shell-word.ts'
 import { explainError } from '#cli/explain-error.ts'
 import { performAs, type Session } from '#cli/session.ts'
 import { terminalWidth } from '#cli/terminal-width.ts'
@@ -332,7 +332,7 @@ class Desk {
     if (this.#screen.typing !== typing || typing.text !== text) return
     const before = text.slice(0, text.lastIndexOf(' ') + 1)
     const [only] = values
-    if (only !== undefined && values.length === 1) typing.text = `${before}${quote([only])} `
+    if (only !== undefined && values.length === 1) typing.text = `${before}${shellWord(only)} `
     else if (values.length > 1) typing.text = `${before}${commonStart(values)}`
     this.#screen.status = values.length > 1 ? values.join('  ') : ''
     this.#draw()

@@ -1,4 +1,4 @@
-import { id } from '#db/columns.ts'
+import { bigint, id } from '#db/columns.ts'
 import { idAmong } from '#db/conditions.ts'
 import { databasePresent } from '#db/database-now.ts'
 import type { Param, Queries } from '#db/queries.ts'
@@ -6,7 +6,7 @@ import { shape } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
 import { claimable } from '#webhooks/claims/store.ts'
-import { events } from '#webhooks/store.ts'
+import { REPORTS_CHANGE } from '#webhooks/store.ts'
 
 /** Ends a lease; another attempt may follow. */
 const NO_LEASE = 'lease = 0, begun = 0'
@@ -112,15 +112,19 @@ export async function requeueFailed(
   )
 }
 
+/** An app's failed events about changes. */
+const FAILED = `FROM events e FORCE INDEX (events_app_due) WHERE e.app_id = ? AND e.delivery_status = 'failed' AND ${REPORTS_CHANGE}`
+
 export async function countFailedEvents(db: Queries, appId: number): Promise<number> {
-  return db.count(events, `WHERE app_id = ? AND delivery_status = 'failed'`, [appId])
+  const counted = await db.one(shape({ failed: bigint() }), `SELECT COUNT(*) AS failed ${FAILED}`, [appId])
+  return counted?.failed ?? 0
 }
 
 /** The ids of an app's failed events, oldest first. `next_attempt_at` is NULL for all, so the index returns them by id. */
 export async function listFailedIds(db: Queries, appId: number, limit: number): Promise<number[]> {
   const rows = await db.all(
     shape({ id: id() }),
-    `SELECT id FROM events WHERE app_id = ? AND delivery_status = 'failed' AND next_attempt_at IS NULL ORDER BY id LIMIT ?`,
+    `SELECT e.id ${FAILED} AND e.next_attempt_at IS NULL ORDER BY e.id LIMIT ?`,
     [appId, limit],
   )
   return rows.map(({ id }) => id)
