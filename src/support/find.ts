@@ -4,6 +4,7 @@ import { BANK_READERS } from '#bank-mail/banks/readers.ts'
 import { fitOf } from '#bank-mail/fits.ts'
 import { listedMail } from '#bank-mail/list-bank-mails.ts'
 import type { Context } from '#context.ts'
+import type { Queries } from '#db/queries.ts'
 import { listProviders } from '#providers/providers.ts'
 import { invalidField } from '#shared/errors.ts'
 import { formatId, parseId, parseNumericId, type IdKind } from '#shared/ids.ts'
@@ -136,11 +137,17 @@ interface Scope {
   readonly apps: readonly number[]
 }
 
-async function findNamed(ctx: Context, { appId, apps }: Scope, given: string): Promise<Found[]> {
+/** What the form of a text says it is. Where nothing is found, it is something else: an end user's id or an address may have the same form. */
+async function findByShape(db: Queries, appId: number | null, given: string): Promise<Found[]> {
   const token = LINK.exec(given)?.[1]
-  if (token !== undefined) return findByToken(ctx.db, appId, token)
+  if (token !== undefined) return findByToken(db, appId, token)
   const [, kind, number] = OWN_MAIL.exec(given) ?? []
-  if (kind !== undefined) return findByMail(ctx.db, appId, kind as 'reminder' | 'receipt', Number(number))
+  return kind === undefined ? [] : findByMail(db, appId, kind as 'reminder' | 'receipt', Number(number))
+}
+
+async function findNamed(ctx: Context, { appId, apps }: Scope, given: string): Promise<Found[]> {
+  const shaped = await findByShape(ctx.db, appId, given)
+  if (shaped.length > 0) return shaped
   const providers = listProviders().map(({ code }) => code)
   const banks = BANK_READERS.map(({ code }) => code)
   const quoted = listProviders().flatMap(({ codes }) => codes?.findIn(given) ?? [])

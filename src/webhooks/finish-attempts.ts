@@ -11,12 +11,19 @@ import { emptyTally, type Tally } from './tally.ts'
 /** Pause of an event with a signing secret that cannot be decrypted. An operator must restore the key. */
 export const UNREADABLE_PAUSE_MS = MINUTE_MS
 
-/** Records attempts and ends their leases in one transaction. Pass at most a few hundred. */
-export async function finishAttempts(ctx: Context, results: readonly AttemptResult[]): Promise<Tally> {
+/**
+ * Records attempts and ends their leases in one transaction. Pass at most a few hundred. `doubted`: those among them whose recording failed
+ * before, which may have been committed all the same; what was is left out.
+ */
+export async function finishAttempts(
+  ctx: Context,
+  results: readonly AttemptResult[],
+  doubted: WeakSet<AttemptResult> = new WeakSet(),
+): Promise<Tally> {
   const [first] = results.filter(isMade)
   const tally = await inTransaction(
     ctx,
-    (tx) => finishIn(tx, results),
+    async (tx) => finishIn(tx, await unrecorded(tx, results, doubted)),
     async (tx, attempt) => attempt > 1 && first !== undefined && (await hasAttempt(tx, attemptOf(first))),
   )
   for (const outcome of ['delivered', 'retried', 'failed'] as const) {
@@ -24,6 +31,19 @@ export async function finishAttempts(ctx: Context, results: readonly AttemptResu
   }
   if (tally.lost > 0) ctx.log.warn({ lost: tally.lost }, 'deliveries took longer than their lease and were taken over')
   return tally
+}
+
+async function unrecorded(
+  tx: Tx,
+  results: readonly AttemptResult[],
+  doubted: WeakSet<AttemptResult>,
+): Promise<AttemptResult[]> {
+  const left: AttemptResult[] = []
+  for (const result of results) {
+    const isRecorded = doubted.has(result) && isMade(result) && (await hasAttempt(tx, attemptOf(result)))
+    if (!isRecorded) left.push(result)
+  }
+  return left
 }
 
 async function finishIn(tx: Tx, results: readonly AttemptResult[]): Promise<Tally> {

@@ -36,6 +36,8 @@ interface Ended {
 export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
   const tally = emptyTally()
   const waiting: Ended[] = []
+  /** Results whose recording failed. Its COMMIT may have taken place. */
+  const doubted = new WeakSet<AttemptResult>()
   const writers = new Set<Promise<void>>()
   let gathering: NodeJS.Timeout | null = null
   /** Whether to record an incomplete group. */
@@ -44,13 +46,15 @@ export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
   const writeGroup = async (group: readonly Ended[]): Promise<void> => {
     try {
       const results = group.map(({ result }) => result)
-      addTally(tally, await finishAttempts(ctx, results))
+      addTally(tally, await finishAttempts(ctx, results, doubted))
     } catch (error) {
       ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
       if (isRetryable(error)) {
         await delay(PAUSE_MS)
         // Another sender takes over an expired lease and sends again, with the same event id.
-        waiting.push(...group.filter(({ leaseEndsMs }) => leaseEndsMs > performance.now()))
+        const held = group.filter(({ leaseEndsMs }) => leaseEndsMs > performance.now())
+        for (const { result } of held) doubted.add(result)
+        waiting.push(...held)
         isDue = true
       } else if (group.length > 1) {
         // One attempt caused the error. The others are recorded without it, and its lease expires.

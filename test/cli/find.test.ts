@@ -112,6 +112,14 @@ describe('find and open', () => {
     expect((await cli.json(['find', 'lan@example.com'])).end_users).to.have.length(1)
   })
 
+  it('finds an end user and an address that look like a link or a Message-ID of ours', async () => {
+    const hashed = 'ab'.repeat(32)
+    await aCheckout(ctx, made.reader, { price_id: priceId(await aPlan(ctx, made.reader)), external_ref: hashed })
+    expect(await namesOf(hashed)).to.deep.equal([`end user ${hashed}`])
+    await aCustomer(ctx, made.reader, { email: 'receipt.99999@company.example' })
+    expect(await namesOf('receipt.99999@company.example')).to.have.length(1)
+  })
+
   it('says the type of an event', async () => {
     const [event] = await cli.json(['webhook', 'list', app])
     const { value, text } = await cli.both(['find', event!.id])

@@ -461,6 +461,19 @@ describe('webhook delivery', () => {
       expect(await event(id!)).to.include({ attempts: 1, retriesLeft: 5 })
     })
 
+    it('records an attempt once if its recording was committed and seemed to fail', async () => {
+      const [id] = await emit()
+      const [claimed] = await claimAll()
+      const now = ctx.clock.now()
+      const result = {
+        ...{ event: claimed!, startedAt: now, durationMs: 1 },
+        ...{ httpStatus: 200, error: null, responseHead: '' },
+      }
+      expect(await finishAttempts(ctx, [result])).to.include({ delivered: 1, lost: 0 })
+      expect(await finishAttempts(ctx, [result], new WeakSet([result]))).to.include({ delivered: 0, lost: 0 })
+      expect(await attempts(id!)).to.have.length(1)
+    })
+
     it('ignores the outcome of a sender that lost its lease', async () => {
       const [id] = await emit()
       const [stale] = await claimAll()
