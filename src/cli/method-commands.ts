@@ -3,6 +3,7 @@ import type { CredentialsSpec } from '#providers/credentials-spec.ts'
 import type { ListedMethod, ListedVersion } from '#providers/list-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { counted } from '#shared/counted.ts'
+import { AppError } from '#shared/errors.ts'
 import { goAhead, requiredChoice, requiredSecret, requiredWord } from './ask.ts'
 import type { Consent } from './change.ts'
 import { YES, type Commands, type Texts } from './declaration.ts'
@@ -60,7 +61,7 @@ export const commands: Commands = {
 /** The method; on a terminal it is picked from a menu if it is missing. */
 async function pickMethod(methodName: string | undefined): Promise<Method> {
   const { METHODS } = await import('#providers/providers.ts')
-  const choices = METHODS.map((method) => ({ value: method, name: method }))
+  const choices = METHODS.map((value) => ({ value, name: value }))
   return requiredWord(methodName, '<method>', 'Which method?', choices)
 }
 
@@ -76,7 +77,7 @@ async function readCredentials({ questions }: CredentialsSpec): Promise<Record<s
 /** Throws if the provider refuses the credentials, but not if it cannot be reached. */
 async function checkCredentials({ ctx, out }: Session, spec: CredentialsSpec, credentials: unknown): Promise<void> {
   const check = await spec.check(ctx.config, credentials)
-  if (check.result === 'refused') throw new Error(`${check.message}; nothing was changed`)
+  if (check.result === 'refused') throw new AppError('invalid_request', `${check.message}; nothing was changed`)
   out.hint(check.message)
 }
 
@@ -99,9 +100,8 @@ async function forgetOne(
   const { closedSessions } = await performAs(session, forgetVersion, { version }, { app, method })
   out.result({ method, version, closed_sessions: closedSessions }, () => {
     out.line(banner(app))
-    out.line(
-      `version ${version} of the ${method} credentials is forgotten; ${counted(closedSessions, 'open session')} closed`,
-    )
+    const closed = counted(closedSessions, 'open session')
+    out.line(`version ${version} of the ${method} credentials is forgotten; ${closed} closed`)
   })
 }
 

@@ -30,7 +30,7 @@ const file: Permission = { effect: 'reads', role: 'owner' }
 const PERMISSIONS: Readonly<Record<string, Permission>> = {
   find: read,
   open: read,
-  console: read,
+  console: { effect: 'reads', role: 'view', more: [{ option: 'write', shown: '--write', role: 'support' }] },
   review: read,
   'app create': owner,
   'app list': read,

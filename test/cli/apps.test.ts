@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { createServer } from 'node:http'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { CardCredentials } from '#providers/card/credentials.ts'
@@ -14,6 +15,7 @@ import { subscriptions } from '#subscriptions/store.ts'
 import { events } from '#webhooks/store.ts'
 import { testContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
+import { listen, stopServer } from '../support/http-server.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, PROGRAM, type Cli } from './run-cli.ts'
@@ -283,6 +285,27 @@ describe('the command line: apps, payment methods and bank accounts', () => {
     expect(await cli.table(['method', 'enable', id, 'bank_transfer'])).to.include(missing)
     expect(await cli.table(['method', 'enable', id, 'test'])).to.include(missing)
     expect(await cli.table(['method', 'disable', id, 'bank_transfer'])).not.to.include(missing)
+  })
+
+  it('refuses credentials that the provider does not know, as invalid input, and changes nothing', async () => {
+    const stripe = createServer((_request, response) => {
+      response.writeHead(401, { 'Content-Type': 'application/json' })
+      response.end(JSON.stringify({ error: { type: 'invalid_request_error', message: 'Invalid API Key provided' } }))
+    })
+    const id = String((await anApp(testContext(), { methods: [] })).app.id)
+    const wrong = openCli({
+      BILLING_STRIPE_API_BASE: `http://127.0.0.1:${await listen(stripe)}`,
+      BILLING_CLI_STRIPE_SECRET_KEY: 'sk_test_wrong',
+      BILLING_CLI_STRIPE_WEBHOOK_SECRET: 'whsec_x',
+    })
+    const refused = await wrong.run(['method', 'enable', id, 'card', '--json'])
+    await stopServer(stripe)
+    expect(refused.code).to.equal(1)
+    expect(JSON.parse(refused.stderr)).to.deep.equal({
+      error: { code: 'invalid_request', message: 'Stripe does not know this secret key; nothing was changed' },
+    })
+    const [card] = (await cli.json(['method', 'list', id])).filter(({ method }) => method === 'card')
+    expect(card).to.include({ enabled: false })
   })
 
   it('enables methods with credentials from the environment, and shows only whether they are set', async () => {

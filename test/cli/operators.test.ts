@@ -139,6 +139,7 @@ describe('the command line: operators, their roles, and approvals', () => {
     const id = String(await newestTransaction())
     await expectForbidden('view', `transaction resolve ${id} --action dismiss --note n --yes`)
     await expectForbidden('view', 'webhook retry evt_1')
+    await expectForbidden('view', 'console --write')
     await expectForbidden('view', 'reminders refused --retry')
     await expectForbidden('view', 'app export 1 --dir /tmp/x')
     await expectForbidden('support', `transaction resolve ${id} --action refund --reference FT9 --note n --yes`)

@@ -4,6 +4,7 @@ import { providerSessions } from '#providers/store.ts'
 import { aPromotion, LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { changeApp, disableMethod, enableMethod } from '../support/operators.ts'
 import type { Scenario } from '../support/scenario.ts'
+import type { Envelope, Redirect } from '../support/answers.ts'
 import { startBankScenario, transfer } from './bank-scenario.ts'
 
 /** Does everything that leads to a page, and returns its address. */
@@ -142,6 +143,14 @@ export const SCENES = {
     await post(scenario, url, 'bank_transfer')
     return url
   },
+  'a renewal paid in part, after its checkout expired': async (scenario, prices) => {
+    const url = await renewalOf(scenario, prices)
+    await scenario.service.call('GET', await post(scenario, url, 'bank_transfer'))
+    const [renewal] = (await scenario.seller.get('/api/v1/transactions')).body.data
+    await transfer(scenario, renewal!.transaction_id, 60_000)
+    scenario.at('2026-03-31 10:00:00')
+    return url
+  },
   'a renewal that was just paid': async (scenario, prices) => {
     const url = await renewalOf(scenario, prices)
     await post(scenario, url, 'test')
@@ -260,9 +269,12 @@ async function renewalOf(scenario: Scenario, [monthly]: readonly string[], body:
   return `${scenario.service.url}/renew/${await scenario.renewalToken()}`
 }
 
-async function post(scenario: Scenario, url: string, method: string): Promise<void> {
+/** Chooses a method on a renewal page; returns where that leads. */
+async function post(scenario: Scenario, url: string, method: string): Promise<string> {
   const raw = JSON.stringify({ payment_method: method })
-  await scenario.service.call('POST', url, { headers: { 'Content-Type': 'application/json' }, raw })
+  const headers = { 'Content-Type': 'application/json' }
+  const { body } = await scenario.service.call<Envelope<Redirect>>('POST', url, { headers, raw })
+  return body.data.redirect_url
 }
 
 /** Runs with an app of every method, and the prices of its plan: a month with a paid trial, and lifetime. */
