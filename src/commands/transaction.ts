@@ -2,7 +2,7 @@ import type { Context, Rehearsal } from '#context.ts'
 import type { Connection } from '#db/connection.ts'
 import { isAnyDuplicate, UnknownCommit } from '#db/database-error.ts'
 import type { ConnectionPool } from '#db/pool.ts'
-import { queriesOver, type Queries, type Send } from '#db/queries.ts'
+import { queriesOver, type Param, type Queries } from '#db/queries.ts'
 import { retrying } from '#db/retry.ts'
 import type { RealTime } from '#shared/time.ts'
 
@@ -40,15 +40,10 @@ export async function byStatement<T>(ctx: Context, work: (db: Queries) => Promis
  */
 export type WasCommitted = (tx: Tx, attempt: number) => Promise<boolean>
 
-/** A run that reached its COMMIT. */
+/** Of an attempt that reached its COMMIT. */
 interface Outcome<T> {
   readonly result: T
   readonly afterCommit: readonly AfterCommit[]
-}
-
-/** An earlier attempt was committed, and the answer to its COMMIT was lost. */
-class CommittedBefore extends Error {
-  override readonly name = 'CommittedBefore'
 }
 
 /**
@@ -69,99 +64,105 @@ export async function inTransaction<T>(
   work: (tx: Tx) => Promise<T>,
   wasCommitted?: WasCommitted,
 ): Promise<T> {
+  // The answer to a COMMIT may be lost, and a later attempt finds that its work was done.
   const reached: Outcome<T>[] = []
   const run = async (attempt: number): Promise<void> => {
-    const attempted = async (tx: Tx): Promise<T> => {
-      // Check before the work, which would otherwise find rows of an earlier attempt.
-      if (await wasCommitted?.(tx, attempt)) throw new CommittedBefore()
-      return work(tx)
-    }
+    const transaction = await begin(ctx)
     try {
-      await runOnce(ctx, attempted, reached)
+      // Check before the work, which would otherwise find rows of an earlier attempt.
+      if (await wasCommitted?.(transaction.tx, attempt)) {
+        await transaction.rollBack()
+        return
+      }
+      const result = await work(transaction.tx)
+      transaction.end()
+      reached.push({ result, afterCommit: transaction.afterCommit })
     } catch (error) {
-      if (!(error instanceof CommittedBefore)) throw error
+      await transaction.rollBack()
+      throw error
     }
+    if (ctx.rehearsal) await transaction.rehearse(ctx.rehearsal)
+    else await transaction.commit()
   }
   await retrying(run, RETRY_FOR_MS, () => ctx.count('transaction_retries_total'))
   const outcome = reached.at(-1)
   if (!outcome) throw new Error('a transaction was committed before its work ended')
-  await runAfterCommit(ctx, outcome.afterCommit)
+  if (!ctx.rehearsal) await runAfterCommit(ctx, outcome.afterCommit)
   return outcome.result
 }
 
-/** Adds the outcome to `reached` before the COMMIT, whose answer may be lost. */
-async function runOnce<T>(ctx: Context, work: (tx: Tx) => Promise<T>, reached: Outcome<T>[]): Promise<void> {
+async function begin(ctx: Context): Promise<OpenTransaction> {
   const now = ctx.clock.now()
   const { pool } = ctx.db
   const connection = await pool.take()
-  const statements = new TransactionStatements(connection)
   try {
-    await connection.command(BEGIN)
+    await connection.command('START TRANSACTION')
   } catch (error) {
     pool.destroy(connection)
     throw error
   }
-  const drafts: Rehearsal = { changes: [], events: [] }
-  const afterCommit: AfterCommit[] = []
-  const tx: Tx = {
-    ...queriesOver(statements.send),
-    ctx,
-    now,
-    drafts,
-    afterCommit: (later) => void afterCommit.push(later),
-  }
-  try {
-    const result = await work(tx)
-    statements.end()
-    reached.push({ result, afterCommit: ctx.rehearsal ? [] : afterCommit })
-  } catch (error) {
-    statements.abandon()
-    await rollBack(pool, connection)
-    throw error
-  }
-  if (ctx.rehearsal) {
-    ctx.rehearsal.changes.push(...drafts.changes)
-    ctx.rehearsal.events.push(...drafts.events)
-    await rollBack(pool, connection)
-  } else await commit(pool, connection)
+  return new OpenTransaction(ctx, connection, now)
 }
 
-/** After any error, the commit status is unknown. */
-async function commit(pool: ConnectionPool, connection: Connection): Promise<void> {
-  try {
-    await connection.command('COMMIT')
-  } catch (error) {
-    pool.destroy(connection)
-    throw new UnknownCommit(error)
-  }
-  pool.release(connection)
-}
-
-/** A connection on which the rollback fails may still hold the transaction, so no other caller gets it. */
-async function rollBack(pool: ConnectionPool, connection: Connection): Promise<void> {
-  try {
-    await connection.command('ROLLBACK')
-  } catch {
-    pool.destroy(connection)
-    return
-  }
-  pool.release(connection)
-}
-
-const BEGIN = 'START TRANSACTION'
-
-/** Lets the statements of a transaction pass one by one, and none after an error that may have ended the transaction. */
-class TransactionStatements {
+/** A transaction whose BEGIN was confirmed. Its statements pass one by one, and none after an error that may have ended it. */
+class OpenTransaction {
+  readonly tx: Tx
+  readonly afterCommit: AfterCommit[] = []
+  readonly #pool: ConnectionPool
   readonly #connection: Connection
   #isUnderWay = false
   #isOver = false
   #failure: unknown = null
 
-  constructor(connection: Connection) {
+  constructor(ctx: Context, connection: Connection, now: RealTime) {
+    this.#pool = ctx.db.pool
     this.#connection = connection
+    this.tx = {
+      ...queriesOver((sql, params) => this.#send(sql, params)),
+      ctx,
+      now,
+      drafts: { changes: [], events: [] },
+      afterCommit: (work) => void this.afterCommit.push(work),
+    }
   }
 
-  readonly send: Send = async (sql, params) => {
+  /** The work has succeeded: lets no more statements pass. Throws the error that ended the transaction, if the work ignored it. */
+  end(): void {
+    this.#refuse()
+    this.#isOver = true
+  }
+
+  /** After any error, the commit status is unknown. */
+  async commit(): Promise<void> {
+    try {
+      await this.#connection.command('COMMIT')
+    } catch (error) {
+      this.#pool.destroy(this.#connection)
+      throw new UnknownCommit(error)
+    }
+    this.#pool.release(this.#connection)
+  }
+
+  /** Keeps what the work would have changed, and changes nothing. */
+  async rehearse(rehearsal: Rehearsal): Promise<void> {
+    rehearsal.changes.push(...this.tx.drafts.changes)
+    rehearsal.events.push(...this.tx.drafts.events)
+    await this.rollBack()
+  }
+
+  /** A connection on which the rollback fails may still hold the transaction, so no other caller gets it. */
+  async rollBack(): Promise<void> {
+    this.#isOver = true
+    try {
+      await this.#connection.command('ROLLBACK')
+    } catch {
+      this.#pool.destroy(this.#connection)
+      return
+    }
+    this.#pool.release(this.#connection)
+  }
+
+  async #send(sql: string, params: readonly Param[]): Promise<unknown> {
     this.#refuse()
     this.#isUnderWay = true
     try {
@@ -173,17 +174,6 @@ class TransactionStatements {
     } finally {
       this.#isUnderWay = false
     }
-  }
-
-  /** The work has succeeded: lets no more statements pass. Throws the error that ended the transaction, if the work ignored it. */
-  end(): void {
-    this.#refuse()
-    this.#isOver = true
-  }
-
-  /** The work has failed: lets no more statements pass. */
-  abandon(): void {
-    this.#isOver = true
   }
 
   #refuse(): void {
