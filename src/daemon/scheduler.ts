@@ -2,26 +2,16 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import Bree from 'bree'
 import type { Context } from '#context.ts'
-import { insertJobRun, type JobOutcome } from '#db/store.ts'
 import type { PoolUse } from '#http/entry-queue.ts'
 import { describeError } from '#shared/log.ts'
-import { doublingPauseMs, HOUR_MS, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
+import { MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 import { daemonName } from './daemon-name.ts'
-import type { Heartbeat, JobMessage, JobCommand, JobSettings } from './job-message.ts'
+import type { JobCommand, JobMessage } from './job-message.ts'
+import { JobThread, type Failure } from './job-thread.ts'
 import { schedule, type ScheduledJob } from './jobs.ts'
+import { JobRuns } from './job-runs.ts'
 
 const SENDER = 'deliver-webhooks'
-
-export interface Scheduler {
-  /** Wakes the webhook sender. */
-  readonly wakeSender: () => void
-  /** Cancels all jobs and waits until they have ended; terminates the threads that have not by the deadline. */
-  readonly stop: (deadlineMs: number) => Promise<void>
-  /** Last heartbeat of each job; the scheduler records one for a job that has no thread now. */
-  readonly heartbeats: ReadonlyMap<string, RealTime>
-  /** Use of the connections of each running thread at its last heartbeat. */
-  readonly pools: ReadonlyMap<string, PoolUse>
-}
 
 export interface SchedulerOptions {
   readonly jobs?: readonly ScheduledJob[]
@@ -34,326 +24,214 @@ export interface SchedulerOptions {
   readonly firstHourlyMs?: number
 }
 
-/** A thread without this many heartbeats in a row is considered hung. */
-const MISSED_HEARTBEATS = 3
-/** Extra time before the first heartbeat, in which a thread loads its modules and connects. */
-const START_MS = 30 * SECOND_MS
-/** After a long outage of the database, jobs continue no later than this. */
-const MAX_RESTART_MS = 15 * SECOND_MS
-/** A job that ran this long has recovered: its failures are forgotten. */
-const RECOVERED_MS = 5 * MINUTE_MS
-
-/** How often checks without work are recorded, so that the record shows that the job is alive. */
-const IDLE_RECORD_MS = MINUTE_MS
-
-/** Why a thread ended, other than by cancellation. */
-type Failure = Exclude<JobOutcome, 'done'>
-
-/** What the scheduler knows about one job's thread. */
-interface Watched {
-  readonly job: ScheduledJob
-  /** Passed to its thread at the start. */
-  readonly settings: { -readonly [K in keyof JobSettings]: JobSettings[K] }
-  startedAt: RealTime
-  startedMs: number
-  heardMs: number
-  failuresInARow: number
-  failure: { readonly kind: Failure; readonly error: unknown } | null
-  /** Whether its sweep ended. */
-  isDone: boolean
-  /** When the last hourly sweep ended; at first an hour before the first one is due. */
-  hourlyMs: number
-  /** When a check without work was last recorded. */
-  recordedMs: number
-  /** The next start or check. */
-  next: NodeJS.Timeout | null
-}
-
-interface Supervisor {
-  readonly ctx: Context
-  readonly bree: Bree
-  readonly watched: ReadonlyMap<string, Watched>
-  readonly heartbeats: Map<string, RealTime>
-  readonly pools: Map<string, PoolUse>
-  readonly daemon: string
-  readonly heartbeatMs: number
-  readonly restartMs: number
-  isStopping: boolean
-}
-
 /**
  * Starts the threads of all jobs and supervises them. A thread that throws, hangs, runs out of memory or never ends its sweep is
- * terminated, recorded, counted and restarted after a pause. `env` is their environment.
+ * terminated, recorded, counted and restarted after a pause.
  */
-export function startScheduler(
-  ctx: Context,
-  env: Readonly<Record<string, string>>,
-  options: SchedulerOptions = {},
-): Scheduler {
-  const supervisor = openSupervisor(ctx, env, options)
-  const { bree, heartbeats, pools } = supervisor
-  bree.on('worker created', (name: string) => onCreated(supervisor, name))
-  bree.on('worker deleted', (name: string) => onDeleted(supervisor, name))
-  const started = bree.start().catch((error: unknown) => ctx.log.fatal({ error }, 'the jobs cannot be started'))
-  void started.then(() => {
-    for (const thread of supervisor.watched.values())
-      void (thread.job.sweep ? checkForWork(supervisor, thread) : run(supervisor, thread))
-  })
-  const watch = setInterval(() => {
-    endHung(supervisor)
-    beatForIdle(supervisor)
-  }, supervisor.heartbeatMs)
-  return {
-    wakeSender: () => wakeSender(supervisor),
-    heartbeats,
-    pools,
-    async stop(deadlineMs) {
-      supervisor.isStopping = true
-      clearInterval(watch)
-      // A stop during the start would be followed by the rest of the start.
-      await started
-      await stopAll(supervisor, deadlineMs)
-    },
+export class Scheduler {
+  /** Last heartbeat of each job; the scheduler records one for a job that has no thread now. */
+  readonly heartbeats = new Map<string, RealTime>()
+  /** Use of the connections of each running thread at its last heartbeat. */
+  readonly pools = new Map<string, PoolUse>()
+  readonly #ctx: Context
+  readonly #restartMs: number
+  readonly #threads: ReadonlyMap<string, JobThread>
+  readonly #runs: JobRuns
+  readonly #bree: Bree
+  /** The next start or check of a job that has no thread now. */
+  readonly #next = new Map<string, NodeJS.Timeout>()
+  readonly #watch: NodeJS.Timeout
+  readonly #started: Promise<void>
+  #isStopping = false
+
+  /** `env` is the environment of the threads. */
+  constructor(ctx: Context, env: Readonly<Record<string, string>>, options: SchedulerOptions = {}) {
+    const {
+      jobs = schedule(ctx.config),
+      root = join(import.meta.dirname, '..', '..', 'jobs'),
+      heartbeatMs = 5 * SECOND_MS,
+      restartMs = SECOND_MS,
+      firstHourlyMs = MINUTE_MS,
+    } = options
+    const daemon = daemonName()
+    const now = ctx.clock.now()
+    this.#ctx = ctx
+    this.#restartMs = restartMs
+    this.#runs = new JobRuns(ctx, daemon)
+    this.#threads = new Map(
+      jobs.map((job) => [job.name, new JobThread(job, { job: job.name, daemon, heartbeatMs }, now, firstHourlyMs)]),
+    )
+    this.#bree = this.#openBree(root, env)
+    this.#started = this.#startAll()
+    this.#watch = setInterval(() => {
+      this.#endHung()
+      this.#beatForIdle()
+    }, heartbeatMs)
+  }
+
+  /** Wakes the webhook sender. */
+  wakeSender(): void {
+    this.#bree.workers.get(SENDER)?.postMessage({ type: 'wake' } satisfies JobCommand)
+  }
+
+  /** Cancels all jobs and waits until they have ended; terminates the threads that have not by the deadline. */
+  async stop(deadlineMs: number): Promise<void> {
+    this.#isStopping = true
+    clearInterval(this.#watch)
+    // A stop during the start would be followed by the rest of the start.
+    await this.#started
+    for (const timer of this.#next.values()) clearTimeout(timer)
+    await stopWithin(this.#bree, deadlineMs)
+  }
+
+  #openBree(root: string, env: Readonly<Record<string, string>>): Bree {
+    const bree = new Bree({
+      root: false,
+      // Bree logs less than we do, and the overlapping runs that it warns of cannot happen.
+      logger: false,
+      timezone: 'UTC',
+      acceptedExtensions: ['.ts'],
+      defaultExtension: 'ts',
+      jobs: [...this.#threads.values()].map((thread) => definitionOf(thread, root, env)),
+      workerMessageHandler: ({ name, message }) => this.#onMessage(name, message as JobMessage),
+      errorHandler: (error, { name }) => this.#onError(name, error),
+    })
+    bree.on('worker created', (name: string) => this.#threads.get(name)?.start(this.#ctx.clock.now()))
+    bree.on('worker deleted', (name: string) => this.#onEnded(name))
+    return bree
+  }
+
+  async #startAll(): Promise<void> {
+    try {
+      await this.#bree.start()
+    } catch (error) {
+      this.#ctx.log.fatal({ error }, 'the jobs cannot be started')
+    }
+    for (const thread of this.#threads.values())
+      void (thread.job.sweep ? this.#checkForWork(thread) : this.#run(thread))
+  }
+
+  /** Starts the thread of a job that sweeps if there is work for it, and checks again later otherwise. */
+  async #checkForWork(thread: JobThread): Promise<void> {
+    const { job } = thread
+    const startedAt = this.#ctx.clock.now()
+    let hasWork = thread.chooseHourly()
+    try {
+      hasWork ||= (await job.sweep?.hasWork(this.#ctx)) ?? true
+    } catch (error) {
+      this.#ctx.log.error({ job: job.name, error }, 'cannot check whether a job has work')
+      this.#checkLater(thread)
+      return
+    }
+    if (hasWork) {
+      await this.#run(thread)
+      return
+    }
+    if (!this.#isStopping) await this.#runs.recordIdle(job.name, startedAt)
+    this.#checkLater(thread)
+  }
+
+  #checkLater(thread: JobThread): void {
+    this.#later(thread, thread.job.sweep?.everyMs ?? 0, () => this.#checkForWork(thread))
+  }
+
+  /** Starts the thread of a job. If the system cannot create one (a limit on threads, or on memory), tries again later. */
+  async #run(thread: JobThread): Promise<void> {
+    if (this.#isStopping) return
+    try {
+      await this.#bree.run(thread.job.name)
+    } catch (error) {
+      thread.start(this.#ctx.clock.now())
+      this.#startAgain(thread, { kind: 'failed', error })
+    }
+  }
+
+  /** Records a failure and starts the job's thread again, after a pause that grows with the failures in a row. */
+  #startAgain(thread: JobThread, failure: Failure): void {
+    const { name } = thread.job
+    const pauseMs = thread.pauseAfterFailureMs(this.#restartMs)
+    const fields = { job: name, reason: failure.kind, error: describeError(failure.error), pauseMs }
+    this.#ctx.log.error(fields, 'a job failed and is started again')
+    void this.#runs.recordFailure(name, thread.startedAt, failure)
+    this.#later(thread, pauseMs, () => this.#run(thread))
+  }
+
+  #later({ job: { name } }: JobThread, pauseMs: number, work: () => Promise<void>): void {
+    if (this.#isStopping) return
+    const begin = (): void => {
+      this.#next.delete(name)
+      void work()
+    }
+    this.#next.set(name, setTimeout(begin, pauseMs))
+  }
+
+  #onMessage(name: string, message: JobMessage): void {
+    if (message === 'done') this.#threads.get(name)?.finishSweep()
+    if (typeof message === 'string') return
+    switch (message.type) {
+      case 'wake':
+        this.wakeSender()
+        return
+      case 'counted':
+        for (const { metric, labels, by } of message.counts) this.#ctx.count(metric, labels, by)
+        return
+      case 'heartbeat':
+        this.#threads.get(name)?.hear()
+        this.heartbeats.set(name, this.#ctx.clock.now())
+        if (message.pool) this.pools.set(name, message.pool)
+        return
+    }
+  }
+
+  /** Bree reports a failure twice: the error itself, and the exit code that follows. */
+  #onError(name: string, error: unknown): void {
+    const thread = this.#threads.get(name)
+    if (thread && !this.#isStopping) thread.fail(thread.failureOf(error))
+  }
+
+  #onEnded(name: string): void {
+    this.pools.delete(name)
+    const thread = this.#threads.get(name)
+    if (!thread || this.#isStopping) return
+    const failure = thread.end()
+    if (failure) this.#startAgain(thread, failure)
+    else this.#checkLater(thread)
+  }
+
+  #endHung(): void {
+    for (const [name, worker] of this.#bree.workers)
+      if (this.#threads.get(name)?.foundHung() === true) void worker.terminate()
+  }
+
+  /** Records a heartbeat for each job that sweeps and has no thread now: this thread checks for its work. */
+  #beatForIdle(): void {
+    for (const { job } of this.#threads.values())
+      if (job.sweep && this.#next.has(job.name)) this.heartbeats.set(job.name, this.#ctx.clock.now())
   }
 }
 
-function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, options: SchedulerOptions): Supervisor {
-  const {
-    jobs = schedule(ctx.config),
-    root = join(import.meta.dirname, '..', '..', 'jobs'),
-    heartbeatMs = 5 * SECOND_MS,
-    restartMs = SECOND_MS,
-    firstHourlyMs = MINUTE_MS,
-  } = options
-  const daemon = daemonName()
-  const hourlyMs = performance.now() + firstHourlyMs - HOUR_MS
-  const watched = new Map(
-    jobs.map((job) => [
-      job.name,
-      watchedOf(ctx, job, { job: job.name, daemon, heartbeatMs, isHourly: false }, hourlyMs),
-    ]),
-  )
-  const definitionOf = ({ job: { name, memoryMb, youngMb, longestSweepMs }, settings }: Watched) => ({
-    name,
-    path: join(root, `${name}.ts`),
+function definitionOf(
+  { job, settings }: JobThread,
+  root: string,
+  env: Readonly<Record<string, string>>,
+): Bree.JobOptions {
+  return {
+    name: job.name,
+    path: join(root, `${job.name}.ts`),
     // Bree starts none by itself, because it would not try again if a thread could not be created.
-    timeout: false as const,
-    ...(longestSweepMs === null ? {} : { closeWorkerAfterMs: longestSweepMs }),
+    timeout: false,
+    ...(job.longestSweepMs === null ? {} : { closeWorkerAfterMs: job.longestSweepMs }),
     worker: {
       env: { ...env },
-      resourceLimits: { maxOldGenerationSizeMb: memoryMb, maxYoungGenerationSizeMb: youngMb },
+      resourceLimits: { maxOldGenerationSizeMb: job.memoryMb, maxYoungGenerationSizeMb: job.youngMb },
       // Read again at each start.
       workerData: settings,
     },
-  })
-  const bree = new Bree({
-    root: false,
-    // Bree logs less than we do, and the overlapping runs that it warns of cannot happen.
-    logger: false,
-    timezone: 'UTC',
-    acceptedExtensions: ['.ts'],
-    defaultExtension: 'ts',
-    jobs: [...watched.values()].map(definitionOf),
-    workerMessageHandler: ({ name, message }) => onMessage(supervisor, name, message as JobMessage),
-    errorHandler: (error, { name }) => onError(supervisor, name, error),
-  })
-  const supervisor: Supervisor = {
-    ctx,
-    bree,
-    watched,
-    heartbeats: new Map(),
-    pools: new Map(),
-    daemon,
-    heartbeatMs,
-    restartMs,
-    isStopping: false,
   }
-  return supervisor
-}
-
-function watchedOf(ctx: Context, job: ScheduledJob, settings: JobSettings, hourlyMs: number): Watched {
-  const never = { startedAt: ctx.clock.now(), startedMs: 0, heardMs: 0, recordedMs: -Infinity }
-  return {
-    job,
-    settings: { ...settings },
-    ...never,
-    hourlyMs,
-    failuresInARow: 0,
-    failure: null,
-    isDone: false,
-    next: null,
-  }
-}
-
-/** Starts the thread of a job that sweeps if there is work for it, and checks again later otherwise. */
-async function checkForWork(supervisor: Supervisor, thread: Watched): Promise<void> {
-  thread.next = null
-  const { ctx } = supervisor
-  const { job, settings } = thread
-  const startedAt = ctx.clock.now()
-  settings.isHourly = (job.sweep?.isHourly ?? false) && performance.now() - thread.hourlyMs >= HOUR_MS
-  let hasWork = settings.isHourly
-  try {
-    hasWork ||= (await job.sweep?.hasWork(ctx)) ?? true
-  } catch (error) {
-    ctx.log.error({ job: job.name, error }, 'cannot check whether a job has work')
-    checkLater(supervisor, thread)
-    return
-  }
-  if (supervisor.isStopping) return
-  if (hasWork) {
-    await run(supervisor, thread)
-    return
-  }
-  await recordIdle(supervisor, thread, startedAt)
-  checkLater(supervisor, thread)
-}
-
-function checkLater(supervisor: Supervisor, thread: Watched): void {
-  if (supervisor.isStopping) return
-  thread.next = setTimeout(() => void checkForWork(supervisor, thread), thread.job.sweep?.everyMs)
-}
-
-/** Starts the thread of a job. If the system cannot create one (a limit on threads, or on memory), tries again later. */
-async function run(supervisor: Supervisor, thread: Watched): Promise<void> {
-  if (supervisor.isStopping) return
-  try {
-    await supervisor.bree.run(thread.job.name)
-  } catch (error) {
-    thread.startedAt = supervisor.ctx.clock.now()
-    thread.startedMs = performance.now()
-    startAgain(supervisor, thread, { kind: 'failed', error })
-  }
-}
-
-async function recordIdle({ ctx, daemon }: Supervisor, thread: Watched, startedAt: RealTime): Promise<void> {
-  const { name } = thread.job
-  ctx.count('job_runs_total', { job: name })
-  if (performance.now() - thread.recordedMs < IDLE_RECORD_MS) return
-  thread.recordedMs = performance.now()
-  await recordRun(ctx, { job: name, daemon, startedAt, finishedAt: ctx.clock.now(), outcome: 'done', summary: {} })
-}
-
-async function recordRun(ctx: Context, row: Parameters<typeof insertJobRun>[1]): Promise<void> {
-  try {
-    await insertJobRun(ctx.db, row)
-  } catch (error) {
-    ctx.log.warn({ error, job: row.job }, 'a job run could not be recorded')
-  }
-}
-
-/** Records a heartbeat for each job that sweeps and has no thread now: this thread checks for its work. */
-function beatForIdle({ ctx, bree, watched, heartbeats }: Supervisor): void {
-  for (const { job, next } of watched.values())
-    if (job.sweep && next && !bree.workers.has(job.name)) heartbeats.set(job.name, ctx.clock.now())
-}
-
-function onCreated({ ctx, watched }: Supervisor, name: string): void {
-  const thread = watched.get(name)
-  if (!thread) return
-  thread.startedAt = ctx.clock.now()
-  thread.startedMs = performance.now()
-  // Allows for a late first heartbeat.
-  thread.heardMs = thread.startedMs + START_MS
-  thread.failure = null
-  thread.isDone = false
-}
-
-function onMessage(supervisor: Supervisor, name: string, message: JobMessage): void {
-  if (typeof message === 'string') {
-    const thread = supervisor.watched.get(name)
-    if (thread && message === 'done') thread.isDone = true
-    return
-  }
-  switch (message.type) {
-    case 'wake':
-      wakeSender(supervisor)
-      return
-    case 'counted':
-      for (const { metric, labels, by } of message.counts) supervisor.ctx.count(metric, labels, by)
-      return
-    case 'heartbeat':
-      onHeartbeat(supervisor, name, message)
-      return
-  }
-}
-
-function onHeartbeat(supervisor: Supervisor, name: string, { pool }: Heartbeat): void {
-  const thread = supervisor.watched.get(name)
-  if (!thread) return
-  thread.heardMs = performance.now()
-  supervisor.heartbeats.set(name, supervisor.ctx.clock.now())
-  if (pool) supervisor.pools.set(name, pool)
-}
-
-function endHung(supervisor: Supervisor): void {
-  const limitMs = MISSED_HEARTBEATS * supervisor.heartbeatMs
-  for (const thread of supervisor.watched.values()) {
-    const isRunning = supervisor.bree.workers.has(thread.job.name)
-    if (thread.failure || !isRunning || performance.now() - thread.heardMs <= limitMs) continue
-    thread.failure = { kind: 'hung', error: `no heartbeat for ${limitMs} ms` }
-    void supervisor.bree.workers.get(thread.job.name)?.terminate()
-  }
-}
-
-/** Bree reports a failure twice: the error itself, and the exit code that follows. */
-function onError({ watched, isStopping }: Supervisor, name: string, error: unknown): void {
-  const thread = watched.get(name)
-  if (!thread || isStopping) return
-  const { longestSweepMs } = thread.job
-  const isMemory = (error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY'
-  if (longestSweepMs !== null && performance.now() - thread.startedMs >= longestSweepMs)
-    thread.failure ??= { kind: 'overdue', error: `a sweep took more than ${longestSweepMs} ms` }
-  thread.failure ??= { kind: isMemory ? 'out_of_memory' : 'failed', error }
-}
-
-function onDeleted(supervisor: Supervisor, name: string): void {
-  supervisor.pools.delete(name)
-  const thread = supervisor.watched.get(name)
-  if (!thread || supervisor.isStopping) return
-  if (thread.job.sweep && thread.isDone && !thread.failure) {
-    thread.failuresInARow = 0
-    if (thread.settings.isHourly) thread.hourlyMs = performance.now()
-    checkLater(supervisor, thread)
-    return
-  }
-  startAgain(supervisor, thread, thread.failure ?? { kind: 'ended', error: 'the job ended by itself' })
-}
-
-/** Records a failure and starts the job's thread again, after a pause that grows with the failures in a row. */
-function startAgain(supervisor: Supervisor, thread: Watched, { kind, error }: NonNullable<Watched['failure']>): void {
-  const { name } = thread.job
-  const livedMs = performance.now() - thread.startedMs
-  thread.failuresInARow = livedMs > RECOVERED_MS ? 1 : thread.failuresInARow + 1
-  const pauseMs = doublingPauseMs(supervisor.restartMs, thread.failuresInARow - 1, MAX_RESTART_MS)
-  const { ctx } = supervisor
-  ctx.log.error({ job: name, reason: kind, error: describeError(error), pauseMs }, 'a job failed and is started again')
-  ctx.count('job_failures_total', { job: name, reason: kind })
-  void recordFailure(supervisor, thread, kind, error)
-  thread.next = setTimeout(() => {
-    thread.next = null
-    void run(supervisor, thread)
-  }, pauseMs)
-}
-
-async function recordFailure(
-  { ctx, daemon }: Supervisor,
-  { job, startedAt }: Watched,
-  outcome: Failure,
-  error: unknown,
-): Promise<void> {
-  const { message } = describeError(error)
-  const summary = { error: message }
-  await recordRun(ctx, { job: job.name, daemon, startedAt, finishedAt: ctx.clock.now(), outcome, summary })
-}
-
-function wakeSender({ bree }: Supervisor): void {
-  bree.workers.get(SENDER)?.postMessage({ type: 'wake' } satisfies JobCommand)
 }
 
 /** Adds a deadline: Bree waits for its threads without limit, and drops its own limits when it stops. */
-async function stopAll({ bree, watched }: Supervisor, deadlineMs: number): Promise<void> {
-  for (const { next } of watched.values()) if (next) clearTimeout(next)
+async function stopWithin(bree: Bree, deadlineMs: number): Promise<void> {
   const stopped = bree.stop()
   const timeout = new AbortController()
   await Promise.race([stopped, delay(deadlineMs, undefined, { signal: timeout.signal }).catch(() => undefined)])

@@ -12,7 +12,7 @@ import { stopOnSignal } from './stop.ts'
 import { addProcessMetrics, openMetrics } from './metrics.ts'
 import { recordPresence } from './record-presence.ts'
 import { schedule } from './jobs.ts'
-import { startScheduler, type Scheduler } from './scheduler.ts'
+import { Scheduler } from './scheduler.ts'
 import { addBusinessMetrics } from './business-metrics.ts'
 import { addDatabaseMetrics } from './database-metrics.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
@@ -51,11 +51,11 @@ export async function serve(settings: Config): Promise<void> {
     ctx.log.warn('nobody can read /metrics: behind a proxy (BILLING_TRUST_PROXY) it needs BILLING_METRICS_TOKEN')
   }
   const alive = await recordPresence(ctx)
-  const scheduler = startScheduler(
+  const scheduler = new Scheduler(
     ctx,
     childEnvironment({ BILLING_BASE_URL: config.baseUrl, BILLING_PORT: String(port) }),
   )
-  sender.wake = scheduler.wakeSender
+  sender.wake = () => scheduler.wakeSender()
   addProcessMetrics(metrics)
   addDatabaseMetrics(ctx, metrics, scheduler)
   addBusinessMetrics(ctx, metrics)

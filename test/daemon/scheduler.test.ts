@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import sinon from 'sinon'
 import { listLastJobRuns, type JobRun } from '#db/store.ts'
 import { schedule, type ScheduledJob } from '#daemon/jobs.ts'
-import { startScheduler, type Scheduler, type SchedulerOptions } from '#daemon/scheduler.ts'
+import { Scheduler, type SchedulerOptions } from '#daemon/scheduler.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { systemClock } from '#shared/time.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
@@ -38,7 +38,7 @@ describe('the scheduler', () => {
       ...(sweep ? { sweep } : {}),
     }))
     const root = join(import.meta.dirname, 'jobs')
-    const scheduler = startScheduler(ctx, {}, { jobs, root, heartbeatMs: 250, restartMs: 20, ...rest })
+    const scheduler = new Scheduler(ctx, {}, { jobs, root, heartbeatMs: 250, restartMs: 20, ...rest })
     running.push(scheduler)
     return scheduler
   }
@@ -260,7 +260,7 @@ describe('the scheduler', () => {
     function startJobs(names: readonly string[]): Scheduler {
       const env = testEnvironment({ BILLING_SWEEP_SECONDS: '0.1', BILLING_LOG_LEVEL: 'silent' })
       const jobs = schedule({ sweepSeconds: 0.1 }).filter(({ name }) => names.includes(name))
-      const scheduler = startScheduler(ctx, env, { jobs, heartbeatMs: 200, firstHourlyMs: 0 })
+      const scheduler = new Scheduler(ctx, env, { jobs, heartbeatMs: 200, firstHourlyMs: 0 })
       running.push(scheduler)
       return scheduler
     }

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { schedule } from '#daemon/jobs.ts'
-import { startScheduler, type Scheduler } from '#daemon/scheduler.ts'
+import { Scheduler } from '#daemon/scheduler.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { DAILY } from '../support/factories.ts'
 import { until } from '../support/until.ts'
@@ -21,7 +21,7 @@ describe('the jobs of reminders and expiry, in threads of their own', () => {
   /** The daemon's own schedule, in a hurry. */
   const startJobs = (...names: string[]) => {
     const jobs = schedule({ sweepSeconds: 0.05 }).filter(({ name }) => names.includes(name))
-    schedulers.push(startScheduler(scene.ctx, mailEnvironment(scene), { jobs, firstHourlyMs: 0 }))
+    schedulers.push(new Scheduler(scene.ctx, mailEnvironment(scene), { jobs, firstHourlyMs: 0 }))
   }
 
   it('send each due mail once, also if two daemons run', async () => {
