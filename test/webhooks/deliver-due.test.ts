@@ -9,6 +9,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { parseId } from '#shared/ids.ts'
 import { AppError } from '#shared/errors.ts'
 import { MINUTE_MS } from '#shared/time.ts'
+import type { MadeAttempt } from '#webhooks/attempt-delivery.ts'
 import { openCharger } from '#webhooks/charger.ts'
 import { claimDueEvents, newLease } from '#webhooks/claim-due-events.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
@@ -19,6 +20,7 @@ import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { listAttempts, type DeliveryAttempt, deliveryAttempts } from '#webhooks/attempts/store.ts'
 import { chargeAttempts, claimDue, listDue, type ClaimedEvent } from '#webhooks/claims/store.ts'
 import { findEvent, type Event, events } from '#webhooks/store.ts'
+import { openLossyDatabase } from '../db/lossy-server.ts'
 import { whileRefusing } from '../support/broken-tables.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
@@ -46,6 +48,10 @@ describe('webhook delivery', () => {
   afterEach(async () => {
     for (const started of receivers.splice(0)) await started.stop()
   })
+
+  function delivered(event: ClaimedEvent): MadeAttempt {
+    return { event, startedAt: ctx.clock.now(), durationMs: 1, httpStatus: 200, error: null, responseHead: '' }
+  }
 
   /** Writes events of the app; returns their ids. */
   async function emit(count = 1, of: TestApp = app): Promise<number[]> {
@@ -464,14 +470,28 @@ describe('webhook delivery', () => {
     it('records an attempt once if its recording was committed and seemed to fail', async () => {
       const [id] = await emit()
       const [claimed] = await claimAll()
-      const now = ctx.clock.now()
-      const result = {
-        ...{ event: claimed!, startedAt: now, durationMs: 1 },
-        ...{ httpStatus: 200, error: null, responseHead: '' },
-      }
+      const result = delivered(claimed!)
       expect(await finishAttempts(ctx, [result])).to.include({ delivered: 1, lost: 0 })
       expect(await finishAttempts(ctx, [result], new WeakSet([result]))).to.include({ delivered: 0, lost: 0 })
       expect(await attempts(id!)).to.have.length(1)
+    })
+
+    it('records an attempt whose COMMIT is lost, beside one of which it is not known whether it was recorded', async () => {
+      const [doubtful, id] = await emit(2)
+      const [first, second] = (await claimAll()).map(delivered)
+      await finishAttempts(ctx, [first!])
+      const lossy = await openLossyDatabase()
+      try {
+        let commits = 0
+        lossy.line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? 'lost' : 'pass')
+        const tally = await finishAttempts({ ...ctx, db: lossy.db }, [first!, second!], new WeakSet([first!]))
+        expect(tally).to.include({ delivered: 1, lost: 0 })
+        expect(commits).to.equal(2)
+      } finally {
+        await lossy.close()
+      }
+      expect([await attempts(doubtful!), await attempts(id!)].map(({ length }) => length)).to.deep.equal([1, 1])
+      expect(await event(id!)).to.include({ deliveryStatus: 'delivered' })
     })
 
     it('ignores the outcome of a sender that lost its lease', async () => {
