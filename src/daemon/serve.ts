@@ -15,6 +15,7 @@ import { schedule } from './jobs.ts'
 import { Scheduler } from './scheduler.ts'
 import { addBusinessMetrics } from './business-metrics.ts'
 import { addDatabaseMetrics } from './database-metrics.ts'
+import { addThreadMetrics } from './thread-metrics.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
 
 /** Time limits for headers and for whole requests, so that slow senders cannot hold sockets permanently. */
@@ -57,7 +58,8 @@ export async function serve(settings: Config): Promise<void> {
   )
   sender.wake = () => scheduler.wakeSender()
   addProcessMetrics(metrics)
-  addDatabaseMetrics(ctx, metrics, scheduler)
+  addDatabaseMetrics(ctx, metrics)
+  addThreadMetrics(ctx, metrics, scheduler)
   addBusinessMetrics(ctx, metrics)
   const health = { isStopping: false }
   const handle = createHttpApp(ctx, metrics, health).callback()

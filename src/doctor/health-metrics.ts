@@ -6,7 +6,7 @@ import { sumUnallocated, type UnallocatedSum } from '#payments/store.ts'
 import { findAppsAtLimit } from '#mails/daily-limit.ts'
 import { STAGES, stageWindow } from '#mails/reminders/stages.ts'
 import { listDueSubscriptions } from '#mails/reminders/due/store.ts'
-import { SECOND_MS, asAppTime, asRealTime, type RealTime } from '#shared/time.ts'
+import { asAppTime, asRealTime, secondsSince } from '#shared/time.ts'
 import { clockSkewSeconds } from './check-database.ts'
 import { readOutbox } from './store.ts'
 import { sumFlagged, type FlaggedSum } from '#reports/store.ts'
@@ -40,14 +40,15 @@ const READERS: { readonly [Name in keyof HealthMetrics]: (ctx: Context) => Promi
   unallocated: ({ db }) => sumUnallocated(db, null),
   outbox: async (ctx) => {
     const { depth, oldestDueAt } = await readOutbox(ctx.db, MAX_COUNTED)
-    return { depth, lagSeconds: oldestDueAt === null ? 0 : secondsSince(ctx, oldestDueAt) }
+    return { depth, lagSeconds: oldestDueAt === null ? 0 : secondsSince(oldestDueAt, ctx.clock.now()) }
   },
   reminderLagSeconds: reminderLag,
   realtimeFailed: ({ db }) => countFailedWrites(db, MAX_COUNTED),
   clockSkewSeconds,
   jobs: async (ctx) => {
     const runs = await listLastJobRuns(ctx.db)
-    return runs.map((run) => ({ job: run.job, secondsSinceRun: secondsSince(ctx, run.finishedAt ?? run.startedAt) }))
+    const now = ctx.clock.now()
+    return runs.map((run) => ({ job: run.job, secondsSinceRun: secondsSince(run.finishedAt ?? run.startedAt, now) }))
   },
   review: measureReview,
 }
@@ -90,11 +91,7 @@ async function reminderLag(ctx: Context): Promise<number> {
       limit: 1,
     })
     if (longest?.currentPeriodEnd)
-      lag = Math.max(lag, secondsSince(ctx, asRealTime(stageWindow(stage, longest.currentPeriodEnd).from)))
+      lag = Math.max(lag, secondsSince(asRealTime(stageWindow(stage, longest.currentPeriodEnd).from), ctx.clock.now()))
   }
   return lag
-}
-
-function secondsSince(ctx: Context, instant: RealTime): number {
-  return Math.max(0, (ctx.clock.now().getTime() - instant.getTime()) / SECOND_MS)
 }

@@ -4,7 +4,7 @@ import { fitOf } from '#bank-mail/fits.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { formatId } from '#shared/ids.ts'
-import { SECOND_MS } from '#shared/time.ts'
+import { secondsSince } from '#shared/time.ts'
 import { countWaiting, listWaiting, REVIEW_KINDS, type ReviewKind, type WaitingRow } from './store.ts'
 
 /** A matter that waits for an operator, as `review` prints it. */
@@ -38,7 +38,7 @@ export async function readReview(ctx: Context, appId: number | null): Promise<Re
     id: row.kind === 'failed_webhook' ? formatId('evt', row.id) : row.id,
     app_id: row.appId,
     sandbox: row.appId === null ? null : (sandboxes.get(row.appId) ?? null),
-    age_seconds: Math.max(0, Math.floor((now.getTime() - row.since.getTime()) / SECOND_MS)),
+    age_seconds: Math.floor(secondsSince(row.since, now)),
     amount: row.amount,
     currency: row.currency,
     subject: subjectOf(row),
@@ -59,7 +59,7 @@ export async function measureReview(ctx: Context): Promise<ReviewSize[]> {
   const counts = new Map((await countWaiting(ctx.db, now)).map((count) => [count.kind, count]))
   return REVIEW_KINDS.map((kind) => {
     const { matters = 0, oldest = now } = counts.get(kind) ?? {}
-    return { kind, matters, oldestSeconds: Math.max(0, (now.getTime() - oldest.getTime()) / SECOND_MS) }
+    return { kind, matters, oldestSeconds: secondsSince(oldest, now) }
   })
 }
 

@@ -45,6 +45,11 @@ export function wholeSeconds<T extends Date>(instant: T): T {
   return new Date(Math.floor(instant.getTime() / SECOND_MS) * SECOND_MS) as T
 }
 
+/** The seconds from `since` to `now`; 0 if a clock was set back. */
+export function secondsSince(since: Date, now: Date): number {
+  return Math.max(0, (now.getTime() - since.getTime()) / SECOND_MS)
+}
+
 export function unixSeconds(instant: Date): number {
   return Math.floor(instant.getTime() / SECOND_MS)
 }

@@ -7,6 +7,7 @@ import { addProcessMetrics, openMetrics } from '#daemon/metrics.ts'
 import { shareReading } from '#daemon/share-reading.ts'
 import { addBusinessMetrics } from '#daemon/business-metrics.ts'
 import { addDatabaseMetrics } from '#daemon/database-metrics.ts'
+import { addThreadMetrics } from '#daemon/thread-metrics.ts'
 import { openDatabase } from '#db/connect.ts'
 import type { PoolUse } from '#http/entry-queue.ts'
 import { insertJobRun, type JobRun } from '#db/store.ts'
@@ -25,7 +26,8 @@ const NO_THREADS = { heartbeats: new Map<string, RealTime>(), pools: new Map<str
 async function scrape(ctx: TestContext, threads: Partial<typeof NO_THREADS> = {}): Promise<string> {
   const metrics = openMetrics()
   addProcessMetrics(metrics)
-  addDatabaseMetrics(ctx, metrics, { ...NO_THREADS, ...threads })
+  addDatabaseMetrics(ctx, metrics)
+  addThreadMetrics(ctx, metrics, { ...NO_THREADS, ...threads })
   addBusinessMetrics(ctx, metrics)
   return metrics.registry.metrics()
 }
@@ -156,7 +158,8 @@ describe('metrics', () => {
   it('count from the start of the daemon for a job that never ran and never sent a heartbeat', async () => {
     const ctx = testContext()
     const metrics = openMetrics()
-    addDatabaseMetrics(ctx, metrics, NO_THREADS)
+    addDatabaseMetrics(ctx, metrics)
+    addThreadMetrics(ctx, metrics, NO_THREADS)
     ctx.clock.advance('20m')
     await insertJobRun(ctx.db, { ...aRun(ctx), job: 'expire', finishedAt: addMs(ctx.clock.now(), -7000) })
     await insertJobRun(ctx.db, { ...aRun(ctx), job: 'a-job-of-an-old-version' })
@@ -190,7 +193,7 @@ describe('metrics', () => {
   it('read the database once for scrapes in quick succession', async () => {
     const ctx = testContext()
     const metrics = openMetrics()
-    addDatabaseMetrics(ctx, metrics, NO_THREADS)
+    addDatabaseMetrics(ctx, metrics)
     await metrics.registry.metrics()
     const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, app, await aPlan(ctx, app))
@@ -213,7 +216,8 @@ describe('metrics', () => {
   it('the dashboard and the alert rules use only labels that the metrics have', () => {
     const metrics = openMetrics()
     addProcessMetrics(metrics)
-    addDatabaseMetrics(testContext(), metrics, NO_THREADS)
+    addDatabaseMetrics(testContext(), metrics)
+    addThreadMetrics(testContext(), metrics, NO_THREADS)
     addBusinessMetrics(testContext(), metrics)
     const labels = new Map(
       metrics.registry.getMetricsAsArray().map((metric) => {

@@ -61,7 +61,7 @@ describe('sums of money beyond what a number holds', () => {
 
   const scrape = async (): Promise<string> => {
     const metrics = openMetrics()
-    addDatabaseMetrics(ctx, metrics, { heartbeats: new Map(), pools: new Map() })
+    addDatabaseMetrics(ctx, metrics)
     return metrics.registry.metrics()
   }
 
