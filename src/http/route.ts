@@ -216,33 +216,40 @@ async function serve<Caller extends CommandCaller & { readonly appId: number }>(
   auth.authorize(caller, route.access)
   // Not kept under an `Idempotency-Key`: the corrected call has the same path and body.
   refuseUnknownParameters(route.words.filter, http.query)
+  send(http, await answerTo(ctx, route, { caller, subject: auth.subject(caller), body }, http))
+}
+
+/** A call whose caller may use the route. */
+interface AdmittedCall<Caller> {
+  readonly caller: Caller
+  readonly subject: string
+  readonly body: Buffer
+}
+
+/** Runs the route's work, or gives the answer that was kept for the call's `Idempotency-Key`. */
+async function answerTo<Caller extends CommandCaller & { readonly appId: number }>(
+  ctx: Context,
+  { method, status, work }: ApiRoute<Caller>,
+  { caller, subject, body }: AdmittedCall<Caller>,
+  http: Http,
+): Promise<Answer> {
   const request = (): ApiRequest<Caller> => ({
     caller,
     params: http.params,
     query: http.query,
-    body: bodyOf(route.method, http, body),
+    body: bodyOf(method, http, body),
   })
-  const { work, status } = route
   const run = async (keep?: KeepAnswer): Promise<Answer> => {
     const kept: Keep | undefined = keep && ((queries, answer) => keep(queries, envelope(status, answer)))
     return envelope(status, await work.run(ctx, request(), kept))
   }
-  const key = http.request.headers['idempotency-key']
-  const answer =
-    key === undefined || !isKeyed(route.method)
-      ? await run()
-      : await answerOnce(
-          ctx,
-          {
-            appId: caller.appId,
-            path: http.path,
-            key: http.get('Idempotency-Key'),
-            subject: auth.subject(caller),
-            body,
-            requestId: http.state.requestId,
-          },
-          { run, isCommand: work.kind === 'command' },
-        )
+  if (http.req.headers['idempotency-key'] === undefined || !isKeyed(method)) return run()
+  const { path, state } = http
+  const key = { appId: caller.appId, path, key: http.get('Idempotency-Key'), subject, body, requestId: state.requestId }
+  return answerOnce(ctx, key, { run, isCommand: work.kind === 'command' })
+}
+
+function send(http: Http, answer: Answer): void {
   // A kept error names the request that it was first sent for.
   if (answer.status >= 400) http.set('X-Request-Id', requestIdOf(answer))
   if (answer.isReplayed) http.set('Idempotent-Replayed', 'true')
