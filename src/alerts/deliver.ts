@@ -1,6 +1,7 @@
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import { requestEndpoint } from '#http/outbound.ts'
+import { htmlOf } from '#mail/render.ts'
 import { openMailer, senderOf, type Mail } from '#mail/send.ts'
 import { hmacBase64, hmacKey, randomHex } from '#shared/crypto.ts'
 import { formatTimestamp, formatUtc, unixSeconds, type RealTime } from '#shared/time.ts'
@@ -34,7 +35,7 @@ function mailOf(config: Config, messages: readonly OutgoingAlert[]): Mail {
     bcc: [],
     subject: `[Paygate] ${titleOf(messages)}`.replace(/\s+/g, ' '),
     text,
-    html: `<pre style="font: inherit; white-space: pre-wrap">${escapeHtml(text)}</pre>`,
+    html: htmlOf(text),
     messageId: `${messages[0]?.id ?? 'alert'}.${randomHex(4)}@${from.address.split('@')[1] ?? 'localhost'}`,
     headers: { 'Auto-Submitted': 'auto-generated' },
   }
@@ -53,10 +54,6 @@ function headOf({ type, kind, subject }: OutgoingAlert): string {
 
 function paragraphOf(message: OutgoingAlert): string {
   return `${headOf(message)}\n${message.text}\nSince ${formatUtc(message.since)}`
-}
-
-function escapeHtml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
 /** Posts a message according to Standard Webhooks. Throws unless the receiver answers 2xx. */

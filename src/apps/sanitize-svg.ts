@@ -1,5 +1,9 @@
-import { Parser } from 'htmlparser2'
+import serialize from 'dom-serializer'
+import { DomUtils, parseDocument } from 'htmlparser2'
 import { countCopies, type DrawnElement } from './count-copies.ts'
+
+type ChildNode = ReturnType<typeof parseDocument>['children'][number]
+type Element = Extract<ChildNode, { attribs: object }>
 
 const words = (list: string): ReadonlySet<string> => new Set(list.split(' '))
 
@@ -18,95 +22,89 @@ const ATTRIBUTES = words(
 const OWN_REFERENCE = /^#[\w.-]+$/
 const URL_REFERENCE = /url\(['"]?#([\w.-]+)/gi
 const PAINTS = words('linearGradient radialGradient')
+const NO_PICTURE = 'is neither a PNG picture nor an SVG drawing'
 const MAX_DEPTH = 100
 /** Elements that are drawn again because others refer to them: a few lines could otherwise draw millions. */
 const MAX_COPIES = 1000
 
+/** Why a file is not accepted as a logo. */
+class Refused extends Error {
+  override readonly name = 'Refused'
+}
+
 /**
- * The drawing of an SVG file, rewritten from the elements and attributes that draw. Returns an error for anything that is not an SVG, and
+ * The drawing of an SVG file: the elements and attributes that draw, written anew. Returns an error for anything that is not an SVG, and
  * where leaving something out would change the drawing.
  */
 export function sanitizeSvg(file: Buffer): string | { readonly error: string } {
-  let text: string
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(file)
+    const root = rootOf(file)
+    refuseCopies(keepDrawing(root, 1))
+    root.attribs = { xmlns: 'http://www.w3.org/2000/svg', ...root.attribs }
+    return serialize(root, { xmlMode: true })
+  } catch (error) {
+    if (error instanceof Refused) return { error: error.message }
+    throw error
+  }
+}
+
+function rootOf(file: Buffer): Element {
+  const elements = parseDocument(textOf(file), { xmlMode: true }).children.filter(isKeptElement)
+  const [root] = elements
+  if (root?.name !== 'svg' || elements.length > 1) throw new Refused(NO_PICTURE)
+  return root
+}
+
+function textOf(file: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(file)
   } catch {
-    return { error: 'is neither a PNG picture nor an SVG drawing' }
+    throw new Refused(NO_PICTURE)
   }
-  const out: string[] = []
-  const open: (DrawnElement & { readonly name: string })[] = []
-  let root: DrawnElement | undefined
-  let ignored = 0
-  const reasons: string[] = []
-  const fail = (reason: string): void => {
-    reasons.push(reason)
-  }
-  const parser = new Parser(
-    {
-      onopentag(name, attributes) {
-        if (ignored > 0 || IGNORED.test(name)) {
-          ignored += 1
-          return
-        }
-        if (open.length === 0 && (name !== 'svg' || out.length > 0)) fail('is neither a PNG picture nor an SVG drawing')
-        if (!ELEMENTS.has(name))
-          fail(`holds <${name.slice(0, 30)}>, which a logo may not: export it as plain paths, or as PNG`)
-        if (open.length >= MAX_DEPTH) fail('is nested too deeply')
-        const kept = harmless(attributes)
-        out.push(`<${name}${open.length === 0 ? ' xmlns="http://www.w3.org/2000/svg"' : ''}${written(kept)}>`)
-        const element = {
-          name,
-          id: attributes['id'],
-          parts: [],
-          references: referencesOf(kept),
-          isPaint: PAINTS.has(name),
-        }
-        open.at(-1)?.parts.push(element)
-        root ??= element
-        open.push(element)
-      },
-      ontext(data) {
-        if (ignored === 0 && open.length > 0) out.push(escaped(data))
-      },
-      onclosetag(name) {
-        if (ignored > 0) {
-          ignored -= 1
-          return
-        }
-        if (open.pop()?.name !== name) fail('is not well-formed')
-        out.push(`</${name}>`)
-      },
-    },
-    { xmlMode: true, decodeEntities: true },
-  )
-  parser.end(text)
-  if (!root) fail('is neither a PNG picture nor an SVG drawing')
-  const [reason = root && copiesReason(root)] = reasons
-  return reason === undefined ? out.join('') : { error: reason }
 }
 
-function copiesReason(root: DrawnElement): string | undefined {
+/** Takes from an element all that does not draw, and returns what it draws. */
+function keepDrawing(element: Element, depth: number): DrawnElement {
+  if (!ELEMENTS.has(element.name))
+    throw new Refused(`holds <${element.name.slice(0, 30)}>, which a logo may not: export it as plain paths, or as PNG`)
+  if (depth > MAX_DEPTH) throw new Refused('is nested too deeply')
+  element.attribs = harmless(element.attribs)
+  element.children = element.children.filter((node) => isKeptElement(node) || isText(node))
+  return {
+    id: element.attribs['id'],
+    parts: element.children.filter(isKeptElement).map((child) => keepDrawing(child, depth + 1)),
+    references: referencesOf(element.attribs),
+    isPaint: PAINTS.has(element.name),
+  }
+}
+
+function isKeptElement(node: ChildNode): node is Element {
+  return DomUtils.isTag(node) && !IGNORED.test(node.name)
+}
+
+function isText(node: ChildNode): boolean {
+  return DomUtils.isText(node) || DomUtils.isCDATA(node)
+}
+
+function refuseCopies(root: DrawnElement): void {
   const copies = countCopies(root)
-  if (copies === 'cycle') return 'holds an element that refers to itself'
-  if (copies === 'depth') return 'is nested too deeply'
-  return copies > MAX_COPIES ? `repeats its elements more than ${MAX_COPIES} times by reference` : undefined
+  if (copies === 'cycle') throw new Refused('holds an element that refers to itself')
+  if (copies === 'depth') throw new Refused('is nested too deeply')
+  if (copies > MAX_COPIES) throw new Refused(`repeats its elements more than ${MAX_COPIES} times by reference`)
 }
 
-type Attribute = readonly [name: string, value: string]
+type Attributes = Readonly<Record<string, string>>
 
 /** The attributes that draw. One that refers to anything but a part of the drawing itself is left out. */
-function harmless(attributes: Readonly<Record<string, string>>): Attribute[] {
-  return Object.entries(attributes).filter(([name, value]) => ATTRIBUTES.has(name) && isHarmless(name, value))
-}
-
-function written(attributes: readonly Attribute[]): string {
-  return attributes.map(([name, value]) => ` ${name === 'xlink:href' ? 'href' : name}="${escaped(value)}"`).join('')
+function harmless(attributes: Attributes): Record<string, string> {
+  const kept = Object.entries(attributes).filter(([name, value]) => ATTRIBUTES.has(name) && isHarmless(name, value))
+  return Object.fromEntries(kept.map(([name, value]) => [name === 'xlink:href' ? 'href' : name, value]))
 }
 
 /** The ids of the elements that harmless attributes refer to. */
-function referencesOf(attributes: readonly Attribute[]): string[] {
-  return attributes.flatMap(([name, value]) =>
-    name.endsWith('href') ? [value.slice(1)] : [...value.matchAll(URL_REFERENCE)].map(([, id = '']) => id),
+function referencesOf(attributes: Attributes): string[] {
+  return Object.entries(attributes).flatMap(([name, value]) =>
+    name === 'href' ? [value.slice(1)] : [...value.matchAll(URL_REFERENCE)].map(([, id = '']) => id),
   )
 }
 
@@ -116,8 +114,4 @@ function isHarmless(name: string, value: string): boolean {
   if (/[\\@<>]|\/\*/.test(value)) return false
   const references = value.toLowerCase().split('url(').slice(1)
   return references.every((reference) => /^['"]?#[\w.-]+['"]?\)/.test(reference))
-}
-
-function escaped(text: string): string {
-  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;')
 }

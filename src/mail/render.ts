@@ -53,6 +53,13 @@ export async function renderMail(
   return { subject, text, html }
 }
 
+const asWritten = forHtml.parse('<pre style="font: inherit; white-space: pre-wrap">{{ text }}</pre>')
+
+/** A text as HTML that looks the same, line by line. */
+export function htmlOf(text: string): string {
+  return fill(forHtml, asWritten, { text })
+}
+
 function parseOnce(name: string): Promise<ParsedMail> {
   const known = parsedMails.get(name)
   if (known) return known

@@ -37,7 +37,7 @@ describe('a logo', () => {
     const drawing =
       '<defs><linearGradient id="a"><stop offset="0" stop-color="#fff"/></linearGradient></defs><path d="M0 0h9" fill="url(#a)" style="stroke:red"/><use xlink:href="#a"/>'
     expect(cleaned(svg(drawing))).to.equal(
-      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><defs><linearGradient id="a"><stop offset="0" stop-color="#fff"></stop></linearGradient></defs><path d="M0 0h9" fill="url(#a)" style="stroke:red"></path><use href="#a"></use></svg>',
+      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><defs><linearGradient id="a"><stop offset="0" stop-color="#fff"/></linearGradient></defs><path d="M0 0h9" fill="url(#a)" style="stroke:red"/><use href="#a"/></svg>',
     )
   })
 
@@ -74,7 +74,7 @@ describe('a logo', () => {
   ]) {
     it(`loses ${attribute}`, () => {
       expect(cleaned(svg(`<path d="M0 0" ${attribute}/>`))).to.equal(
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><path d="M0 0"></path></svg>',
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><path d="M0 0"/></svg>',
       )
     })
   }
@@ -84,6 +84,13 @@ describe('a logo', () => {
       '<!DOCTYPE svg [<!ENTITY x "<script>alert(1)</script>">]><?xml-stylesheet href="x"?><svg xmlns:inkscape="x"><!-- x --><metadata><script>1</script></metadata><title>&x; &lt;b&gt;</title></svg>',
     )
     expect(cleaned(file)).to.equal('<svg xmlns="http://www.w3.org/2000/svg"><title>&amp;x; &lt;b&gt;</title></svg>')
+  })
+
+  it('keeps its words, however they are written', () => {
+    const words = '<text>R&amp;D &lt;ü&gt; <![CDATA[<b>]]></text><title font-family="a&quot;&amp;b">x</title>'
+    expect(cleaned(svg(words, ''))).to.equal(
+      '<svg xmlns="http://www.w3.org/2000/svg"><text>R&amp;D &lt;&#xfc;&gt; <![CDATA[<b>]]></text><title font-family="a&quot;&amp;b">x</title></svg>',
+    )
   })
 
   it('that is not a drawing, is two drawings, or is nested too deeply is refused', () => {
@@ -128,7 +135,7 @@ describe('a logo', () => {
 
   it('may repeat its elements a thousand times by reference', () => {
     const uses = (count: number) => svg(`<path id="a" d="M0 0"/>${'<use href="#a"/>'.repeat(count)}`)
-    expect(cleaned(uses(1000))).to.contain('<use href="#a">')
+    expect(cleaned(uses(1000))).to.contain('<use href="#a"/>')
     expect(errorOf(uses(1001))).to.match(/^repeats its elements/)
   })
 

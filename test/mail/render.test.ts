@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { mailBrand } from '#mails/compose-mail.ts'
-import { renderMail } from '#mail/render.ts'
+import { htmlOf, renderMail } from '#mail/render.ts'
 import { textOf } from '../pages/read-page.ts'
 import { LOCALES, REMINDER, SAMPLES } from './samples.ts'
 
@@ -84,6 +84,12 @@ describe('mail templates', () => {
     const one = await renderMail('renewal-reminder', 'en', { ...values, stage: 1 })
     expect(three.subject).to.equal('Your Premium subscription ends on 31 March 2026')
     expect(one.subject).to.equal('Your Premium subscription ends within 24 hours')
+  })
+
+  it('a text as HTML holds no markup of its own', () => {
+    expect(htmlOf('the bank "A&B" <b>\nwaits')).to.equal(
+      '<pre style="font: inherit; white-space: pre-wrap">the bank &#34;A&amp;B&#34; &lt;b&gt;\nwaits</pre>',
+    )
   })
 
   it('a placeholder without a value is an error, not a hole in the mail', async () => {
