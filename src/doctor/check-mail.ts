@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { openMailer } from '#mail/send.ts'
+import { openMailer } from '#mail/open-mailer.ts'
 import { messageOf } from '#shared/errors.ts'
 import { failed, passed, type CheckResult } from '#shared/check-result.ts'
 

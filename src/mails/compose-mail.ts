@@ -4,7 +4,8 @@ import type { Config } from '#config.ts'
 import { mailNameOf } from '#customers/mail-name.ts'
 import type { Customer } from '#customers/store.ts'
 import { renderMail, type MailTemplate, type MailValues } from '#mail/render.ts'
-import { senderOf, type Mail } from '#mail/send.ts'
+import type { Mail } from '#mail/mail.ts'
+import { senderOf } from '#mail/open-mailer.ts'
 
 /** The default colours, as in `templates/pages/style.css`. */
 const USUAL = { accent: '#1b5fc1', onDark: { accent: '#86b4ff', onAccent: '#0a1931' } } as const

@@ -1,7 +1,7 @@
 import type { Tx } from '#commands/transaction.ts'
 import type { Condition } from '#db/conditions.ts'
 import type { Present } from '#db/database-now.ts'
-import type { Mail } from '#mail/send.ts'
+import type { Mail } from '#mail/mail.ts'
 import type { Claim } from './claims/store.ts'
 import type { MailKind } from './mail-kinds.ts'
 

@@ -1,6 +1,6 @@
 import type { Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
-import type { MailFailure } from '#mail/send.ts'
+import type { MailFailure } from '#mail/mail.ts'
 import { addMs, doublingPauseMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { noteError, releaseAfterFailure, type Claim, type Released } from './claims/store.ts'
 import type { MailKind } from './mail-kinds.ts'

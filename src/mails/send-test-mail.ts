@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
 import type { MailLocale } from '#mail/render.ts'
-import { openMailer } from '#mail/send.ts'
+import { openMailer } from '#mail/open-mailer.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { DAY_MS, addMs, asAppTime, type RealTime } from '#shared/time.ts'
