@@ -4,6 +4,7 @@ import type { Context } from '#context.ts'
 import { linkable, pageLocale, seeOther, sendPage, type PageHttp, type PageLocale } from '#http/html.ts'
 import { keptOf } from '#payments/balance.ts'
 import { discountFact, intervalWords, momentWords } from '#mails/words.ts'
+import { findPlan } from '#plans/store.ts'
 import { providerOfCode } from '#providers/providers.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, type LedgerLine } from '#subscriptions/store.ts'
@@ -27,6 +28,7 @@ export interface PaidView {
 
 interface PaidPayment {
   readonly app: PayableApp
+  /** The plan that it gave, or the one-time purchase. */
   readonly title: string
   readonly transaction: Transaction
   /** What it did to the subscription; null for a one-time purchase, and where it could not be applied. */
@@ -85,7 +87,8 @@ export async function sendPaid(ctx: Context, http: TokenHttp): Promise<void> {
   }
   const locale = pageLocale(http)
   const application = await findApplicationOfTransaction(ctx.db, transaction.id)
-  const paid = paidViewOf({ app, title, transaction, application }, locale)
+  const plan = application && (await findPlan(ctx.db, app.id, application.planId))
+  const paid = paidViewOf({ app, title: plan?.name ?? title, transaction, application }, locale)
   await sendPage(ctx, http, {
     template: 'paid',
     title: pageTexts(locale).paid.heading,

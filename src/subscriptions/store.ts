@@ -49,7 +49,7 @@ export const subscriptions = table('subscriptions', {
 })
 export type Subscription = Row<typeof subscriptions>
 
-/** The columns that the decision about a payment needs. */
+/** The columns that the decision about a payment and the renewals after it needs. */
 export const decidedSubscriptions = subscriptions.only(
   'id',
   'planId',
@@ -57,6 +57,7 @@ export const decidedSubscriptions = subscriptions.only(
   'periodStart',
   'currentPeriodEnd',
   'anchorDay',
+  'promotionCode',
 )
 export type DecidedSubscription = ReturnType<typeof decidedSubscriptions.decode>
 

@@ -34,8 +34,9 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   const customerId = transaction.customerId ?? subscription?.customerId ?? null
   const customer = customerId === null ? null : await findCustomer(ctx.db, app.id, customerId)
   if (!customer) throw new Stopped('permanently')
-  const plan = transaction.planId === null ? null : await findPlan(ctx.db, app.id, transaction.planId)
   const application = kind === 'received' ? await findApplicationOfTransaction(ctx.db, transactionId) : null
+  const planId = application?.planId ?? transaction.planId
+  const plan = planId === null ? null : await findPlan(ctx.db, app.id, planId)
   const { locale } = customer
   // The client may have chosen the plan name, so mails to unverified addresses omit it.
   const planName = mailNameOf(customer) === '' ? null : transaction.planName
