@@ -18,7 +18,7 @@ import { refundWayOf, sendRefunds } from '#providers/engine/refunds.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
-import { findApplicationOfTransaction } from '#subscriptions/store.ts'
+import { findLineOfTransaction } from '#subscriptions/store.ts'
 import { changeTransaction } from '#transactions/change-transaction.ts'
 import { applySuperseded, completeTransaction } from '#transactions/complete-transaction.ts'
 import { effectOfCompletion, periodEndText } from '#transactions/effect-of-completion.ts'
@@ -242,7 +242,7 @@ async function complete(tx: Tx, before: Transaction, operatorNote: OperatorNote)
 }
 
 async function appliedWords(tx: Tx, { id, planRef, isTrial }: Transaction): Promise<string> {
-  if ((await findApplicationOfTransaction(tx, id))?.kind === 'extended') return 'extends the current period'
+  if ((await findLineOfTransaction(tx, id))?.kind === 'extended') return 'extends the current period'
   return isTrial ? `starts the trial of ${planRef} now` : `starts a period of ${planRef} now`
 }
 

@@ -366,12 +366,12 @@ export async function findLastPlanChoice(db: Queries, subscriptionId: number): P
   return lines.reduce<PlanChoice | null>((last, line) => planChoiceAfter(last, line), null)
 }
 
-export async function findApplicationOfTransaction(db: Queries, transactionId: number): Promise<LedgerLine | null> {
+export async function findLineOfTransaction(db: Queries, transactionId: number): Promise<LedgerLine | null> {
   return db.one(ledgerLines, 'WHERE transaction_id = ?', [transactionId])
 }
 
 /** The line of the payment that set the subscription's end; null if no payment did. */
-export async function findApplicationOfEnd(
+export async function findLineOfEnd(
   db: Queries,
   { id: subscriptionId, currentPeriodEnd }: Subscription,
 ): Promise<LedgerLine | null> {
