@@ -4,7 +4,7 @@ import type { Config } from '#config.ts'
 import { AppError } from '#shared/errors.ts'
 import { text, webAddress } from '#shared/validate.ts'
 import { isHttpsOrOwn } from '#shared/loopback.ts'
-import { getApp, updateAppRow, type App } from './store.ts'
+import { getApp, lockApp, updateAppRow, type App } from './store.ts'
 
 const setIdentityInput = ({ env }: Config) => {
   const isDevelopment = env === 'development'
@@ -33,7 +33,8 @@ const setIdentityInput = ({ env }: Config) => {
 export const setIdentity = command({
   name: 'app.set-identity',
   input: setIdentityInput,
-  async run(tx, identity, { app }: { readonly app: App }) {
+  async run(tx, identity, { app: { id } }: { readonly app: App }) {
+    const app = await lockApp(tx, id)
     if (app.auth !== 'identity') {
       throw new AppError(
         'invalid_request',

@@ -8,7 +8,7 @@ import { isLoopbackHost } from '#shared/loopback.ts'
 import { presentApp } from './present.ts'
 import { realtimePath } from './realtime-path.ts'
 import { ServiceAccountFile } from './service-account.ts'
-import { getApp, secretPlace, updateAppRow, type App } from './store.ts'
+import { getApp, lockApp, secretPlace, updateAppRow, type App } from './store.ts'
 
 const setRealtimeInput = ({ env }: Config) => {
   const isDevelopment = env === 'development'
@@ -35,8 +35,9 @@ const USUAL_PATH = 'users/{uid}/subscription'
 export const setRealtime = command({
   name: 'app.set-realtime',
   input: setRealtimeInput,
-  async run(tx, { databaseUrl, serviceAccount, path, ...others }, { app }: { readonly app: App }) {
+  async run(tx, { databaseUrl, serviceAccount, path, ...others }, { app: { id } }: { readonly app: App }) {
     noFieldsLeft(others)
+    const app = await lockApp(tx, id)
     if (app.auth !== 'identity') {
       throw new AppError(
         'invalid_request',
@@ -48,7 +49,7 @@ export const setRealtime = command({
     await updateAppRow(tx, app.id, {
       realtimeDatabaseUrl: databaseUrl,
       realtimeServiceAccount: tx.ctx.keyring.seal(JSON.stringify(account), place),
-      realtimePath: path ?? (await getApp(tx, app.id)).realtimePath ?? USUAL_PATH,
+      realtimePath: path ?? app.realtimePath ?? USUAL_PATH,
     })
     const updated = await getApp(tx, app.id)
     await tx.audit({

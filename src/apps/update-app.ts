@@ -88,7 +88,8 @@ function refuseForServers(app: App, changes: object): void {
 export const setAppDisabled = command({
   name: 'app.disable',
   input: nothing,
-  async run(tx, _input, { app, isDisabled }: { readonly app: App; readonly isDisabled: boolean }) {
+  async run(tx, _input, { app: { id }, isDisabled }: { readonly app: App; readonly isDisabled: boolean }) {
+    const app = await lockApp(tx, id)
     await updateAppRow(tx, app.id, { disabledAt: isDisabled ? tx.now : null })
     await tx.audit({
       action: isDisabled ? 'app.disable' : 'app.enable',

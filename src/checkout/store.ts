@@ -6,7 +6,7 @@ import { anyOf, SharedRead } from '#db/shared-read.ts'
 import { payableApps } from '#apps/store.ts'
 import { customers } from '#customers/store.ts'
 import { plans, prices } from '#plans/store.ts'
-import { promotions, promotionUses } from '#promotions/store.ts'
+import { appliedPromotions, promotionUses } from '#promotions/store.ts'
 import { providerSessions } from '#providers/store.ts'
 import { decidedSubscriptions, subscriptions } from '#subscriptions/store.ts'
 import { transactions } from '#transactions/store.ts'
@@ -113,7 +113,7 @@ const CHECKOUT = joinedRows(
     processing: providerSessions.only('id'),
     /** The use of the checkout's promotion; null once a newer checkout has taken it over. */
     reservation: promotionUses.only('id'),
-    promotion: promotions.only('id', 'code', 'percent', 'amount', 'currency', 'everyPeriod'),
+    promotion: appliedPromotions,
   },
   {
     /** The app's enabled methods, separated by commas. */

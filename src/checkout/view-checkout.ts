@@ -3,10 +3,13 @@ import type { PayableApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import type { Customer } from '#customers/store.ts'
 import { admitByToken, isPageToken } from '#http/admission.ts'
+import { findPrice } from '#plans/store.ts'
+import { findPromotion, type Promotion } from '#promotions/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { notFound } from '#shared/errors.ts'
 import { SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
+import { lastingDiscount } from '#subscriptions/apply-payment.ts'
 import { decideOn } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
@@ -29,15 +32,15 @@ export interface CheckoutView {
   readonly hasLostPromotion: boolean
   /** Seconds until the link expires, in the app's own time; 0 once it has. */
   readonly secondsLeft: number
-  /** The plan's name, or the `plan_name` or `plan_ref` of a one-time purchase. */
+  /** The name of the plan that the payment gives, or the `plan_name` or `plan_ref` of a one-time purchase. */
   readonly title: string
-  /** The plan's description. */
+  /** The description of that plan. */
   readonly description: string | null
-  /** Null for a one-time purchase. */
+  /** What is sold; null for a one-time purchase. */
   readonly price: CheckoutRows['price']
   readonly plan: CheckoutRows['plan']
-  /** The promotion whose discount the payment has. */
-  readonly promotion: CheckoutRows['promotion']
+  /** The price of the renewals after the payment, and the promotion that takes a discount off them. */
+  readonly renewals: Omit<Given, 'plan'>
   /** Whether the payer may type the code of a promotion. */
   readonly takesPromotion: boolean
   readonly customer: Pick<Customer, 'email' | 'locale'> | null
@@ -66,9 +69,10 @@ export async function admitToCheckout(ctx: Context, token: string): Promise<Chec
 
 async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<CheckoutView> {
   if (!found) throw notFound('checkout')
-  const { app, session, transaction, price, plan, promotion, customer } = found
+  const { app, session, transaction, price, plan, customer } = found
   const now = appNow(app, ctx.clock.now())
   const preview = await previewOf(ctx, found, wholeSeconds(now))
+  const { plan: givenPlan, ...renewals } = await givenBy(ctx, found, preview)
   const timed = stateOf(session, transaction, now)
   const hasLostPromotion = timed === 'open' && isPromotionTaken(found)
   const state = timed === 'open' && (hasLostPromotion || isOvertaken(preview)) ? 'overtaken' : timed
@@ -79,11 +83,11 @@ async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<Chec
     state,
     hasLostPromotion,
     secondsLeft: Math.max(0, Math.ceil((session.expiresAt.getTime() - now.getTime()) / SECOND_MS)),
-    title: plan?.name ?? transaction.planName ?? transaction.planRef,
-    description: plan?.description ?? null,
+    title: givenPlan?.name ?? transaction.planName ?? transaction.planRef,
+    description: givenPlan?.description ?? null,
     price,
     plan,
-    promotion,
+    renewals,
     takesPromotion: state === 'open' && preview?.kind !== 'refused' && takesPromotion(found, now),
     customer,
     methods: await payableMethods(ctx, found),
@@ -107,6 +111,22 @@ async function previewOf(
   const quote = quoteOf(transaction)
   if (!quote || !price || !plan) return null
   return (await decideOn(ctx.db, { price, plan, current, endUserId: transaction.endUserId }, quote, now)).effect
+}
+
+/** The plan and the price that a payment gives, and the promotion that stays. */
+interface Given extends Pick<CheckoutRows, 'plan' | 'price'> {
+  readonly promotion: Promotion | null
+}
+
+/** What the subscription has once the payment is made. What was sold if the payment is refused, or is a one-time purchase. */
+async function givenBy(ctx: Context, found: CheckoutRows, preview: PaymentEffect | null): Promise<Given> {
+  const { app, transaction, price, plan, promotion, current } = found
+  const quote = quoteOf(transaction)
+  if (!quote || !price || !plan || !preview || preview.kind === 'refused') return { plan, price, promotion: null }
+  // A payment that was opened to extend keeps a plan and a price that were chosen meanwhile (R98, R104).
+  const given = preview.priceId === price.id ? { plan, price } : await findPrice(ctx.db, app.id, preview.priceId)
+  const code = lastingDiscount({ plan, current, promotion, quote }, preview)
+  return { plan, price, ...given, promotion: code === null ? null : await findPromotion(ctx.db, app.id, code) }
 }
 
 /** `completed` takes precedence over the expiry. A transaction whose part payment was refunded is `expired`. */

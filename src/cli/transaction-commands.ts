@@ -167,7 +167,7 @@ async function pickAction(
   })
 }
 
-/** The reference of a manual refund; on a terminal it is asked for where no provider can refund the money. */
+/** The reference of a manual refund; on a terminal it is asked for where the money goes back by a transfer. */
 async function refundReference(
   { ctx }: Session,
   transactionId: number,
@@ -175,9 +175,9 @@ async function refundReference(
 ): Promise<string | undefined> {
   if (reference !== undefined || dryRun === true || !isTerminal()) return reference
   const { paymentsOf } = await import('#payments/list-payments.ts')
-  const { isRefundedByProvider } = await import('#providers/engine/refunds.ts')
+  const { refundWayOf } = await import('#providers/engine/refunds.ts')
   const payments = await paymentsOf(ctx, transactionId)
-  const isManual = payments.some(({ kept, provider }) => kept > 0 && !isRefundedByProvider(provider))
+  const isManual = payments.some(({ kept, provider }) => kept > 0 && refundWayOf(provider) === 'transfer')
   return isManual ? required(reference, '--reference', 'Reference of your own transfer:') : undefined
 }
 

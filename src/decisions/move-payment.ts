@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { appNow } from '#apps/app-time.ts'
 import { getApp } from '#apps/store.ts'
 import { refuseForeignMoney } from '#bank-accounts/refuse-foreign-money.ts'
 import { endReviewsOfPayment } from '#bank-mail/store.ts'
@@ -15,7 +14,7 @@ import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
-import { changeTransaction } from '#transactions/change-transaction.ts'
+import { takeMoney } from '#transactions/change-transaction.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { receiveMoney, type Received } from '#transactions/complete-transaction.ts'
 import { getTransactionRows, type Transaction } from '#transactions/store.ts'
@@ -146,8 +145,5 @@ async function deallocate(
 ): Promise<void> {
   await allocate(tx, source, { paymentId, amount: -amount, cause: 'moved', operatorNote })
   const app = await getApp(tx, source.appId)
-  const balance = movedAway(source, amount)
-  const isCleared = source.flagReason !== null && balance.amountLeft === 0
-  const cleared = { flagReason: null, resolution: 'moved', resolvedAt: appNow(app, tx.now) } as const
-  await changeTransaction(tx, app, source, { ...balance, ...(isCleared ? cleared : {}) }, operatorNote)
+  await takeMoney(tx, app, source, movedAway(source, amount), 'moved', operatorNote)
 }

@@ -10,7 +10,7 @@ import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { presentPayment } from '#payments/present.ts'
 import { listRefundsOfPayment, lockPayment, updatePayment, type Payment, type Refund } from '#payments/store.ts'
-import { isRefundedByProvider, sendRefunds } from '#providers/engine/refunds.ts'
+import { refundWayOf, sendRefunds } from '#providers/engine/refunds.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
@@ -68,7 +68,7 @@ const orderRefund = command({
     if (payment.amount === null) await updatePayment(tx, paymentId, { amount: known, amountLeft: known })
     const amount = input.amount ?? left
     const waits = await refuseAboveLimit(tx, tx.caller, await wantedRefund(tx, payment, input, amount), grant)
-    const order = { amount, isSent: isRefundedByProvider, reference, operatorNote: noteOf(tx, note) }
+    const order = { amount, wayOf: refundWayOf, reference, operatorNote: noteOf(tx, note) }
     const refund = await orderRefundOfPayment(tx, { ...payment, amount: known, amountLeft: left }, order)
     await endReviewsOfPayment(tx, paymentId)
     await tx.audit({

@@ -14,11 +14,11 @@ import { findPayment, listRefundsOfTransaction, type Refund } from '#payments/st
 import type { Queries } from '#db/queries.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { bankPageProvider, providerOfCode } from '#providers/providers.ts'
-import { isRefundedByProvider, sendRefunds } from '#providers/engine/refunds.ts'
+import { refundWayOf, sendRefunds } from '#providers/engine/refunds.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
-import { findApplicationOfTransaction } from '#subscriptions/store.ts'
+import { findLineOfTransaction } from '#subscriptions/store.ts'
 import { changeTransaction } from '#transactions/change-transaction.ts'
 import { applySuperseded, completeTransaction } from '#transactions/complete-transaction.ts'
 import { effectOfCompletion, periodEndText } from '#transactions/effect-of-completion.ts'
@@ -242,7 +242,7 @@ async function complete(tx: Tx, before: Transaction, operatorNote: OperatorNote)
 }
 
 async function appliedWords(tx: Tx, { id, planRef, isTrial }: Transaction): Promise<string> {
-  if ((await findApplicationOfTransaction(tx, id))?.kind === 'extended') return 'extends the current period'
+  if ((await findLineOfTransaction(tx, id))?.kind === 'extended') return 'extends the current period'
   return isTrial ? `starts the trial of ${planRef} now` : `starts a period of ${planRef} now`
 }
 
@@ -253,7 +253,7 @@ async function refund(
   { amount, reference }: Terms,
   operatorNote: OperatorNote,
 ): Promise<Done> {
-  const order = { amount: amountToRefund(before, amount), isSent: isRefundedByProvider, reference, operatorNote }
+  const order = { amount: amountToRefund(before, amount), wayOf: refundWayOf, reference, operatorNote }
   const { transaction: after, ordered } = await orderRefunds(tx, app, before, order)
   const effects = [
     ...ordered.map((one) => refundEffect(one)),
@@ -265,9 +265,10 @@ async function refund(
 
 function refundEffect({ refund: { amount, reference }, payment: { provider, currency } }: OrderedRefund): string {
   const money = englishMoney(amount, currency)
+  const recorded = `${money} by ${provider} is recorded as refunded`
   return (
     providerOfCode(provider)?.refunds?.describe(money) ??
-    `${money} by ${provider} is recorded as refunded manually (${reference ?? ''})`
+    (reference === null ? recorded : `${recorded} manually (${reference})`)
   )
 }
 

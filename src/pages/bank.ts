@@ -37,8 +37,7 @@ export function bankPages(ctx: Context): Router<RequestState> {
 async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): Promise<void> {
   const { app, session, title, secondsLeft } = view
   const opened = await openBankPage(ctx, session.token)
-  const isLate = opened.takesRest
-  if (opened.state !== 'open' && !isLate) {
+  if (opened.state !== 'open' && !opened.takesRest) {
     // The checkout was paid or expired just now: reloaded, the page says so.
     seeOther(http, checkoutPath(ctx, http, session.token, '/bank'))
     return
@@ -70,13 +69,13 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
       ),
       status_path: path('/status'),
       paid_path: path('/paid'),
-      other_path: hasOtherMethods(view) && !isLate ? path('') : null,
+      other_path: hasOtherMethods(view) && !opened.takesRest ? path('') : null,
       left_to_pay: texts.checkout.leftToPay,
       amount: money(details.amountDue, locale),
       seen: progressTag(opened),
       seconds_left: secondsLeft,
       time_left: texts.duration(secondsLeft),
-      is_late: isLate,
+      is_late: opened.takesRest,
       money_back: texts.part.moneyBack(app.name),
       cancel: cancelLink(http, view),
     },

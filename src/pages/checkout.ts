@@ -144,13 +144,14 @@ function termsOf({ price, transaction }: CheckoutView, locale: PageLocale): stri
     : words.forInterval(intervalWords(interval, locale))
 }
 
-/** What the next period costs, after a trial or a discounted period. A discount on every period goes on. */
-function afterwards({ price, promotion, transaction }: CheckoutView, locale: PageLocale): string | null {
+/** What the next period costs, after a trial or a discounted period. */
+function afterwards({ renewals, transaction }: CheckoutView, locale: PageLocale): string | null {
+  const { price, promotion } = renewals
   const isCheaper = transaction.isTrial || transaction.promotionCode !== null
   if (!price || price.intervalUnit === 'lifetime' || !isCheaper) return null
-  const due = discounted(promotion?.everyPeriod ? promotion : null, price)
-  const regular = formatMoney(due.amount, price.currency, locale)
-  return pageTexts(locale).checkout.afterwards(regular, intervalWords(intervalOf(price, false), locale))
+  const due = discounted(promotion, price)
+  const amount = formatMoney(due.amount, price.currency, locale)
+  return pageTexts(locale).checkout.afterwards(amount, intervalWords(intervalOf(price, false), locale))
 }
 
 function refusalOf({ app, preview }: CheckoutView, locale: PageLocale): string | null {

@@ -4,9 +4,10 @@ import type { Context } from '#context.ts'
 import { linkable, pageLocale, seeOther, sendPage, type PageHttp, type PageLocale } from '#http/html.ts'
 import { keptOf } from '#payments/balance.ts'
 import { discountFact, intervalWords, momentWords } from '#mails/words.ts'
+import { findPlan } from '#plans/store.ts'
 import { providerOfCode } from '#providers/providers.ts'
 import { formatMoney } from '#shared/money.ts'
-import { findApplicationOfTransaction, type LedgerLine } from '#subscriptions/store.ts'
+import { findLineOfTransaction, type LedgerLine } from '#subscriptions/store.ts'
 import { referenceOf } from '#transactions/reference.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { checkoutPath, openView, tokenOf, type PageLink, type TokenHttp } from './checkout-frame.ts'
@@ -27,20 +28,21 @@ export interface PaidView {
 
 interface PaidPayment {
   readonly app: PayableApp
+  /** The plan that it gave, or the one-time purchase. */
   readonly title: string
   readonly transaction: Transaction
   /** What it did to the subscription; null for a one-time purchase, and where it could not be applied. */
-  readonly application: LedgerLine | null
+  readonly line: LedgerLine | null
 }
 
 /** What was paid, what it bought and until when, and the reference to quote. */
-export function paidViewOf({ app, title, transaction, application }: PaidPayment, locale: PageLocale): PaidView {
+export function paidViewOf({ app, title, transaction, line }: PaidPayment, locale: PageLocale): PaidView {
   const words = pageTexts(locale).paid
   const fact = (label: string, value: string, day: PageDay | null = null) => ({ label, value, day })
-  const interval = application && { unit: application.intervalUnit, count: application.intervalCount }
+  const interval = line && { unit: line.intervalUnit, count: line.intervalCount }
   const bought = interval && interval.unit !== 'lifetime' ? `${title} · ${intervalWords(interval, locale)}` : title
   const discount = discountFact(transaction, locale)
-  const end = application?.endAfter ?? null
+  const end = line?.endAfter ?? null
   const until = end ? fact(words.until, '', dayOf(end, readerOf(app, locale))) : fact(words.access, words.lifetime)
   return {
     words,
@@ -48,10 +50,10 @@ export function paidViewOf({ app, title, transaction, application }: PaidPayment
     facts: [
       fact(words.bought, bought),
       ...(discount === '' ? [] : [fact(words.discount, discount)]),
-      ...(application ? [until] : []),
+      ...(line ? [until] : []),
       ...paymentFacts(app, transaction, locale).map(([label, value]) => fact(label, value)),
     ],
-    review: transaction.mode === 'subscription' && !application ? words.review(app.name) : null,
+    review: transaction.mode === 'subscription' && !line ? words.review(app.name) : null,
   }
 }
 
@@ -84,8 +86,9 @@ export async function sendPaid(ctx: Context, http: TokenHttp): Promise<void> {
     return
   }
   const locale = pageLocale(http)
-  const application = await findApplicationOfTransaction(ctx.db, transaction.id)
-  const paid = paidViewOf({ app, title, transaction, application }, locale)
+  const line = await findLineOfTransaction(ctx.db, transaction.id)
+  const plan = line && (await findPlan(ctx.db, app.id, line.planId))
+  const paid = paidViewOf({ app, title: plan?.name ?? title, transaction, line }, locale)
   await sendPage(ctx, http, {
     template: 'paid',
     title: pageTexts(locale).paid.heading,

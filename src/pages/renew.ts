@@ -161,7 +161,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       notice: noticeOf(ctx, http, view, { isRenewedMeanwhile: status === 409, end: end.text }),
       is_renewed: view.isRenewedAlready,
       paid: paid && paidViewOf({ app, ...paid }, locale),
-      way_back: refusal !== null || hasNothingToPay(view) ? wayBack(http) : null,
+      way_back: refusal !== null || leadsBack(view) ? wayBack(http) : null,
       is_refused: refusal !== null,
       unpaid: refusal === null && isUnpaid(view) ? promotionTexts(locale) : null,
       methods: open?.takesRest ? [] : view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
@@ -174,7 +174,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
 }
 
 /** Whether the payer's next step is back to the seller: the period is paid, or cannot be paid. */
-function hasNothingToPay(view: RenewalView): boolean {
+function leadsBack(view: RenewalView): boolean {
   const { paid, open, isRenewedAlready } = view
   return paid !== null || (open === null && (isRenewedAlready || isUnpayable(view)))
 }

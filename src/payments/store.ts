@@ -68,7 +68,7 @@ export const refunds = table('refunds', {
   paymentId: bigint('payment_id'),
   amount: bigint('amount'),
   status: exact('status', 16).as<RefundStatus>(),
-  /** The provider's reference, or that of a manual transfer; null until the provider has answered. */
+  /** The provider's reference, or that of a manual transfer; null until the provider has answered, and if no money moved. */
   reference: exact('reference', 191).nullable(),
   /** Why it failed. */
   failure: words('failure', 191).nullable(),

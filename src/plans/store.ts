@@ -6,8 +6,7 @@ import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { IntervalUnit, TrialUnit } from '#shared/interval.ts'
-
-export type SaleStatus = 'active' | 'archived'
+import type { SaleStatus } from './sale-status.ts'
 
 export const plans = table('plans', {
   id: id(),

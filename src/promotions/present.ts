@@ -1,13 +1,9 @@
 import { z } from 'zod'
+import { SALE_STATUSES } from '#plans/sale-status.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { publicId, timestamp } from '#shared/validate.ts'
 import type { ShownPromotion } from './store.ts'
-
-const STATUSES = ['active', 'archived'] as const
-
-/** Whether a promotion can be used. */
-export const promotionStatus = z.enum(STATUSES, 'must be active or archived')
 
 /** The Promotion of the API. */
 export const PromotionOutput = z
@@ -23,7 +19,7 @@ export const PromotionOutput = z
     max_uses: z.int().nullable(),
     once_per_user: z.boolean(),
     on_page: z.boolean().describe('Whether payers may type the code on the hosted page.'),
-    status: z.enum(STATUSES),
+    status: z.enum(SALE_STATUSES),
     uses: z.int().describe('How many payments have used it; renewals of `every_period` do not count.'),
     created_at: timestamp,
   })

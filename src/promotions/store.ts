@@ -4,10 +4,9 @@ import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
+import type { SaleStatus } from '#plans/sale-status.ts'
 import { notFound } from '#shared/errors.ts'
 import type { AppTime } from '#shared/time.ts'
-
-export type PromotionStatus = 'active' | 'archived'
 
 /** A promotion of an app. Its code and what it takes off never change. */
 export const promotions = table('promotions', {
@@ -30,7 +29,7 @@ export const promotions = table('promotions', {
   oncePerUser: flag('once_per_user'),
   /** Whether payers may type the code on the hosted page. */
   onPage: flag('on_page'),
-  status: exact('status', 16).as<PromotionStatus>(),
+  status: exact('status', 16).as<SaleStatus>(),
   /** Grows with each reservation of a use where uses are limited: the lock under which they are counted. */
   version: bigint('version'),
   createdAt: realTime('created_at'),

@@ -1,13 +1,14 @@
 import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
+import { saleStatus } from '#plans/sale-status.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { given, patchOf } from '#shared/patch.ts'
 import { maxUses, validUntil } from './create-promotion.ts'
-import { presentPromotion, promotionStatus } from './present.ts'
+import { presentPromotion } from './present.ts'
 import { getPromotion, lockPromotion, updatePromotionRow, type Promotion } from './store.ts'
 
 export const UpdatePromotionInput = patchOf({
-  status: promotionStatus.optional().describe('An archived promotion can be used no more; it can be restored.'),
+  status: saleStatus.optional().describe('An archived promotion can be used no more; it can be restored.'),
   valid_until: validUntil,
   max_uses: maxUses,
 }).meta({ examples: [{ valid_until: '2027-03-31 16:59:59', max_uses: 1000 }] })

@@ -171,7 +171,7 @@ export interface Provider<Method extends string = string> extends Partial<Sessio
    * Throws `provider_error` (502) if the provider cannot be reached or refuses: the payer can try again.
    */
   open(ctx: Context, request: PaymentRequest): Promise<{ redirectUrl: string }>
-  /** Absent if operators refund manually, by transfer. */
+  /** Absent if operators refund manually, by transfer, or if no money moves. */
   readonly refunds?: ProviderRefunds
   /** Lists refunds that were made at the provider, and records those that are new; returns how many. */
   noteRefunds?(ctx: Context, options: NoteRefundsOptions): Promise<number>

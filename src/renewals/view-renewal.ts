@@ -14,7 +14,7 @@ import type { Method } from '#providers/providers.ts'
 import { wholeSeconds, type AppTime } from '#shared/time.ts'
 import { decideOn } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
-import { findApplicationOfEnd, type LedgerLine, type Subscription } from '#subscriptions/store.ts'
+import { findLineOfEnd, type LedgerLine, type Subscription } from '#subscriptions/store.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { admitToRenewable, getRenewable, type RenewableSubscription } from './get-renewable.ts'
 import { firstMailAt } from '#mails/reminders/stages.ts'
@@ -54,7 +54,7 @@ export interface OpenPayment {
 /** The payment of the current period. */
 export interface PaidRenewal {
   readonly transaction: Transaction
-  readonly application: LedgerLine
+  readonly line: LedgerLine
   /** The name of the plan that was bought. */
   readonly title: string
 }
@@ -99,11 +99,11 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
 }
 
 async function findPaid(db: Queries, subscription: Subscription): Promise<PaidRenewal | null> {
-  const application = await findApplicationOfEnd(db, subscription)
-  const transaction = application?.transactionId ? await findTransaction(db, application.transactionId) : null
-  if (!application || transaction?.status !== 'completed' || transaction.amount === 0) return null
-  const plan = await findPlan(db, subscription.appId, application.planId)
-  return { transaction, application, title: plan?.name ?? transaction.planRef }
+  const line = await findLineOfEnd(db, subscription)
+  const transaction = line?.transactionId ? await findTransaction(db, line.transactionId) : null
+  if (!line || transaction?.status !== 'completed' || transaction.amount === 0) return null
+  const plan = await findPlan(db, subscription.appId, line.planId)
+  return { transaction, line, title: plan?.name ?? transaction.planRef }
 }
 
 /**

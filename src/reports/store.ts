@@ -176,7 +176,7 @@ export async function listUnservedPeriods(
      JOIN apps a ON a.id = l.app_id
      JOIN transactions t ON t.id = l.transaction_id
      WHERE l.id > ? AND l.app_id IN (?) AND s.current_period_end IS NOT NULL AND t.status = 'completed'
-       AND l.end_after > DATE_ADD(CAST(? AS DATETIME(3)), INTERVAL a.clock_offset_ms * 1000 MICROSECOND)
+       AND l.end_after > ${APP_NOW}
        AND NOT EXISTS (SELECT 1 FROM payment_applications later WHERE later.subscription_id = l.subscription_id
                        AND later.revision > l.revision AND later.kind NOT IN ('extended', 'switched'))
      ORDER BY l.id LIMIT ?`,

@@ -1,12 +1,13 @@
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
+import type { NamedPlan } from '#plans/store.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import type { Emission } from '#webhooks/emit-event.ts'
 import { decideOn, type SubscriptionRows } from './decide-payment.ts'
 import type { PaymentEffect, Refusal } from './lifecycle.ts'
 import { presentSubject, type PlanAndCustomer, type SubscriptionView } from './present.ts'
 import { recordChange } from './record-change.ts'
-import { insertTrialGrant, type Subscription } from './store.ts'
+import { insertTrialGrant, type DecidedSubscription, type Subscription } from './store.ts'
 
 /** A transaction that is paid, as a subscription sees it. Amount in the smallest unit. */
 export interface PaidTransaction {
@@ -43,7 +44,7 @@ export async function applyPayment(
     planId,
     priceId,
     ...(setsCustomer ? { customerId } : {}),
-    ...lastingDiscount(rows, effect),
+    promotionCode: lastingDiscount(rows, effect),
     period,
     inTrial: isTrial,
   }
@@ -58,17 +59,22 @@ export async function applyPayment(
   return null
 }
 
+interface RowsOfDiscount extends Pick<SubscriptionRows, 'promotion' | 'quote'> {
+  readonly plan: Pick<NamedPlan, 'id'>
+  readonly current: DecidedSubscription | null
+}
+
 /**
- * The discount of the renewals from now on (R357): a promotion for every period that the payment names, for the plan that the payer now
- * has. A payment that chooses a new period, or another plan, ends an earlier discount; an extension keeps it.
+ * The code of the discount on the renewals from now on (R357), null for none: a promotion for every period that the payment names, for the
+ * plan that the payer now has. A payment that chooses a new period, or another plan, ends an earlier discount; an extension keeps it.
  */
-function lastingDiscount(
-  { plan, current, promotion, quote }: SubscriptionRows,
+export function lastingDiscount(
+  { plan, current, promotion, quote }: RowsOfDiscount,
   { kind, planId }: Extract<PaymentEffect, { planId: number }>,
-): { readonly promotionCode?: string | null } {
-  if (promotion?.everyPeriod && !quote.isByRenewalLink && planId === plan.id) return { promotionCode: promotion.code }
+): string | null {
+  if (promotion?.everyPeriod && !quote.isByRenewalLink && planId === plan.id) return promotion.code
   const isKept = current?.planId === planId && (kind === 'extended' || quote.purpose === 'extend')
-  return isKept ? {} : { promotionCode: null }
+  return isKept ? current.promotionCode : null
 }
 
 /** The plan and the customer of the subscription once the payment is applied. */

@@ -46,8 +46,7 @@ export async function startFreeTrial(
   const { kind, planId, priceId, period } = effect
   if (!(await insertTrialGrant(tx, { appId: app.id, endUserId, planId, transactionId: null, grantedAt: now })))
     throw new Error(`end user ${endUserId} had the trial of plan ${planId}, although the lock was held`)
-  const setsCustomer = customerId === null ? {} : { customerId }
-  const set = { planId, priceId, ...setsCustomer, period, inTrial: true, promotionCode }
+  const set = { planId, priceId, ...(customerId === null ? {} : { customerId }), period, inTrial: true, promotionCode }
   const line = { transactionId: null, kind, interval, isTrial: true, paidAt: now, openedAt: now, isAccepted: false }
   const named = { appId: app.id, planId, customerId: customerId ?? current?.customerId ?? null }
   const planAndCustomer = await readPlanAndCustomer(tx, named)

@@ -49,7 +49,7 @@ export const subscriptions = table('subscriptions', {
 })
 export type Subscription = Row<typeof subscriptions>
 
-/** The columns that the decision about a payment needs. */
+/** The columns that the decision about a payment and the renewals after it needs. */
 export const decidedSubscriptions = subscriptions.only(
   'id',
   'planId',
@@ -57,6 +57,7 @@ export const decidedSubscriptions = subscriptions.only(
   'periodStart',
   'currentPeriodEnd',
   'anchorDay',
+  'promotionCode',
 )
 export type DecidedSubscription = ReturnType<typeof decidedSubscriptions.decode>
 
@@ -365,12 +366,12 @@ export async function findLastPlanChoice(db: Queries, subscriptionId: number): P
   return lines.reduce<PlanChoice | null>((last, line) => planChoiceAfter(last, line), null)
 }
 
-export async function findApplicationOfTransaction(db: Queries, transactionId: number): Promise<LedgerLine | null> {
+export async function findLineOfTransaction(db: Queries, transactionId: number): Promise<LedgerLine | null> {
   return db.one(ledgerLines, 'WHERE transaction_id = ?', [transactionId])
 }
 
 /** The line of the payment that set the subscription's end; null if no payment did. */
-export async function findApplicationOfEnd(
+export async function findLineOfEnd(
   db: Queries,
   { id: subscriptionId, currentPeriodEnd }: Subscription,
 ): Promise<LedgerLine | null> {

@@ -16,7 +16,8 @@ export interface FoundPage {
 
 /**
  * The page of what a text names, as `find` understands it: the checkout of a checkout or transaction, the renewal of an end user or
- * customer; `api` is the reference of the API. Throws `invalid_request` if there is no page, or several.
+ * customer; `api` is the reference of the API. Throws `invalid_request` if there is no page, or several: then it names each with its
+ * address, since a number may be an end user and a transaction of one app.
  */
 export async function findPage(ctx: Context, text: string, options: FindOptions = {}): Promise<FoundPage> {
   const { baseUrl } = ctx.config
@@ -41,6 +42,6 @@ export async function findPage(ctx: Context, text: string, options: FindOptions 
   const [first, ...others] = pages.values()
   if (!first) throw new AppError('invalid_request', 'this has no page; see billing-cli find')
   if (others.length === 0) return first
-  const names = [first, ...others].map(({ page }) => page).join(', ')
-  throw new AppError('invalid_request', `this names several pages: ${names}; name one of them, or give --app`)
+  const named = [first, ...others].map(({ page, url }) => `${page} ${url}`).join(', ')
+  throw new AppError('invalid_request', `this names several pages: ${named}`)
 }

@@ -139,7 +139,10 @@ export async function findByText(
   return findBy(db, appId, [
     { kind: 'app', where: 'x.api_key = ?', params: [given] },
     { kind: 'end user', where: 'x.app_id IN (?) AND x.external_ref = ?', params: [appIds, given] },
-    { kind: 'customer', where: 'x.app_id IN (?) AND x.email IN (?)', params: [appIds, [given, given.toLowerCase()]] },
+    // The index compares byte for byte, so that all addresses of the app are read from it.
+    ...(given.includes('@')
+      ? [{ kind: 'customer', where: 'x.app_id IN (?) AND LOWER(x.email) = LOWER(?)', params: [appIds, given] } as const]
+      : []),
     { kind: 'customer', where: 'x.app_id IN (?) AND x.merchant_customer_id = ?', params: [appIds, given] },
     ...(named.length === 0 ? [] : [{ kind: 'customer', where: 'x.id IN (?)', params: [named] } as const]),
     { kind: 'transaction', where: 'x.transfer_code IN (?)', params: [codes] },

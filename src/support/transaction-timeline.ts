@@ -18,7 +18,7 @@ import { realTime } from '#apps/app-time.ts'
 import { formatId } from '#shared/ids.ts'
 import { englishMoney } from '#shared/money.ts'
 import { formatTimestamp, formatUtc, type AppTime, type RealTime } from '#shared/time.ts'
-import { findApplicationOfTransaction, findSubscriptionOfEndUser, type LedgerLine } from '#subscriptions/store.ts'
+import { findLineOfTransaction, findSubscriptionOfEndUser, type LedgerLine } from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import {
   getShownTransaction,
@@ -189,13 +189,13 @@ function byWhom({ actor, note }: { readonly actor: string | null; readonly note:
 }
 
 async function effectMoments(ctx: Context, app: App, transaction: Transaction): Promise<Moment[]> {
-  const application = await findApplicationOfTransaction(ctx.db, transaction.id)
+  const line = await findLineOfTransaction(ctx.db, transaction.id)
   const changes = await listChanges(ctx.db, transaction.id)
   const completion = await plainCompletion(ctx, transaction, changes)
   return [...changes, ...completion].map((change) => ({
     at: change.at,
     part: change.kind === 'bank_page' ? 'checkout' : 'effect',
-    text: `${changeText(app, change, transaction, application)}${byWhom(change)}`,
+    text: `${changeText(app, change, transaction, line)}${byWhom(change)}`,
   }))
 }
 
@@ -214,11 +214,11 @@ function changeText(
   app: App,
   { kind, flagReason }: Pick<TransactionChange, 'kind' | 'flagReason'>,
   { transferCode }: Transaction,
-  application: LedgerLine | null,
+  line: LedgerLine | null,
 ): string {
   switch (kind) {
     case 'completed':
-      return application ? effectText(app, application) : 'completed, nothing applied to a subscription'
+      return line ? effectText(app, line) : 'completed, nothing applied to a subscription'
     case 'refunded':
       return 'ended as refunded'
     case 'flagged':

@@ -82,10 +82,10 @@ async function unmatchedFor(ctx: Context, transactions: readonly Transaction[]):
 async function presentWithPrice(ctx: Context, subscription: Subscription, now: AppTime) {
   const shown = presentSubscription(await viewSubscription(ctx.db, subscription), now)
   const found = await findPrice(ctx.db, subscription.appId, subscription.priceId)
-  return { ...shown, price: found && presentPrice(found.price) }
+  return { ...shown, price: found && priceViewOf(found.price) }
 }
 
-function presentPrice({ amount, currency, intervalUnit, intervalCount }: Price): PriceView {
+function priceViewOf({ amount, currency, intervalUnit, intervalCount }: Price): PriceView {
   return { amount, currency, interval_unit: intervalUnit, interval_count: intervalCount }
 }
 

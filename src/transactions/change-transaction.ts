@@ -2,6 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
+import type { Balance } from '#payments/balance.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { queueReceipts } from './queue-receipts.ts'
 import { insertChange, updateLockedTransaction, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
@@ -39,6 +40,23 @@ export async function changeTransaction(
   if (isReflagged && after.flagReason !== null) await announceFlag(tx, app, after, after.flagReason)
   if (app.pageSettings?.receipts) await queueReceipts(tx, app, before, after)
   return { ...after, flaggedAt }
+}
+
+/**
+ * Saves what is left of a transaction after money was refunded at its provider, or moved to another transaction. If nothing is left, that
+ * resolves the flag. A step, as `changeTransaction`.
+ */
+export async function takeMoney(
+  tx: Tx,
+  app: NotifiedApp,
+  before: Transaction,
+  left: Balance,
+  resolution: 'refunded' | 'moved',
+  operatorNote: OperatorNote | null = null,
+): Promise<Transaction> {
+  const isCleared = before.flagReason !== null && left.amountLeft === 0
+  const cleared = { flagReason: null, resolution, resolvedAt: appNow(app, tx.now) }
+  return changeTransaction(tx, app, before, { ...left, ...(isCleared ? cleared : {}) }, operatorNote)
 }
 
 async function announceFlag(tx: Tx, app: NotifiedApp, flagged: Transaction, flag_reason: FlagReason): Promise<void> {

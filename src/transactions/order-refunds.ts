@@ -8,15 +8,17 @@ import { invalidField } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { announceRefunds } from './announce-refund.ts'
 import { changeTransaction } from './change-transaction.ts'
-import { endIfRefunded, endedNow, newRefund, pendingNow } from './refund-steps.ts'
+import { endIfRefunded, endedNow, newRefund, pendingNow, type RefundState } from './refund-steps.ts'
 import type { Transaction } from './store.ts'
+
+/** Who gives the money of a payment back: its provider, an operator by a transfer, or nobody, because no money moved. */
+export type RefundWay = 'provider' | 'transfer' | 'none'
 
 export interface RefundOrder {
   /** At most what the transaction keeps. */
   readonly amount: number
-  /** Whether this provider makes refunds; otherwise the refund is a manual transfer. */
-  readonly isSent: (provider: string) => boolean
-  /** The reference of that transfer. */
+  readonly wayOf: (provider: string) => RefundWay
+  /** The reference of the operator's transfer. */
   readonly reference: string | null
   readonly operatorNote: OperatorNote
 }
@@ -29,18 +31,17 @@ export interface OrderedRefund {
 
 /**
  * Adds the refunds of a part of a transaction's money, one for each payment, the newest payment first. Those that a provider makes are
- * `pending`, and the caller sends them after the commit; transfers have succeeded. A step, under the end user's lock. Throws
- * `invalid_request` on `reference` if it is missing or was recorded before.
+ * `pending`, and the caller sends them after the commit; the others have succeeded. A step, under the end user's lock. Throws
+ * `invalid_request` on `reference` if that of a transfer is missing or was recorded before.
  */
 export async function orderRefunds(
   tx: Tx,
   app: App,
   transaction: Transaction,
-  { amount, isSent, reference, operatorNote }: RefundOrder,
+  { amount, wayOf, reference, operatorNote }: RefundOrder,
 ): Promise<{ readonly transaction: Transaction; readonly ordered: readonly OrderedRefund[] }> {
   const parts = takeNewest(amount, await listPaymentsOf(tx, transaction.id))
-  if (parts.some(({ part }) => !isSent(part.provider)) && !reference)
-    throw invalidField('reference', 'is required for a manual refund: the reference of your transfer')
+  for (const { part } of parts) requireReference(wayOf(part.provider), reference)
   let balance = balanceOf(transaction)
   let { flagReason } = transaction
   const ordered: OrderedRefund[] = []
@@ -49,7 +50,7 @@ export async function orderRefunds(
     const clearsFlag = flagReason !== null && after.amountLeft === 0
     const refund = await insertRefundOnce(tx, {
       ...newRefund(tx, { appId: app.id, paymentId: payment.id, amount: share }),
-      ...(isSent(payment.provider) ? pendingNow(tx) : { ...endedNow(tx, 'succeeded'), reference }),
+      ...stateOf(tx, wayOf(payment.provider), reference),
       amountUsed: balance.amountUsed - after.amountUsed,
       flagReason: clearsFlag ? flagReason : null,
       ...operatorNote,
@@ -88,21 +89,29 @@ function resolutionOf(tx: Tx, app: App, before: Transaction, after: Balance): Pa
 export async function orderRefundOfPayment(
   tx: Tx,
   payment: Payment,
-  { amount, isSent, reference, operatorNote }: RefundOrder,
+  { amount, wayOf, reference, operatorNote }: RefundOrder,
 ): Promise<Refund> {
   const free = payment.amountLeft ?? 0
   if (amount > free)
     throw invalidField('amount', `is more than the ${englishMoney(free, payment.currency)} that are left`)
-  const isByProvider = isSent(payment.provider)
-  if (!isByProvider && !reference)
-    throw invalidField('reference', 'is required for a manual refund: the reference of your transfer')
+  const way = wayOf(payment.provider)
+  requireReference(way, reference)
   const refund = await insertRefundOnce(tx, {
     ...newRefund(tx, { appId: payment.appId, paymentId: payment.id, amount }),
-    ...(isByProvider ? pendingNow(tx) : { ...endedNow(tx, 'succeeded'), reference }),
+    ...stateOf(tx, way, reference),
     ...operatorNote,
   })
   await updatePayment(tx, payment.id, { amountLeft: free - amount, closedAt: null })
   return refund
+}
+
+function requireReference(way: RefundWay, reference: string | null): void {
+  if (way === 'transfer' && !reference)
+    throw invalidField('reference', 'is required for a manual refund: the reference of your transfer')
+}
+
+function stateOf(tx: Tx, way: RefundWay, reference: string | null): RefundState {
+  return way === 'provider' ? pendingNow(tx) : { ...endedNow(tx, 'succeeded'), reference }
 }
 
 async function insertRefundOnce(tx: Tx, row: Omit<Refund, 'id'>): Promise<Refund> {

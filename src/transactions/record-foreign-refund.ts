@@ -1,4 +1,3 @@
-import { appNow } from '#apps/app-time.ts'
 import { getApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { refunded, takeNewest } from '#payments/balance.ts'
@@ -12,7 +11,7 @@ import {
   type RefundStatus,
 } from '#payments/store.ts'
 import { announceRefunds } from './announce-refund.ts'
-import { changeTransaction } from './change-transaction.ts'
+import { takeMoney } from './change-transaction.ts'
 import { lockTransactions } from './lock-transactions.ts'
 import { endedNow, newRefund, pendingNow } from './refund-steps.ts'
 
@@ -64,9 +63,7 @@ export async function recordForeignRefund(
     const part = { paymentId, amount: -share, cause: 'refund', refundId, operatorNote: null } as const
     await allocate(tx, transaction, part)
     const app = await getApp(tx, transaction.appId)
-    const cleared = { flagReason: null, resolution: 'refunded', resolvedAt: appNow(app, tx.now) } as const
-    const isCleared = transaction.flagReason !== null && balance.amountLeft === 0
-    const changed = await changeTransaction(tx, app, transaction, { ...balance, ...(isCleared ? cleared : {}) })
+    const changed = await takeMoney(tx, app, transaction, balance, 'refunded')
     if (status === 'succeeded') await announceRefunds(tx, app, changed, [refundId])
   }
   if (fromFree > 0) await updatePayment(tx, paymentId, { amountLeft: free - fromFree })

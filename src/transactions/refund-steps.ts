@@ -10,7 +10,7 @@ import type { Transaction } from './store.ts'
 /** The first look-up of a refund comes this soon; the gaps grow after it. */
 const FIRST_LOOKUP_MS = 5 * MINUTE_MS
 
-type RefundState = Pick<Refund, 'status' | 'reference' | 'nextLookupAt' | 'endedAt'>
+export type RefundState = Pick<Refund, 'status' | 'reference' | 'nextLookupAt' | 'endedAt'>
 
 /** A refund that is made now, but for its state. */
 export function newRefund(

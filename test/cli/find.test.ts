@@ -19,7 +19,7 @@ import { find, MAX_PER_KIND } from '#support/find.ts'
 import { insertProviderEvent, receipts, transactions } from '#transactions/store.ts'
 import { realTimeContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
-import { aCheckout, aCustomer, aPlan, priceId } from '../support/factories.ts'
+import { aCheckout, aCustomer, aPlan, priceId, transferred } from '../support/factories.ts'
 import { addBankAccount } from '../support/operators.ts'
 import { explain } from '../support/query-plans.ts'
 import { shownOn } from '../support/screen.ts'
@@ -91,6 +91,13 @@ describe('find and open', () => {
     const [head = '', , row = ''] = (await cli.table(['find', 'lan@example.com'])).split('\n')
     expect(head.split(/ {2,}/)).to.deep.equal(['what', 'id', 'app', 'at (UTC)', 'more'])
     expect(row).to.include(`customer show ${made.reader.app.id} cus_${lan.id}`)
+  })
+
+  it('finds an e-mail address in any case, as it was given and as it is searched', async () => {
+    const { id } = await aCustomer(ctx, made.reader, { email: 'Lan.Pham@Example.com' })
+    for (const text of ['Lan.Pham@Example.com', 'lan.pham@example.com', 'LAN.PHAM@EXAMPLE.COM'])
+      expect(await namesOf(text), text).to.deep.equal([`customer cus_${id}`])
+    expect(await namesOf('an.pham@example.com')).to.deep.equal([])
   })
 
   it('leads from an e-mail address or a name to the end user of an open or paid transaction, before any subscription', async () => {
@@ -410,6 +417,19 @@ describe('find and open', () => {
       [1, ['open', 'user-1'], 'several pages'],
       [2, ['open'], '<thing>'],
     )
+  })
+
+  it('names the address of each page that a number may mean: the checkout of a transaction and the renewal of an end user', async () => {
+    const plan = await aPlan(ctx, made.reader)
+    const number = String(made.flagged)
+    const choice = { external_ref: number, price_id: priceId(plan) }
+    const { transaction_id: id } = await aCheckout(ctx, made.reader, choice)
+    await transferred(ctx, id!, 99_000)
+    const { renewalToken } = (await ctx.db.one(subscriptions, 'WHERE external_ref = ?', [number]))!
+    const { token } = (await ctx.db.one(checkoutSessions, 'WHERE transaction_id = ?', [made.flagged]))!
+    const refused = await cli.refused(['open', number, '--app', app])
+    expect(refused).to.match(new RegExp(`checkout of transaction ${number} \\S+/checkout/${token},`))
+    expect(refused).to.match(new RegExp(`renewal of ${number} \\(app ${app}\\) \\S+/renew/${renewalToken}`))
   })
 
   it('opens nothing over SSH or without a desktop', () => {

@@ -7,7 +7,7 @@ import type { Context } from '#context.ts'
 import { asAppTime } from '#shared/time.ts'
 import { findTransaction, transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
-import { aCheckout, anApp, aPlan, paid, partlyPaid, priceId } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, paid, partlyPaid, priceId, transferred } from '../support/factories.ts'
 import { flaggedOf } from '../support/review.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
@@ -133,7 +133,8 @@ describe('the command line on a terminal', () => {
 
   it('asks for the reference of a manual refund, and changes nothing after Ctrl-C at the last question', async () => {
     const app = await anApp(ctx)
-    const { transaction_id: id } = await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
+    const { transaction_id: id } = await aCheckout(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
+    await transferred(ctx, id!, 99_000)
     const flagged = { flagReason: 'already_lifetime', flaggedAt: asAppTime(ctx.clock.now()) } as const
     await ctx.db.update(transactions, { id: id! }, flagged)
     const refund = ['transaction', 'resolve', String(id), '--action', 'refund', '--note', 'paid twice']

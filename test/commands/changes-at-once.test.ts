@@ -1,5 +1,7 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
+import { setIdentity } from '#apps/set-identity.ts'
+import { setRealtime } from '#apps/set-realtime.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { perform } from '#commands/perform.ts'
 import { updateCustomer } from '#customers/update-customer.ts'
@@ -8,6 +10,8 @@ import { updatePrice } from '#plans/update-price.ts'
 import { updatePromotion } from '#promotions/update-promotion.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCustomer, anApp, aPlan, aPromotion, SERVER, type TestApp } from '../support/factories.ts'
+import { setDisabled } from '../support/operators.ts'
+import { aServiceAccountFile } from '../support/service-account.ts'
 
 interface Changed {
   readonly subject: string
@@ -64,5 +68,27 @@ describe('the audit log of changes at once', () => {
         what,
       ).to.deep.equal(left)
     }
+  })
+
+  it('shows as the state before each change of an app what the one before it left, although each command read the app first', async () => {
+    const phone = await anApp(ctx, { auth: 'identity' })
+    const scope = { app: phone.app }
+    const serviceAccount = aServiceAccountFile()
+    const changes = [1, 2].flatMap((round) => {
+      const database = { databaseUrl: `https://shop-${round}.example.com`, serviceAccount }
+      return [
+        () => perform(ctx, SERVER, setIdentity, { provider: 'firebase', projectId: `shop-${round}` }, scope),
+        () => perform(ctx, SERVER, setRealtime, database, scope),
+        () => setDisabled(ctx, 'linh', phone.app, round === 1),
+      ]
+    })
+    for (const change of changes) await change()
+    const entries = await listAuditEntries(ctx.db, { subject: `app ${phone.app.id}`, limit: changes.length })
+    const [, , , ...second] = entries.sort((a, b) => a.id - b.id)
+    expect(second.map(({ beforeState }) => beforeState)).to.deep.equal([
+      { identity: { provider: 'firebase', projectId: 'shop-1' } },
+      { realtime: { database_url: 'https://shop-1.example.com', path: 'users/{uid}/subscription' } },
+      { disabled: true },
+    ])
   })
 })

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
 import { previewResolution, resolveTransaction, type ResolveInput } from '#decisions/resolve-transaction.ts'
+import { refundsOf } from '#payments/list-payments.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL, transferred } from '../support/factories.ts'
@@ -88,6 +89,26 @@ describe('resolving flagged transactions', () => {
     await resolve(earlier.transaction_id, 'refund', { reference: 'FT-BACK' })
     expect(await scenario.transaction(earlier.transaction_id)).to.include({ status: 'refunded', flagged: false })
     expect((await scenario.subscription()).current_period_end).to.equal(null)
+  })
+
+  it('a refund of a test payment needs no reference, and keeps one that is given', async () => {
+    const plan = await scenario.plan('pro', MONTHLY)
+    const checkout = await scenario.checkout({ price_id: plan.prices[0] })
+    await scenario.pay(checkout)
+    const { transaction_id: id } = checkout
+    await resolve(id, 'refund', { amount: 9_000, reference: 'DESK-1' })
+    const terms = { transactionId: id, action: 'refund' } as const
+    const preview = await previewResolution(scenario.service.ctx, operator('mai'), terms)
+    expect(preview.effects[0]).to.equal('₫90,000 by test is recorded as refunded')
+    await resolve(id, 'refund', { amount: 40_000 })
+    await resolve(id, 'refund')
+    const refunds = await refundsOf(scenario.service.ctx, id)
+    expect(refunds.map(({ amount, status, reference }) => [amount, status, reference])).to.have.deep.members([
+      [9_000, 'succeeded', 'DESK-1'],
+      [40_000, 'succeeded', null],
+      [50_000, 'succeeded', null],
+    ])
+    expect(await scenario.transaction(id)).to.include({ status: 'refunded', amount_refunded: 99_000 })
   })
 
   it('the refund of a duplicate returns the surplus, and the period stays', async () => {

@@ -1,6 +1,8 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { PlanWithPrices } from '#plans/store.ts'
+import { addMs, asAppTime, DAY_MS } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
@@ -17,6 +19,7 @@ import {
   YEARLY,
   type TestApp,
 } from '../support/factories.ts'
+import { insertMany, rowsLike } from '../support/many-rows.ts'
 
 const PATH = '/api/v1/subscriptions/user-1'
 
@@ -40,6 +43,17 @@ describe('the API of subscriptions', () => {
       const answer = await seller.get(`${LIST}?${query}`)
       expect(answer.status, answer.text).to.equal(200)
       return answer.body.data.map(({ external_ref: ref }: { external_ref: string }) => ref)
+    }
+
+    const pagesOf = async (query: string) => {
+      const seen: string[] = []
+      let cursor = ''
+      do {
+        const { body } = await seller.get(`${LIST}?${query}${cursor}`)
+        seen.push(...body.data.map(({ external_ref: ref }: { external_ref: string }) => ref))
+        cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
+      } while (cursor !== '')
+      return seen
     }
 
     it('lists each Subscription with its external_ref, ordered by it, those of the app alone', async () => {
@@ -77,14 +91,26 @@ describe('the API of subscriptions', () => {
     it('pages through all of them', async () => {
       const refs = ['a', 'b', 'c', 'd', 'e']
       for (const external_ref of refs.toReversed()) await aSubscription(service.ctx, app, plan, { external_ref })
-      const seen: string[] = []
-      let cursor = ''
-      do {
-        const { body } = await seller.get(`${LIST}?limit=2${cursor}`)
-        seen.push(...body.data.map(({ external_ref: ref }: { external_ref: string }) => ref))
-        cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
-      } while (cursor !== '')
-      expect(seen).to.deep.equal(refs)
+      expect(await pagesOf('limit=2')).to.deep.equal(refs)
+    })
+
+    it('finds all that match among many, in order, wherever a page begins', async () => {
+      const { ctx } = service
+      await aSubscription(ctx, app, plan, { external_ref: 'last' })
+      const row = (await ctx.db.one(subscriptions, 'WHERE app_id = ?', [app.app.id]))!
+      // The expired ones stand together in places, so that some of what is read at once has none that match.
+      const isExpired = (n: number) => n % 3 === 0 || (n > 200 && n < 420)
+      const refOf = (n: number) => `a-${String(n).padStart(3, '0')}`
+      const over = asAppTime(addMs(ctx.clock.now(), -DAY_MS))
+      const many = rowsLike(row, 600, (n) => ({
+        endUserId: row.endUserId + n,
+        externalRef: refOf(n),
+        renewalToken: String(n),
+        ...(isExpired(n) ? { currentPeriodEnd: over } : {}),
+      }))
+      await insertMany(ctx.db, subscriptions, many)
+      const active = Array.from(many, (_, index) => index + 1).filter((n) => !isExpired(n))
+      expect(await pagesOf('status=active&limit=90')).to.deep.equal([...active.map(refOf), 'last'])
     })
 
     it("answers 400 for what is no filter, and 403 to an end user's client", async () => {

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { openBankPage } from '#checkout/open-bank-page.ts'
 import { operator } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
 import { movePayment } from '#decisions/move-payment.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { hasDueMails } from '#mails/has-due-mails.ts'
@@ -14,6 +15,7 @@ import { DAY_MS } from '#shared/time.ts'
 import { formatId } from '#shared/ids.ts'
 import { listAllocationsOfTransaction, listRefundsOfTransaction, refunds } from '#payments/store.ts'
 import { recordRefundAnswer } from '#transactions/record-refund-answer.ts'
+import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { findTransaction, receipts, transactions } from '#transactions/store.ts'
 import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
 import { BRAND } from '../pages/scenes.ts'
@@ -74,6 +76,24 @@ describe('receipts', () => {
     for (const part of [text, html]) expect(part).to.contain('₫99,000').and.to.contain('1 April 2026')
     expect(text).to.contain(`Reference: ${transactionId}`)
     expect(await hasDueMails(scene.ctx)).to.equal(false)
+  })
+
+  it('name the plan that a payment extends, also after a plan switch', async () => {
+    const first = await openSession()
+    await pay(first.transaction_id!, 99_000)
+    const { externalRef, customerId } = (await findTransaction(scene.ctx.db, first.transaction_id!))!
+    const again = {
+      price_id: priceId(scene.plan),
+      customer_id: formatId('cus', customerId!),
+      external_ref: externalRef,
+    }
+    const extension = await aCheckout(scene.ctx, scene.seller, again)
+    const gold = await aPlan(scene.ctx, scene.seller, { code: 'gold', name: 'Gold' })
+    const scope = { app: await scene.app(), externalRef }
+    await perform(scene.ctx, operator('mai'), switchPlan, { price_id: priceId(gold) }, scope)
+    await pay(extension.transaction_id!, 99_000)
+    await sweep()
+    expect(subjects()).to.deep.equal(['[TEST] Payment received: Premium', '[TEST] Payment received: Gold'])
   })
 
   it('report each part with what is missing, in the customer’s language, and then the whole payment', async () => {

@@ -162,7 +162,8 @@ class Books {
       const before = (await lockTransactions(tx, [id])).get(id)!
       const refusal = refusalOf(before, 'refund', sum)
       if (refusal !== null) throw new AppError('invalid_request', refusal)
-      const order = { amount: amountToRefund(before, sum), isSent: () => isSent, operatorNote: WITH_REASON }
+      const wayOf = () => (isSent ? 'provider' : 'transfer')
+      const order = { amount: amountToRefund(before, sum), wayOf, operatorNote: WITH_REASON } as const
       await orderRefunds(tx, this.#shop.app, before, { ...order, reference: this.#reference() })
     })
   }

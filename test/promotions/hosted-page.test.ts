@@ -70,6 +70,26 @@ describe('a promotion code on the hosted page', () => {
     expect(await usesOf(made)).to.equal(1)
   })
 
+  it('shows what the next period costs: with an earlier discount on every period, which goes on', async () => {
+    await promotion({ every_period: true })
+    await promotion({ code: 'ONCE', percent: 50, every_period: false })
+    await scenario.pay(await open({ promotion_code: 'TET' }))
+    const checkout = await open({ promotion_code: 'ONCE' })
+    expect((await page(checkout)).text).to.contain('Then ₫79,200 for 1 month')
+    await scenario.pay(checkout)
+    const renewal = await scenario.service.call('GET', `/renew/${await scenario.renewalToken()}`)
+    expect(renewal.text.replaceAll('\u00a0', ' ')).to.contain('₫79,200')
+  })
+
+  it('shows what the next period costs: the price that was switched to meanwhile', async () => {
+    await promotion()
+    await scenario.pay(await open())
+    const checkout = await open({ promotion_code: 'TET' })
+    const gold = await scenario.plan('gold', { ...MONTHLY, amount: 199_000 })
+    await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: gold.prices[0] })
+    expect((await page(checkout)).text).to.contain('Then ₫199,000 for 1 month')
+  })
+
   it('is on the page after the payment, with what it took off, in both languages', async () => {
     await promotion()
     const checkout = await open({ promotion_code: 'TET' })

@@ -8,7 +8,7 @@ import { startBankScenario } from '../pages/bank-scenario.ts'
 import { textOf } from '../pages/read-page.ts'
 import type { Transaction } from '../../client/src/types.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
-import { LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
+import { aPlan, LIFETIME, MONTHLY, PAID_TRIAL, priceId, YEARLY } from '../support/factories.ts'
 import { newEventTypes, type Scenario } from '../support/scenario.ts'
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
@@ -300,6 +300,18 @@ describe('quotes and decisions', () => {
       expect(textOf(await page(extension.checkout_url))).to.include(
         'After payment: valid until 1 May 2026 (adds 1 month)',
       )
+    })
+
+    it('an extension names the plan that it extends, also after a plan switch: before the payment and after it', async () => {
+      const basic = await scenario.plan('basic', MONTHLY)
+      const gold = await aPlan(scenario.service.ctx, scenario.app, { code: 'gold', name: 'Gold' })
+      await buy(basic.prices[0])
+      const extension = await open(basic.prices[0])
+      await switchTo(priceId(gold))
+      const before = textOf(await page(extension.checkout_url))
+      await scenario.pay(extension)
+      const after = textOf(await page(`${extension.checkout_url}/paid`))
+      for (const text of [before, after]) expect(text).to.include('Gold').and.not.include('Premium')
     })
 
     it('a renewal link always quotes again: after another plan was bought it sells that plan', async () => {

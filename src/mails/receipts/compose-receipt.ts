@@ -12,7 +12,7 @@ import { dueOf } from '#payments/balance.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
 import { findPlan } from '#plans/store.ts'
 import { formatMoney } from '#shared/money.ts'
-import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
+import { findLineOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import { referenceOf } from '#transactions/reference.ts'
 import { getTransaction, type Receipt, type Transaction } from '#transactions/store.ts'
 import { composeMail } from '#mails/compose-mail.ts'
@@ -34,8 +34,9 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   const customerId = transaction.customerId ?? subscription?.customerId ?? null
   const customer = customerId === null ? null : await findCustomer(ctx.db, app.id, customerId)
   if (!customer) throw new Stopped('permanently')
-  const plan = transaction.planId === null ? null : await findPlan(ctx.db, app.id, transaction.planId)
-  const application = kind === 'received' ? await findApplicationOfTransaction(ctx.db, transactionId) : null
+  const line = kind === 'received' ? await findLineOfTransaction(ctx.db, transactionId) : null
+  const planId = line?.planId ?? transaction.planId
+  const plan = planId === null ? null : await findPlan(ctx.db, app.id, planId)
   const { locale } = customer
   // The client may have chosen the plan name, so mails to unverified addresses omit it.
   const planName = mailNameOf(customer) === '' ? null : transaction.planName
@@ -56,8 +57,8 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
     account_number: transfer?.accountNumber ?? '',
     bank_name: transfer?.bankName ?? '',
     account_holder: transfer?.accountHolder ?? '',
-    until: application?.endAfter ? dayWords(application.endAfter, reader) : '',
-    is_lifetime: application !== null && application.endAfter === null,
+    until: line?.endAfter ? dayWords(line.endAfter, reader) : '',
+    is_lifetime: line !== null && line.endAfter === null,
     date: dayWords(appNow(app, receipt.createdAt), reader),
     reference: referenceOf(transaction),
   }

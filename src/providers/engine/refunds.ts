@@ -13,6 +13,7 @@ import {
 } from '#payments/store.ts'
 import { AppError } from '#shared/errors.ts'
 import { addMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
+import type { RefundWay } from '#transactions/order-refunds.ts'
 import { recordRefundAnswer } from '#transactions/record-refund-answer.ts'
 import type { RefundCall } from '#providers/provider.ts'
 import { providerOfCode } from '#providers/providers.ts'
@@ -21,9 +22,10 @@ const BATCH = 100
 const MIN_PAUSE_MS = 5 * MINUTE_MS
 const MAX_PAUSE_MS = 6 * HOUR_MS
 
-/** Whether the provider makes refunds. */
-export function isRefundedByProvider(provider: string): boolean {
-  return providerOfCode(provider)?.refunds !== undefined
+export function refundWayOf(code: string): RefundWay {
+  const provider = providerOfCode(code)
+  if (provider?.refunds) return 'provider'
+  return provider?.isSandboxOnly ? 'none' : 'transfer'
 }
 
 export interface SentRefund {

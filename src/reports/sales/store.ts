@@ -74,16 +74,15 @@ export async function listCashMonths(
   db: Queries,
   { appIds, mode }: AppScope & { readonly mode: 'live' | 'test' },
 ): Promise<CashMonth[]> {
-  const forTransaction = (id: string): string => (mode === 'live' ? '' : `LEFT JOIN transactions t ON t.id = ${id}`)
   return db.all(
     shape({ currency: text(), month: text(), payments: bigint(), received: sum(), refunded: sum() }),
     `SELECT x.currency, x.month, SUM(x.payments) AS payments, SUM(x.received) AS received, SUM(x.refunded) AS refunded
      FROM (SELECT p.currency, DATE_FORMAT(${PAID_AT[mode]}, '%Y-%m') AS month, 1 AS payments, p.amount AS received, 0 AS refunded
-           FROM payments p ${forTransaction(MAIN_TRANSACTION)}
+           FROM payments p
            WHERE p.app_id IN (?) AND p.end_user_id IS NOT NULL
            UNION ALL
            SELECT p.currency, DATE_FORMAT(${REFUNDED_AT[mode]}, '%Y-%m'), 0, 0, r.amount
-           FROM refunds r JOIN payments p ON p.id = r.payment_id ${forTransaction(REFUNDED_TRANSACTION)}
+           FROM refunds r JOIN payments p ON p.id = r.payment_id
            WHERE p.app_id IN (?) AND p.end_user_id IS NOT NULL AND r.status = 'succeeded') x
      GROUP BY x.currency, x.month ORDER BY x.currency, x.month`,
     [appIds, appIds],
