@@ -50,7 +50,7 @@ interface Creation {
   create(body: Fields): Promise<Fields>
 }
 
-const LOGO = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
+const LOGO = '<svg xmlns="http://www.w3.org/2000/svg"/>'
 const CUSTOMER = {
   name: 'Binh',
   email: 'binh@example.com',

@@ -5,7 +5,7 @@ import { findDue } from './reminders/find-due.ts'
 import { listClockGroups } from '#apps/clock-groups.ts'
 import { listDueReceipts } from '#mails/receipts/store.ts'
 import { listDeadClaims } from './claims/store.ts'
-import { receipts } from '#transactions/store.ts'
+import { receipts } from '#transactions/receipts/store.ts'
 import { reminders } from './reminders/store.ts'
 
 /** Whether a mail is due now, or a sweep that died has left a claim. In a file of its own, because the daemon's main thread loads nothing that sends mails. */

@@ -1,7 +1,7 @@
 import type { MailRow, MailStatus } from '#mail/mail-columns.ts'
 import type { Table } from '#db/table.ts'
 import { MINUTE_MS } from '#shared/time.ts'
-import { receipts, type Receipt } from '#transactions/store.ts'
+import { receipts, type Receipt } from '#transactions/receipts/store.ts'
 import { reminders, type Reminder } from './reminders/store.ts'
 
 /** What differs between the kinds of mails. */

@@ -7,7 +7,7 @@ import { listQueryFields, pageOf, parseCursor, presentPage, type Page } from '#h
 import { addMs, SECOND_MS } from '#shared/time.ts'
 import { givenTime, text, validate } from '#shared/validate.ts'
 import { presentSubscription, SUBSCRIPTION_EXAMPLE, SubscriptionOutput } from './present.ts'
-import { listSubscriptionsByRef } from './store.ts'
+import { listSubscriptionsByRef } from './lists/store.ts'
 
 /** The query parameters of `GET /api/v1/subscriptions`. */
 export const ListSubscriptionsQuery = z.object({

@@ -7,7 +7,8 @@ import { ListQuery, pageBy, parseCursor } from '#http/page-of.ts'
 import { addMs, asAppTime } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
 import { presentSubscription, viewSubscription, type SubscriptionView } from './present.ts'
-import { getSubscription, listSubscriptionsByEnd, type EndPosition } from './store.ts'
+import { getSubscription } from './store.ts'
+import { listSubscriptionsByEnd, type EndPosition } from './lists/store.ts'
 
 export interface SubscriptionFilter {
   /** The effective status; null takes both. */

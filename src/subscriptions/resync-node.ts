@@ -16,7 +16,8 @@ import { writeNode } from '#realtime/write-node.ts'
 import { openBudget } from '#shared/budget.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import { loadNodeState } from './queue-node.ts'
-import { findSubscriptionById, getSubscription, listSubscriptionsAfter, type Subscription } from './store.ts'
+import { findSubscriptionById, getSubscription, type Subscription } from './store.ts'
+import { listSubscriptionsAfter } from './lists/store.ts'
 
 /** Nodes written at once, and the least time for them: at most 50 nodes a second, which leaves the app's database to its users. */
 const BATCH = 5

@@ -24,11 +24,11 @@ import {
   getShownTransaction,
   listChanges,
   listProviderEvents,
-  listReceiptsOf,
   type ProviderEvent,
   type Transaction,
   type TransactionChange,
 } from '#transactions/store.ts'
+import { listReceiptsOf } from '#transactions/receipts/store.ts'
 import { listAttempts } from '#webhooks/attempts/store.ts'
 import { listEventsOfTransaction, type Event } from '#webhooks/store.ts'
 

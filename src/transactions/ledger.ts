@@ -16,10 +16,10 @@ import {
   findSubscriptionById,
   listLedger,
   listLedgers,
-  listSubscriptionsAfter,
   type QuotedLine,
   type Subscription,
 } from '#subscriptions/store.ts'
+import { listSubscriptionsAfter } from '#subscriptions/lists/store.ts'
 
 export interface LedgerReport {
   /** Number of subscriptions recomputed. */

@@ -2,8 +2,6 @@ import { appTime, bigint, exact, flag, id, json, realTime, text, words } from '#
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
-import { AT_ONCE } from '#db/database-now.ts'
-import { mailColumns } from '#mail/mail-columns.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { notifiedApps, type NotifiedApp } from '#apps/store.ts'
@@ -12,7 +10,6 @@ import { namedPlans, priceIntervals } from '#plans/store.ts'
 import { appliedPromotions } from '#promotions/store.ts'
 import { subscriptions, wasRenewed } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import type { RealTime } from '#shared/time.ts'
 import type { StoredQuote, SubscriptionRows } from '#subscriptions/decide-payment.ts'
 import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
 import type { Metadata } from './metadata.ts'
@@ -125,42 +122,6 @@ export const providerEvents = table('provider_events', {
 })
 export type ProviderEvent = Row<typeof providerEvents>
 
-/** The subject of a mail to the payer: all of the money arrived, a part arrived, or some was refunded. */
-export type ReceiptKind = 'received' | 'part' | 'refunded'
-
-/** A mail about money, added with the change that it reports. */
-export const receipts = table('receipts', {
-  ...mailColumns,
-  retryAt: realTime('next_try_at'),
-  transactionId: bigint('transaction_id'),
-  kind: exact('kind', 16).as<ReceiptKind>(),
-  /** The amount that arrived, or was to be refunded, in the transaction's currency. */
-  amount: bigint('amount'),
-  /** The total that had arrived by then. For a refund, the total that was ever to be refunded, including failed refunds. */
-  total: bigint('total'),
-  createdAt: realTime('created_at'),
-})
-export type Receipt = Row<typeof receipts>
-
-export async function insertReceipt(tx: Tx, row: Omit<Receipt, 'id'>): Promise<void> {
-  await tx.insert(receipts, row, { retryAt: AT_ONCE })
-}
-
-/** The receipts of some transactions, newest first. */
-export async function listReceiptsOf(db: Queries, transactionIds: readonly number[]): Promise<Receipt[]> {
-  return transactionIds.length === 0
-    ? []
-    : db.all(receipts, 'WHERE transaction_id IN (?) ORDER BY id DESC', [transactionIds])
-}
-
-/** Removes up to `limit` receipts that were sent or dropped before `before`; returns how many. */
-export async function deleteOldReceipts(tx: Tx, before: RealTime, limit: number): Promise<number> {
-  return tx.run(
-    `DELETE FROM receipts WHERE status IN ('sent', 'dropped') AND next_try_at < ? ORDER BY status, next_try_at LIMIT ?`,
-    [before, limit],
-  )
-}
-
 export async function insertTransaction(tx: Tx, row: Omit<Transaction, 'id'>): Promise<number> {
   return tx.insert(transactions, row)
 }
@@ -260,60 +221,6 @@ export async function getTransactionRows(tx: Tx, transactionId: number): Promise
   if (!quote) return { app, transaction, forSubscription: null }
   if (!price || !plan) throw new Error(`transaction ${transactionId} names a price that does not exist`)
   return { app, transaction, forSubscription: { quote, price, plan, ...rest } }
-}
-
-export interface TransactionFilter {
-  /** Null: of all apps. */
-  readonly appId: number | null
-  readonly externalRef: string | null
-  readonly status: TransactionStatus | null
-  readonly flagged: boolean | null
-  readonly below: Position | null
-  readonly limit: number
-  /** Opened from then on, in the app's own time. */
-  readonly since?: Date | null
-  /** Opened before then, in the app's own time. */
-  readonly until?: Date | null
-  readonly provider?: ProviderCode | null
-}
-
-/** Transactions, newest first. */
-export async function listTransactionRows(db: Queries, filter: TransactionFilter): Promise<ShownTransaction[]> {
-  const { appId, externalRef, status, flagged, since, until, provider } = filter
-  const listed = where(
-    appId === null ? null : ['app_id = ?', appId],
-    externalRef === null ? null : ['external_ref = ?', externalRef],
-    status === null ? null : ['status = ?', status],
-    flagged === null ? null : [`flag_reason IS ${flagged ? 'NOT ' : ''}NULL`],
-    since ? ['created_at >= ?', since] : null,
-    until ? ['created_at < ?', until] : null,
-    provider ? ['provider_code = ?', provider] : null,
-    below(filter.below),
-  )
-  return db.all(
-    shownTransactions,
-    `${await indexOf(db, filter)}${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`,
-    [...listed.params, filter.limit],
-  )
-}
-
-/** Without this hint, servers read all transactions of the app in the order of the list, and skip those that do not match. */
-async function indexOf(db: Queries, { appId, externalRef, status, flagged }: TransactionFilter): Promise<string> {
-  if (appId === null) return ''
-  if (externalRef !== null) return 'FORCE INDEX (transactions_app_ref) '
-  if (flagged && (await areFewFlagged(db))) return 'FORCE INDEX (transactions_flagged) '
-  return status === null ? 'FORCE INDEX (transactions_app_created) ' : 'FORCE INDEX (transactions_app_status) '
-}
-
-const FEW = 100
-
-async function areFewFlagged(db: Queries): Promise<boolean> {
-  const flagged = await db.all(
-    shape({ id: id() }),
-    'SELECT id FROM transactions FORCE INDEX (transactions_flagged) WHERE flag_reason IS NOT NULL LIMIT ?',
-    [FEW + 1],
-  )
-  return flagged.length <= FEW
 }
 
 /** Changes a transaction that is still in `status`; returns false otherwise. */

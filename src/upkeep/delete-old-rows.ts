@@ -7,7 +7,7 @@ import { deleteOldIdempotencyKeys } from '#http/store.ts'
 import { deleteMoneylessMails } from '#bank-mail/store.ts'
 import { deleteOldDailyMails } from '#mails/limits/store.ts'
 import { addMs, DAY_MS, type RealTime } from '#shared/time.ts'
-import { deleteOldReceipts } from '#transactions/store.ts'
+import { deleteOldReceipts } from '#transactions/receipts/store.ts'
 import { deleteOldAttempts } from '#webhooks/attempts/store.ts'
 
 const BATCH_SIZE = 50

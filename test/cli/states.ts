@@ -9,7 +9,8 @@ import { assignTransferCode } from '#providers/bank-transfer/store.ts'
 import { reminders } from '#mails/reminders/store.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
-import { receipts, transactions } from '#transactions/store.ts'
+import { transactions } from '#transactions/store.ts'
+import { receipts } from '#transactions/receipts/store.ts'
 import { unansweredSince } from '../support/unanswered.ts'
 import {
   aCheckout,

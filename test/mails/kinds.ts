@@ -13,7 +13,7 @@ import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { settleReceipt, settleReminder } from '#mails/settle-mail.ts'
 import { formatCursor } from '#http/page-of.ts'
 import { AppError } from '#shared/errors.ts'
-import { receipts } from '#transactions/store.ts'
+import { receipts } from '#transactions/receipts/store.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
 import { changeApp } from '../support/operators.ts'
 

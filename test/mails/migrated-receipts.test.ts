@@ -5,7 +5,7 @@ import { openMigrator } from '#db/typeorm.ts'
 import { UNTRIED } from '#mail/mail-columns.ts'
 import { mailState } from '#mails/claims/store.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
-import { receipts } from '#transactions/store.ts'
+import { receipts } from '#transactions/receipts/store.ts'
 import { testContext } from '../support/context.ts'
 
 describe('receipts that an older daemon was sending', () => {

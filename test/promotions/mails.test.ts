@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { sendDueReceipts } from '#mails/receipts/send-due-receipts.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { changeApp } from '../support/operators.ts'
-import { receipts } from '#transactions/store.ts'
+import { receipts } from '#transactions/receipts/store.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
 import { aCustomer, aPromotion, paid, priceId } from '../support/factories.ts'
 

@@ -18,7 +18,7 @@ import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext } from '../support/context.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
-import { receipts } from '#transactions/store.ts'
+import { receipts } from '#transactions/receipts/store.ts'
 
 const NOTHING = {
   keysDeleted: 0,

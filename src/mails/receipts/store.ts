@@ -1,7 +1,7 @@
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { RealTime } from '#shared/time.ts'
-import { receipts, type Receipt } from '#transactions/store.ts'
+import { receipts, type Receipt } from '#transactions/receipts/store.ts'
 
 /** Receipts of a status that may be claimed by `now`, and follow `after`. */
 export async function listDueReceipts(
