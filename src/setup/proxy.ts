@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '#config.ts'
+import { daemonUrl } from '#doctor/ask-metrics.ts'
 import type { Answers } from './answers.ts'
 import { isInstalled, readInstalled, writeInstalled, type InstalledFile } from './files.ts'
 import { hasProgram, runProgram } from './run-program.ts'
@@ -13,17 +14,12 @@ const SAMPLE = '# The Caddyfile is an easy way'
 const NGINX_FILE = '/etc/nginx/conf.d/paygate.conf'
 const CADDY_FILE = '/etc/caddy/Caddyfile'
 
-interface Backend {
-  readonly host: string
-  readonly port: number
-}
-
 /** The configuration of the proxy; null without one. */
-export function proxyFile(answers: Answers, backend: Backend): InstalledFile | null {
+export function proxyFile(answers: Answers, backend: Pick<Config, 'host' | 'port'>): InstalledFile | null {
   if (answers.proxy === 'none') return null
   const isCaddy = answers.proxy === 'caddy'
   const text = isCaddy ? caddyfile(answers) : nginxConf(answers)
-  const content = MARK + text.replaceAll('127.0.0.1:8080', `${backend.host}:${backend.port}`)
+  const content = MARK + text.replaceAll('127.0.0.1:8080', daemonUrl(backend).replace('http://', ''))
   return { path: isCaddy ? CADDY_FILE : NGINX_FILE, content, mode: 0o644 }
 }
 

@@ -254,6 +254,18 @@ describe('the command line: setup', () => {
     }
   })
 
+  it('the proxy reaches the daemon at the address that it listens on, IPv6 too', () => {
+    const given = checkAnswers({ ...answers, database: 'embedded-service', proxy: 'caddy' }, systemClock.now())
+    const addressIn = (host: string) =>
+      / reverse_proxy (\S+)/.exec(proxyFile(given, { host, port: 8081 })?.content ?? '')?.[1]
+    expect(['127.0.0.2', '::1', '::', '0.0.0.0'].map(addressIn)).to.deep.equal([
+      '127.0.0.2:8081',
+      '[::1]:8081',
+      '127.0.0.1:8081',
+      '127.0.0.1:8081',
+    ])
+  })
+
   it('nginx with tls=auto reads the certificate that certbot gets and renews for its name', () => {
     const given = checkAnswers({ ...answers, database: 'embedded-service', proxy: 'nginx' }, systemClock.now())
     const words = certbotWords(given)
