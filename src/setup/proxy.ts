@@ -80,7 +80,7 @@ export function certbotWords({ baseUrl, mailFrom }: Answers): string[] {
   return ['certonly', ...how, '-m', contact, '--cert-name', baseUrl.hostname, '-d', baseUrl.hostname]
 }
 
-/** Checks that the proxy accepts the file and runs with it. `isNew`: this run wrote the file. */
+/** Checks that the proxy accepts the file and runs with it. `isNew`: it has not loaded the file yet. */
 export async function findProxyService({ proxy }: Answers, isNew: boolean): Promise<PartState> {
   const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', proxy])).trim() === 'active'
   if (isActive && !isNew) return unchanged(`${proxy} runs`)

@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { operator } from '#commands/caller.ts'
 import { checkAnswers } from '#setup/answers.ts'
 import { certbotWords, proxyFile } from '#setup/proxy.ts'
+import { setUp } from '#setup/set-up.ts'
+import { isHidden } from '#setup/systemd-unit.ts'
 import { systemClock } from '#shared/time.ts'
 import { setDurable, testDatabase, urlOf } from '../support/database.ts'
 import { anAuthority } from '../support/certificates.ts'
@@ -102,6 +105,34 @@ describe('the command line: setup', () => {
     expect(filesBelow().map((path) => readFileSync(join(root, path), 'utf8'))).to.deep.equal(before)
     expect(inbox.mails, 'one test mail').to.have.length(1)
     expect(statuses(await run(answers, '--check'))).to.deep.equal({ ...same, ...systemd })
+  })
+
+  it('what was written and not loaded, since a restart failed, is loaded by the next run', async () => {
+    const folder = scratchFolder('programs')
+    const [log, failing] = [join(folder, 'log'), join(folder, 'failing')]
+    const program = (name: string, script: string) =>
+      writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+    program('systemctl', `echo "$1 $2" >> ${log}; case $1 in show) echo active ;; re*) [ ! -e ${failing} ] ;; esac`)
+    for (const name of ['caddy', 'runuser']) program(name, 'exit 0')
+    const { PATH } = process.env
+    process.env['PATH'] = `${folder}:${PATH}`
+    onTestEnd.push(() => Promise.resolve(Object.assign(process.env, { PATH })))
+    const given = checkAnswers(answers, systemClock.now())
+    const options = { prefix: root, caller: operator('ann'), isCheck: false, hasSystemd: true }
+    const runs = async () => {
+      writeFileSync(log, '')
+      const { service, proxy_service } = statuses(await setUp(given, options))
+      return [service, proxy_service]
+    }
+    // systemd hides some folders from a service, which then has no unit.
+    const unless = (status: string) => (isHidden(process.cwd()) ? 'skipped' : status)
+    writeFileSync(failing, '')
+    expect(await runs()).to.deep.equal([unless('failed'), 'failed'])
+    unlinkSync(failing)
+    expect(await runs()).to.deep.equal([unless('done'), 'done'])
+    expect(readFileSync(log, 'utf8')).to.include('reload caddy')
+    expect(await runs()).to.deep.equal([unless('unchanged'), 'unchanged'])
+    expect(readFileSync(log, 'utf8')).not.to.match(/^re/m)
   })
 
   it('prints the DNS records, among them the key that verifies the test mail', async () => {
