@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, globSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync, mkdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { operator } from '#commands/caller.ts'
 import { checkAnswers } from '#setup/answers.ts'
 import { certbotWords, proxyFile } from '#setup/proxy.ts'
 import { setUp } from '#setup/set-up.ts'
+import { installedConfig } from '#setup/settings.ts'
 import { isHidden } from '#setup/systemd-unit.ts'
 import { systemClock } from '#shared/time.ts'
 import { setDurable, testDatabase, urlOf } from '../support/database.ts'
@@ -174,6 +175,29 @@ describe('the command line: setup', () => {
     expect(now).to.match(/# ours\nBILLING_REFUND_LIMIT=5000000:VND\n$/)
     expect(now.match(/^BILLING_BASE_URL=/gm)).to.have.length(1)
     expect(readFileSync(join(root, CREDENTIALS, 'BILLING_ENCRYPTION_KEYS'), 'utf8')).to.equal(keys)
+  })
+
+  it('systemd, billing-cli and setup read the same settings, also those with quotation marks and backslashes', async () => {
+    const mailFrom = '"Example, \\"the\\" Inc." <billing@example.com>'
+    await run({ ...answers, mail_from: mailFrom })
+    const env = readFileSync(join(root, ENV_FILE), 'utf8')
+    // systemd.exec(5) reads this as it was answered.
+    expect(env).to.include(`BILLING_MAIL_FROM="\\"Example, \\\\\\"the\\\\\\" Inc.\\" <billing@example.com>"\n`)
+    expect(installedConfig(root).mailFrom).to.equal(mailFrom)
+    expect(statuses(await run({ ...answers, mail_from: mailFrom }))).to.include({ settings: 'unchanged' })
+
+    writeFileSync(join(root, ENV_FILE), `${env}  PLAIN=a "b" c  \nQUOTED="a b"\nSINGLE='a b'\nESCAPED=a\\\\b\n`)
+    const program = join(scratchFolder('program'), 'bin', 'billing-cli')
+    mkdirSync(dirname(program))
+    writeFileSync(program, '#!/bin/sh\nexec env\n', { mode: 0o755 })
+    const script = readFileSync(join(root, 'usr/local/bin/billing-cli'), 'utf8')
+      .replaceAll('/etc/paygate', join(root, 'etc/paygate'))
+      .replace(/exec \S+/, `exec ${program}`)
+    const read = execFileSync('sh', ['-c', script], { encoding: 'utf8' }).split('\n')
+    expect(read).to.include.members([
+      `BILLING_MAIL_FROM=${mailFrom}`,
+      ...['PLAIN=a "b" c', 'QUOTED=a b', 'SINGLE=a b', 'ESCAPED=a\\b'],
+    ])
   })
 
   it('makes the first app once, and shows its secret once', async () => {
