@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '#config.ts'
 import { daemonUrl } from '#doctor/ask-metrics.ts'
+import { AppError } from '#shared/errors.ts'
 import type { Answers } from './answers.ts'
 import { isInstalled, readInstalled, writeInstalled, type InstalledFile } from './files.ts'
 import { hasProgram, runProgram } from './run-program.ts'
@@ -53,7 +54,8 @@ export function findProxyFile(prefix: string, answers: Answers, config: Config):
   if (isInstalled(prefix, file)) return unchanged(file.path)
   const present = readInstalled(prefix, file.path)
   if (present !== null && !present.startsWith(MARK) && !present.startsWith(SAMPLE))
-    throw new Error(
+    throw new AppError(
+      'invalid_request',
       `${file.path} has sites of its own: add the one of docs/operating.md yourself, and answer proxy=none`,
     )
   return pending(`write ${file.path}`, () => {

@@ -10,6 +10,7 @@ import { sendTestMail } from '#mails/send-test-mail.ts'
 import { openContext, type OpenContext } from '#open-context.ts'
 import { counted } from '#shared/counted.ts'
 import { sha256Hex } from '#shared/crypto.ts'
+import { AppError } from '#shared/errors.ts'
 import { openLog } from '#shared/log.ts'
 import { systemClock } from '#shared/time.ts'
 import type { Answers } from './answers.ts'
@@ -224,7 +225,7 @@ class Installation {
     const { prefix } = this.#options
     if (isOfPackage(ROOT))
       return this.#findFiles([{ path: CREDENTIALS_UNIT_FILE, content: renderCredentials(prefix), mode: 0o644 }])
-    if (isHidden(ROOT) && this.#hasSystemd) throw new Error(HIDDEN(ROOT))
+    if (isHidden(ROOT) && this.#hasSystemd) throw new AppError('invalid_request', HIDDEN(ROOT))
     const units = renderUnits(this.#paths())
     return this.#findFiles(units.map(({ name, content }) => ({ path: `${UNIT_FOLDER}/${name}`, content, mode: 0o644 })))
   }

@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, globSync, mkdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { operator } from '#commands/caller.ts'
 import { checkAnswers } from '#setup/answers.ts'
+import { findDatabase } from '#setup/database.ts'
+import { writeInstalled } from '#setup/files.ts'
 import { certbotWords, proxyFile } from '#setup/proxy.ts'
 import { setUp } from '#setup/set-up.ts'
 import { installedConfig } from '#setup/settings.ts'
@@ -12,6 +14,7 @@ import { isHidden } from '#setup/systemd-unit.ts'
 import { systemClock } from '#shared/time.ts'
 import { setDurable, testDatabase, urlOf } from '../support/database.ts'
 import { anAuthority } from '../support/certificates.ts'
+import { refusalOf } from '../support/expect-error.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { verifyDkim } from '../mail/verify-dkim.ts'
@@ -234,6 +237,39 @@ describe('the command line: setup', () => {
     await inbox.start()
     expect(statuses(await run(answers))).to.include({ test_mail: 'done', doctor: 'done', first_app: 'unchanged' })
   })
+
+  it('a refusal has a code and says what to do', async () => {
+    const { socketPath, name } = testDatabase()
+    const databaseUrl = `mysql://stranger:canary@localhost/${name}?socketPath=${encodeURIComponent(socketPath)}`
+    const given = { ...checkAnswers(answers, systemClock.now()), databaseUrl }
+    const found = await findDatabase(given, { home: root, make: null })
+    const denied = await refusalOf(Promise.resolve(found.is === 'pending' && found.act()))
+    expect([denied.code, denied.message]).to.deep.equal([
+      'invalid_request',
+      'the server refuses the user or the password, and its root is not reachable from here: make the database and its user there, and run this again',
+    ])
+    const folder = scratchFolder('of-root')
+    chmodSync(folder, 0o500)
+    const unwritable = await refusalOf(
+      asOrdinaryUser(() => writeInstalled(folder, { path: '/etc/x', content: '', mode: 0o644 })),
+    )
+    expect([unwritable.code, unwritable.message]).to.deep.equal([
+      'invalid_request',
+      `${folder}/etc/x cannot be written: run this as root`,
+    ])
+  })
+
+  const asOrdinaryUser = (work: () => void): Promise<void> =>
+    new Promise((resolve) => {
+      const id = process.geteuid!()
+      if (id === 0) process.seteuid!('nobody')
+      try {
+        work()
+        resolve()
+      } finally {
+        process.seteuid!(id)
+      }
+    })
 
   it('never overwrites the sites of others', async () => {
     await run({ ...answers, proxy: 'none', tls: '' })
