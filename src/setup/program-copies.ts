@@ -11,7 +11,8 @@ import {
   statSync,
   symlinkSync,
 } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import { AppError } from '#shared/errors.ts'
 import { runProgram } from './run-program.ts'
 import { PACKAGE_ROOT, SERVED_ROOT, VERSIONS_FOLDER } from './systemd-unit.ts'
 
@@ -85,6 +86,15 @@ export function copyOf({ versions }: ProgramFolders, root: string): string | nul
 export function hasSameFiles(one: string, other: string): boolean {
   const [first, second] = [one, other].map((root) => statSync(join(root, 'package.json'), { throwIfNoEntry: false }))
   return first !== undefined && second !== undefined && first.dev === second.dev && first.ino === second.ino
+}
+
+/** Throws `invalid_request` in a copy beside which another version is installed: that one has the migrations. */
+export function refuseToMigrateIn(root: string, { installed, versions } = PACKAGE_FOLDERS): void {
+  if (dirname(root) !== versions || hasSameFiles(root, installed)) return
+  throw new AppError(
+    'invalid_request',
+    `version ${versionOf(installed)} is installed, and this is ${versionOf(root)}: run billing-cli migrate as root on the machine itself`,
+  )
 }
 
 /** Removes the copies that do not serve. */

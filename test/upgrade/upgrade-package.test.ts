@@ -4,7 +4,14 @@ import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
-import { copyInstalled, serveCopy, servedCopy, versionOf, type ProgramFolders } from '#setup/program-copies.ts'
+import {
+  copyInstalled,
+  refuseToMigrateIn,
+  serveCopy,
+  servedCopy,
+  versionOf,
+  type ProgramFolders,
+} from '#setup/program-copies.ts'
 import { previewUpgrade, upgradePackage, type Service } from '#setup/upgrade-package.ts'
 import { realTimeContext } from '../support/context.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
@@ -89,6 +96,18 @@ describe('an upgrade by the package', () => {
     expect(copies()).to.have.length(1)
     expect(await upgrade()).to.include({ status: 'unchanged', from: '2.0.0', to: '2.0.0' })
     expect(service.starts).to.equal(2)
+  })
+
+  it('is no work of the version that serves, as an operator’s ssh runs it: migrate is refused there', async () => {
+    const served = servedCopy(folders)!
+    refuseToMigrateIn(served, folders)
+    install('2.0.0')
+    const refused = await refusalOf(Promise.resolve().then(() => refuseToMigrateIn(served, folders)))
+    expect([refused.code, refused.message]).to.deep.equal([
+      'invalid_request',
+      'version 2.0.0 is installed, and this is 1.0.0: run billing-cli migrate as root on the machine itself',
+    ])
+    refuseToMigrateIn(folders.installed, folders)
   })
 
   it('can be previewed, which changes nothing', async () => {
