@@ -259,7 +259,7 @@ describe('architecture', () => {
     expect(filesWith(/\bconsole\./, /^cli\/output\.ts$/)).to.deep.equal([])
     // Past the escaping of `cli/output.ts` go only what has no text of others, completions, and screens of escaped tables.
     const mayWrite =
-      /^(cli\/(output|main|run|program|watch-commands|console\/run)|daemon\/main|embedded\/supervisor)\.ts$/
+      /^(cli\/(output|main|run|program|alternate-screen|watch-commands)|daemon\/main|embedded\/supervisor)\.ts$/
     expect(filesWith(/\bstd(out|err)\.write\(|\bout\.drawn\(/, mayWrite)).to.deep.equal([])
   })
 

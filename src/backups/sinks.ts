@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, existsSync } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Writable } from 'node:stream'
@@ -17,8 +17,9 @@ export interface Sink<File = string | null> {
 /** The prefix of files that are being written. What a killed program left is removed a day later. */
 export const DRAFT = '.paygate-draft-'
 
-/** A file that only its owner can read. It either exists, complete and on disk, or does not exist at all. */
+/** A file that only its owner can read. It either exists, complete and on disk, or does not exist at all; an older one is never replaced. */
 export async function fileSink(path: string): Promise<Sink<string>> {
+  if (existsSync(path)) throw new AppError('invalid_request', `${path} exists: name another file, or remove it`)
   const folder = dirname(path)
   await mkdir(folder, { recursive: true, mode: 0o755 })
   const draft = join(folder, `${DRAFT}${randomHex(8)}`)

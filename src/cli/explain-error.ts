@@ -49,12 +49,6 @@ export function codeOf(thrown: unknown): ErrorCode {
   return ofDatabase(thrown) === null ? 'internal_error' : 'service_unavailable'
 }
 
-interface Coded {
-  readonly code?: string
-  readonly address?: string
-  readonly port?: number
-}
-
 /** What went wrong and what to do next, in one line; one line for each invalid setting. */
 export function explainError(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
@@ -79,7 +73,9 @@ function optionOf(field: string): string {
 }
 
 function ofDatabase(error: Error): string | null {
-  const { code = '', address, port } = rootOf(error) as Coded
+  if (error.name === 'UnknownCommit')
+    return `${error.message}, so the change may have been made: look before you run it again; is the server up?`
+  const { code = '', address, port } = rootOf(error) as { code?: string; address?: string; port?: number }
   if (UNREACHABLE.test(code) && isConnecting(error)) {
     const place = address === undefined ? '' : ` at ${address}${port === undefined ? '' : `:${port}`}`
     return `the database cannot be reached${place} (${code}): is the server up, and is BILLING_DATABASE_URL right?`

@@ -28,6 +28,7 @@ export const commands: Commands = {
       WITHOUT_BACKUP,
     ],
     examples: ['migrate', 'migrate --plan', 'migrate --contract'],
+    refuse: async () => (await import('#setup/program-copies.ts')).refuseToMigrateIn(ROOT),
     async run({ ctx, out }, _args, options: Flags<'plan' | 'contract' | 'withoutBackup'>) {
       const { CONTRACTING, EXPANDING, pendingMigrations } = await import('#db/migrate.ts')
       const { planMigrations } = await import('#db/migration-plan.ts')

@@ -177,7 +177,7 @@ function termOf(command: Command): string {
  * The command tree. With `word`, the first of a command line, only that word's group is loaded and the others are only named, which keeps
  * `--help` fast. A command imports what it needs when it runs.
  */
-export async function createProgram(word?: string, who: Who = ACCOUNT): Promise<Command> {
+export async function createProgram(word?: string, who: Who = ACCOUNT, asJson = false): Promise<Command> {
   const program = new Command('billing-cli')
     .description('Runs Paygate: apps, plans, payments that need review, and the service itself.')
     .option('--json', 'print one JSON value instead of tables')
@@ -192,14 +192,15 @@ export async function createProgram(word?: string, who: Who = ACCOUNT): Promise<
     .configureOutput({
       // With --json the error is printed as JSON, by whoever runs the program.
       writeErr: (text) => {
-        if (!isJson(program)) process.stderr.write(text)
+        if (!asJson) process.stderr.write(text)
       },
       outputError: (message, write) => write(errorText(withoutWords(message))),
       getOutHelpWidth: terminalWidth,
       getErrHelpWidth: terminalWidth,
     })
   // Of the program alone: commands may have an option of this name.
-  if (word === '') program.version(productVersion(), '--version', 'print the version')
+  const version = asJson ? JSON.stringify({ version: productVersion() }) : productVersion()
+  if (word === '') program.version(version, '--version', 'print the version')
   for (const [section, words, load] of GROUPS) {
     program.commandsGroup(`${section}:`)
     if (word === undefined || word in words) addCommands(program, words, (await load()).commands, who)
@@ -209,11 +210,6 @@ export async function createProgram(word?: string, who: Who = ACCOUNT): Promise<
   program.hook('preAction', (_program, command) => authorizeOptions(command, who))
   throwInsteadOfExit(program)
   return program
-}
-
-/** Whether the command line that was parsed has `--json`. */
-export function isJson(program: Command): boolean {
-  return program.opts<{ json?: boolean }>().json === true
 }
 
 /** `help app create` as `app create --help`: commander's own help goes one word deep. What names no command is left to commander. */

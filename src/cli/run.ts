@@ -1,19 +1,19 @@
-import { CommanderError, type Command } from 'commander'
+import { CommanderError } from 'commander'
 import { authorizeWords } from './authorize.ts'
-import { createProgram, isJson, leadingWord, spellHelp, withoutWords } from './program.ts'
+import { createProgram, leadingWord, spellHelp, withoutWords } from './program.ts'
 import { ACCOUNT, isRemote, type Who } from './who.ts'
 
 /** Runs a command line; what went wrong is printed, and the exit code is set (R260): 0 done, 1 refused or failed, 2 wrong usage. */
 export async function runCli(words: readonly string[], who: Who = ACCOUNT): Promise<void> {
   if (words[0] === 'complete' && !isRemote(who)) return complete(words.slice(1))
-  const program = await createProgram(leadingWord(words), who)
+  const program = await createProgram(leadingWord(words), who, words.includes('--json'))
   try {
     authorizeWords(program, words, who)
     const operator = operatorOf(words)
     if (operator === null) await program.parseAsync(spellHelp(program, words), { from: 'user' })
     else await runAs(operator)
   } catch (thrown) {
-    process.exitCode = await exitCodeOf(thrown, program, words)
+    process.exitCode = await exitCodeOf(thrown, words)
   }
 }
 
@@ -40,10 +40,10 @@ async function complete(words: readonly string[]): Promise<void> {
   }
 }
 
-async function exitCodeOf(thrown: unknown, program: Command, words: readonly string[]): Promise<number> {
+async function exitCodeOf(thrown: unknown, words: readonly string[]): Promise<number> {
   const isUsage = thrown instanceof CommanderError || (thrown instanceof Error && thrown.name === 'UsageError')
   if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0
-  const asJson = isJson(program) || words.includes('--json') || (await isSshLineJson(words))
+  const asJson = words.includes('--json') || (await isSshLineJson(words))
   // commander has already printed the error for people.
   if (!(thrown instanceof CommanderError) || asJson) await report(thrown, asJson)
   return isUsage ? 2 : 1

@@ -1,4 +1,5 @@
 import type { WatchReading } from '#support/read-watch.ts'
+import type { ScreenSize } from './alternate-screen.ts'
 import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
 import { Coloured } from './coloured.ts'
 import { formatFields, formatTable } from './table.ts'
@@ -8,12 +9,6 @@ type Payment = WatchReading['payments'][number]
 /** A reading whose payments say whether their apps are sandboxes. */
 export interface ShownReading extends Omit<WatchReading, 'payments'> {
   readonly payments: readonly (Payment & { readonly sandbox: boolean | null })[]
-}
-
-/** Of a terminal, in characters. */
-export interface ScreenSize {
-  readonly columns: number
-  readonly rows: number
 }
 
 /** A job that has not run for this long needs attention. */

@@ -12,7 +12,7 @@ import { sessionOf } from './session.ts'
 /** The database: statements on any connection of the pool. A transaction uses one connection (`inTransaction`). */
 export interface Database extends Queries {
   readonly pool: ConnectionPool
-  /** The configured servers, for connections outside the pool. */
+  /** The configured servers, for connections outside the pool: first the one that the pool uses. */
   readonly targets: readonly Target[]
 }
 
@@ -95,7 +95,17 @@ async function openPoolOf(targets: readonly Target[], options: OpenOptions): Pro
   const pool = new ConnectionPool(servers, limit)
   // Reports a wrong address at once, and opens the connection for the first statement.
   pool.release(await pool.take())
-  return { db: { ...queriesOver(retryReads(pool.send)), pool, targets }, close: () => pool.end() }
+  const queries = queriesOver(retryReads(pool.send))
+  return {
+    db: {
+      ...queries,
+      pool,
+      get targets() {
+        return servers.addresses
+      },
+    },
+    close: () => pool.end(),
+  }
 }
 
 /** Retries reads that meet a lost connection or a node without a majority. */

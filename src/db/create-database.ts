@@ -28,14 +28,14 @@ export async function createDatabase(url: string): Promise<void> {
 
 /**
  * The statements with which the server's root creates the database and its user, with the privileges that Paygate needs. An existing user
- * keeps the password.
+ * keeps the password. In a GRANT, `_` and `%` of a name stand for any characters unless they are escaped.
  */
 export function provisionStatements(url: string): string {
   const [{ database, user, password = '' }] = parseDatabaseUrl(url) as [Target]
   const accounts = ['localhost', '127.0.0.1', '::1'].map((host) => `${quoted(user)}@${quoted(host)}`)
   const lines = accounts.flatMap((account) => [
     `CREATE USER IF NOT EXISTS ${account} IDENTIFIED BY ${quoted(password)}`,
-    `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX ON ${named(database)}.* TO ${account}`,
+    `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX ON ${named(database.replace(/[_%]/g, '\\$&'))}.* TO ${account}`,
   ])
   return `${[createStatement(database), ...lines].join(';\n')};\n`
 }

@@ -42,16 +42,15 @@ export async function planMigrations(
   db: Pick<Queries, 'all'>,
   migrations: Migrations = EXPANDING,
 ): Promise<PlannedMigration[]> {
-  const pending = new Set(await pendingMigrations(db, migrations))
-  const rowsOf = await readRowCounts(db)
-  return migrations
-    .filter(({ name }) => pending.has(name))
-    .map((Migration) => ({
-      name: Migration.name,
-      tables: Object.entries(new Migration().work)
-        .map(([table, steps]) => planWork(table, steps, rowsOf.get(table) ?? 0))
-        .filter(({ rows }) => rows > 0),
-    }))
+  const names = new Set(await pendingMigrations(db, migrations))
+  const pending = migrations
+    .filter(({ name }) => names.has(name))
+    .map((Migration) => ({ name: Migration.name, work: Object.entries(new Migration().work) }))
+  const rowsOf = await readRowCounts(db, new Set(pending.flatMap(({ work }) => work.map(([table]) => table))))
+  return pending.map(({ name, work }) => ({
+    name,
+    tables: work.map(([table, steps]) => planWork(table, steps, rowsOf.get(table) ?? 0)).filter(({ rows }) => rows > 0),
+  }))
 }
 
 function planWork(table: string, steps: readonly TableWork[], rows: number): PlannedWork {
@@ -59,12 +58,17 @@ function planWork(table: string, steps: readonly TableWork[], rows: number): Pla
   return { table, rows, steps, seconds: Math.ceil((rows * perMillion) / 1_000_000) }
 }
 
-async function readRowCounts(db: Pick<Queries, 'all'>): Promise<ReadonlyMap<string, number>> {
-  const estimates = await db.all(
+/** Of those tables that exist. The database may have others, whose names are not ours. */
+async function readRowCounts(
+  db: Pick<Queries, 'all'>,
+  tables: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, number>> {
+  const present = await db.all(
     ROW_COUNT,
     `SELECT table_name AS name, COALESCE(table_rows, 0) AS count FROM information_schema.tables
      WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'`,
   )
+  const estimates = present.filter(({ name }) => tables.has(name))
   if (estimates.length === 0) return new Map()
   // The estimate of a small table may be 0 although it has rows.
   const counted = await db.all(

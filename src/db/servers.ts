@@ -91,13 +91,12 @@ export class Server {
 }
 
 /** The servers of `BILLING_DATABASE_URL`: connections use one of them until it fails, then the next. */
-export class Servers {
-  readonly #addresses: readonly ServerAddress[]
+export class Servers<Address extends ServerAddress = ServerAddress> {
   readonly #options: ServerOptions
-  #index = 0
+  #addresses: readonly Address[]
   #current: Server
 
-  constructor(addresses: readonly ServerAddress[], options: ServerOptions) {
+  constructor(addresses: readonly Address[], options: ServerOptions) {
     this.#addresses = addresses
     this.#options = options
     this.#current = this.#open()
@@ -105,6 +104,11 @@ export class Servers {
 
   get count(): number {
     return this.#addresses.length
+  }
+
+  /** The server in use first, then the others in the order in which they are tried. */
+  get addresses(): readonly Address[] {
+    return this.#addresses
   }
 
   /** The server in use. A new object after each failure, so that older connections can be recognized. */
@@ -116,11 +120,11 @@ export class Servers {
   leave(server: Server): void {
     if (server !== this.#current || this.count === 1) return
     server.leave()
-    this.#index = (this.#index + 1) % this.count
+    this.#addresses = [...this.#addresses.slice(1), ...this.#addresses.slice(0, 1)]
     this.#current = this.#open()
   }
 
   #open(): Server {
-    return new Server(this.#addresses[this.#index] ?? {}, this.#options)
+    return new Server(this.#addresses[0] ?? {}, this.#options)
   }
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { createDatabase, databaseState, localPort, PORT_STATEMENT, provisionStatements } from '#db/create-database.ts'
 import { pendingMigrations, runMigrations, EXPANDING } from '#db/migrate.ts'
 import type { Context } from '#context.ts'
+import { AppError } from '#shared/errors.ts'
 import type { Answers } from './answers.ts'
 import { hasProgram, runProgram } from './run-program.ts'
 import { pending, unchanged, type PartState } from './step.ts'
@@ -17,7 +18,10 @@ export async function findDatabase({ databaseUrl }: Answers, own: OwnServer): Pr
   return pending(`make ${what}`, async () => {
     await make()
     if ((await databaseState(databaseUrl)) !== 'usable')
-      throw new Error('the server refuses the user or the password of the answer "database"')
+      throw new AppError(
+        'invalid_request',
+        'the server has this user with another password: correct the answer "database", or change the password there',
+      )
     return `made ${what}`
   })
 }
@@ -39,19 +43,23 @@ function findOwnServer({ home, make }: OwnServer): PartState {
   })
 }
 
+const MAKE_THERE = 'make the database and its user there, and run this again'
+
 /** Connects as root of the machine, which a local server accepts on its socket. */
 async function provision(url: string): Promise<void> {
   const port = localPort(url)
   const program = ['mariadb', 'mysql'].find(hasProgram)
   if (port === null || program === undefined)
-    throw new Error(
-      'the server refuses the user or the password, and its root is not reachable from here: make both there',
+    throw new AppError(
+      'invalid_request',
+      `the server refuses the user or the password, and its root is not reachable from here: ${MAKE_THERE}`,
     )
   const options = ['--batch', '--skip-column-names', '--user=root', '--protocol=socket']
   const own = await runProgram(program, options, PORT_STATEMENT)
   if (Number(own) !== port)
-    throw new Error(
-      `the server at port ${port} refuses the user or the password, and is not the one of this machine's socket`,
+    throw new AppError(
+      'invalid_request',
+      `the server at port ${port} refuses the user or the password, and is not the one of this machine's socket: ${MAKE_THERE}`,
     )
   await runProgram(program, options, provisionStatements(url))
 }
@@ -61,6 +69,9 @@ export async function findSchema({ db }: Pick<Context, 'db'>): Promise<PartState
   const missing = await pendingMigrations(db)
   if (missing.length === 0) return unchanged('the tables are those of this version')
   if (missing.length < EXPANDING.length)
-    throw new Error(`${missing.length} migrations are pending: back up, then run billing-cli migrate`)
+    throw new AppError(
+      'invalid_request',
+      `${missing.length} migrations are pending: back up, then run billing-cli migrate`,
+    )
   return pending('make the tables', async () => `made the tables by ${(await runMigrations(db)).length} migrations`)
 }

@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { AppError } from '#shared/errors.ts'
 import { CREDENTIALS_FOLDER } from './systemd-unit.ts'
 
 /** A file of the installation, without the prefix. */
@@ -22,7 +23,7 @@ export function writeInstalled(prefix: string, { path, content, mode }: Installe
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EACCES' || code === 'EPERM')
-      throw new Error(`${target} cannot be written: run this as root`, { cause: error })
+      throw new AppError('invalid_request', `${target} cannot be written: run this as root`, { cause: error })
     throw error
   }
 }

@@ -11,7 +11,8 @@ import {
   statSync,
   symlinkSync,
 } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import { AppError } from '#shared/errors.ts'
 import { runProgram } from './run-program.ts'
 import { PACKAGE_ROOT, SERVED_ROOT, VERSIONS_FOLDER } from './systemd-unit.ts'
 
@@ -24,7 +25,8 @@ export interface ProgramFolders {
 }
 
 export const PACKAGE_FOLDERS: ProgramFolders = { installed: PACKAGE_ROOT, versions: VERSIONS_FOLDER }
-const LINK = basename(SERVED_ROOT)
+const SERVED = basename(SERVED_ROOT)
+const PREVIOUS = 'previous'
 
 /** The version of a program's folder. */
 export function versionOf(root: string): string {
@@ -43,16 +45,34 @@ export async function copyInstalled({ installed, versions }: ProgramFolders): Pr
 }
 
 /** Makes the service run this copy from its next start on. A power cut leaves either the old link or the new one. */
-export function serveCopy({ versions }: ProgramFolders, copy: string): void {
-  const link = join(versions, `${LINK}.new`)
-  rmSync(link, { force: true })
-  symlinkSync(basename(realpathSync(copy)), link)
-  renameSync(link, join(versions, LINK))
+export function serveCopy(folders: ProgramFolders, copy: string): void {
+  writeLink(folders, SERVED, copy)
 }
 
 /** The copy that the service runs at its next start; null before the first. */
-export function servedCopy({ versions }: ProgramFolders): string | null {
-  const link = join(versions, LINK)
+export function servedCopy(folders: ProgramFolders): string | null {
+  return readLink(folders, SERVED)
+}
+
+/** Remembers the copy to go back to until `removeOthers`, also if the upgrade is interrupted. */
+export function rememberPrevious(folders: ProgramFolders, copy: string): void {
+  writeLink(folders, PREVIOUS, copy)
+}
+
+/** The copy that served before an upgrade that was interrupted; null if none was. */
+export function previousCopy(folders: ProgramFolders): string | null {
+  return readLink(folders, PREVIOUS)
+}
+
+function writeLink({ versions }: ProgramFolders, name: string, copy: string): void {
+  const link = join(versions, `${name}.new`)
+  rmSync(link, { force: true })
+  symlinkSync(basename(realpathSync(copy)), link)
+  renameSync(link, join(versions, name))
+}
+
+function readLink({ versions }: ProgramFolders, name: string): string | null {
+  const link = join(versions, name)
   return existsSync(link) ? realpathSync(link) : null
 }
 
@@ -68,9 +88,19 @@ export function hasSameFiles(one: string, other: string): boolean {
   return first !== undefined && second !== undefined && first.dev === second.dev && first.ino === second.ino
 }
 
+/** Throws `invalid_request` in a copy beside which another version is installed: that one has the migrations. */
+export function refuseToMigrateIn(root: string, { installed, versions } = PACKAGE_FOLDERS): void {
+  if (dirname(root) !== versions || hasSameFiles(root, installed)) return
+  throw new AppError(
+    'invalid_request',
+    `version ${versionOf(installed)} is installed, and this is ${versionOf(root)}: run billing-cli migrate as root on the machine itself`,
+  )
+}
+
 /** Removes the copies that do not serve. */
 export function removeOthers(folders: ProgramFolders): void {
   const served = servedCopy(folders)
+  rmSync(join(folders.versions, PREVIOUS), { force: true })
   for (const entry of readdirSync(folders.versions, { withFileTypes: true })) {
     const path = join(folders.versions, entry.name)
     if (entry.isDirectory() && path !== served) rmSync(path, { recursive: true, force: true })

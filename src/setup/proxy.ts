@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '#config.ts'
+import { daemonUrl } from '#doctor/ask-metrics.ts'
+import { AppError } from '#shared/errors.ts'
 import type { Answers } from './answers.ts'
 import { isInstalled, readInstalled, writeInstalled, type InstalledFile } from './files.ts'
 import { hasProgram, runProgram } from './run-program.ts'
@@ -13,17 +15,12 @@ const SAMPLE = '# The Caddyfile is an easy way'
 const NGINX_FILE = '/etc/nginx/conf.d/paygate.conf'
 const CADDY_FILE = '/etc/caddy/Caddyfile'
 
-interface Backend {
-  readonly host: string
-  readonly port: number
-}
-
 /** The configuration of the proxy; null without one. */
-export function proxyFile(answers: Answers, backend: Backend): InstalledFile | null {
+export function proxyFile(answers: Answers, backend: Pick<Config, 'host' | 'port'>): InstalledFile | null {
   if (answers.proxy === 'none') return null
   const isCaddy = answers.proxy === 'caddy'
   const text = isCaddy ? caddyfile(answers) : nginxConf(answers)
-  const content = MARK + text.replaceAll('127.0.0.1:8080', `${backend.host}:${backend.port}`)
+  const content = MARK + text.replaceAll('127.0.0.1:8080', daemonUrl(backend).replace('http://', ''))
   return { path: isCaddy ? CADDY_FILE : NGINX_FILE, content, mode: 0o644 }
 }
 
@@ -57,7 +54,8 @@ export function findProxyFile(prefix: string, answers: Answers, config: Config):
   if (isInstalled(prefix, file)) return unchanged(file.path)
   const present = readInstalled(prefix, file.path)
   if (present !== null && !present.startsWith(MARK) && !present.startsWith(SAMPLE))
-    throw new Error(
+    throw new AppError(
+      'invalid_request',
       `${file.path} has sites of its own: add the one of docs/operating.md yourself, and answer proxy=none`,
     )
   return pending(`write ${file.path}`, () => {
@@ -84,7 +82,7 @@ export function certbotWords({ baseUrl, mailFrom }: Answers): string[] {
   return ['certonly', ...how, '-m', contact, '--cert-name', baseUrl.hostname, '-d', baseUrl.hostname]
 }
 
-/** Checks that the proxy accepts the file and runs with it. `isNew`: this run wrote the file. */
+/** Checks that the proxy accepts the file and runs with it. `isNew`: it has not loaded the file yet. */
 export async function findProxyService({ proxy }: Answers, isNew: boolean): Promise<PartState> {
   const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', proxy])).trim() === 'active'
   if (isActive && !isNew) return unchanged(`${proxy} runs`)

@@ -10,6 +10,7 @@ import { sendTestMail } from '#mails/send-test-mail.ts'
 import { openContext, type OpenContext } from '#open-context.ts'
 import { counted } from '#shared/counted.ts'
 import { sha256Hex } from '#shared/crypto.ts'
+import { AppError } from '#shared/errors.ts'
 import { openLog } from '#shared/log.ts'
 import { systemClock } from '#shared/time.ts'
 import type { Answers } from './answers.ts'
@@ -55,13 +56,18 @@ const ROOT = join(import.meta.dirname, '..', '..')
 const UNIT = 'billing-daemon'
 /** A line for systemd-sysusers, which keeps an existing user. */
 const USER_LINE = `u ${SERVICE_USER} - "Paygate" /var/lib/paygate`
-/** What earlier runs did without leaving another trace, with a hash of its inputs. */
+/** What earlier runs did without leaving another trace, with a hash of its inputs; and whether the services loaded what was written. */
 const MEMORY_FILE = '/etc/paygate/setup.json'
+const [WRITTEN, LOADED] = ['written', 'loaded']
+/** The steps in which a service loads what was written for it. */
+type Loading = 'service' | 'proxy_service'
 
 export interface SetUpOptions extends Pick<RunOptions, 'isCheck' | 'explain' | 'onProgress'> {
   /** Prepended to every path that is written; empty except in trials. */
   readonly prefix: string
   readonly caller: Caller
+  /** Whether systemd runs here, if tests decide it. */
+  readonly hasSystemd?: boolean
 }
 
 export interface SetUpReport {
@@ -72,7 +78,7 @@ export interface SetUpReport {
 /** Makes an installation according to the answers or, with `isCheck`, reports what differs. Changes only what differs (R431). */
 export async function setUp(answers: Answers, options: SetUpOptions): Promise<SetUpReport> {
   // A system that systemd started has this folder (sd_booted).
-  const hasSystemd = options.prefix === '' && existsSync('/run/systemd/system')
+  const { hasSystemd = options.prefix === '' && existsSync('/run/systemd/system') } = options
   const work = new Installation(answers, options, hasSystemd)
   try {
     const steps = await runParts(work.parts(), { ...options, hasSystemd })
@@ -86,7 +92,6 @@ class Installation {
   readonly #answers: Answers
   readonly #options: SetUpOptions
   readonly #hasSystemd: boolean
-  readonly #changed = new Set<string>()
   #opened: Promise<OpenContext> | null = null
 
   constructor(answers: Answers, options: SetUpOptions, hasSystemd: boolean) {
@@ -116,17 +121,17 @@ class Installation {
 
   #fileParts(): Part[] {
     const { prefix } = this.#options
-    const find = (name: string, look: () => PartState) => () => this.#marking(name, look())
+    const find = (look: () => PartState) => () => this.#writing('service', look())
     return [
-      { name: 'settings', does: 'write settings', find: find('settings', () => findSettings(prefix, this.#answers)) },
-      { name: 'keys', does: 'make keys', find: find('keys', () => findKeys(prefix, this.#answers)) },
-      { name: 'dkim', does: 'make a key for mails', find: find('dkim', () => findDkim(prefix)) },
+      { name: 'settings', does: 'write settings', find: find(() => findSettings(prefix, this.#answers)) },
+      { name: 'keys', does: 'make keys', find: find(() => findKeys(prefix, this.#answers)) },
+      { name: 'dkim', does: 'make a key for mails', find: find(() => findDkim(prefix)) },
       { name: 'program', does: 'write billing-cli', find: () => this.#findProgram() },
       {
         name: 'unit',
         does: `write the unit ${UNIT}`,
         needs: ['settings', 'keys', 'dkim'],
-        find: find('unit', () => this.#findUnit()),
+        find: find(() => this.#findUnit()),
       },
     ]
   }
@@ -155,7 +160,7 @@ class Installation {
       does: `start ${UNIT}`,
       needs,
       needsSystemd: true,
-      find: () => this.#findService(),
+      find: async () => this.#loading('service', await this.#findService()),
     })
     return isOwn && this.#hasSystemd
       ? [database, service(['packages', 'unit', 'database']), schema(['service'])]
@@ -180,12 +185,20 @@ class Installation {
     return (await this.#opened).ctx
   }
 
-  /** Remembers that this run changed the part, so that the service starts again. */
-  #marking(name: string, finding: PartState): PartState {
+  /** Remembers that a service must load what is written, also if this run fails before it does. */
+  #writing(loading: Loading, finding: PartState): PartState {
+    if (finding.is !== 'pending') return finding
+    return pending(finding.would, () => {
+      this.#remember(loading, WRITTEN)
+      return finding.act()
+    })
+  }
+
+  #loading(name: Loading, finding: PartState): PartState {
     if (finding.is !== 'pending') return finding
     return pending(finding.would, async () => {
       const detail = await finding.act()
-      this.#changed.add(name)
+      this.#remember(name, LOADED)
       return detail
     })
   }
@@ -212,7 +225,7 @@ class Installation {
     const { prefix } = this.#options
     if (isOfPackage(ROOT))
       return this.#findFiles([{ path: CREDENTIALS_UNIT_FILE, content: renderCredentials(prefix), mode: 0o644 }])
-    if (isHidden(ROOT) && this.#hasSystemd) throw new Error(HIDDEN(ROOT))
+    if (isHidden(ROOT) && this.#hasSystemd) throw new AppError('invalid_request', HIDDEN(ROOT))
     const units = renderUnits(this.#paths())
     return this.#findFiles(units.map(({ name, content }) => ({ path: `${UNIT_FOLDER}/${name}`, content, mode: 0o644 })))
   }
@@ -234,7 +247,7 @@ class Installation {
 
   async #findService(): Promise<PartState> {
     const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', UNIT])).trim() === 'active'
-    if (isActive && this.#changed.size === 0) return unchanged(`${UNIT} runs`)
+    if (isActive && this.#memory()['service'] !== WRITTEN) return unchanged(`${UNIT} runs`)
     const timers = renderUnits(this.#paths()).flatMap(({ name }) => (name.endsWith('.timer') ? [name] : []))
     return pending(`start ${UNIT}`, async () => {
       if (this.#answers.databaseUrl === null) await runProgram('systemd-sysusers', ['--inline', USER_LINE])
@@ -248,7 +261,9 @@ class Installation {
 
   #proxyParts(): Part[] {
     const { proxy, certificate } = this.#answers
-    const find = () => this.#marking('proxy', findProxyFile(this.#options.prefix, this.#answers, this.#config()))
+    const find = () =>
+      this.#writing('proxy_service', findProxyFile(this.#options.prefix, this.#answers, this.#config()))
+    const findService = async () => findProxyService(this.#answers, this.#memory()['proxy_service'] === WRITTEN)
     const byCertbot: Part = {
       name: 'certificate',
       does: 'get a certificate by certbot',
@@ -264,7 +279,7 @@ class Installation {
         does: `start ${proxy}`,
         needs: ['packages', 'certificate', 'proxy'],
         needsSystemd: true,
-        find: () => findProxyService(this.#answers, this.#changed.has('proxy')),
+        find: async () => this.#loading('proxy_service', await findService()),
       },
     ]
   }
@@ -317,15 +332,21 @@ class Installation {
 
   /** Skips work that an earlier run did with the same inputs. */
   #once(name: string, made: unknown, would: string, act: () => Promise<string> | string, before: string): PartState {
-    const { prefix } = this.#options
-    const memory = JSON.parse(readInstalled(prefix, MEMORY_FILE) ?? '{}') as Record<string, string>
     const now = sha256Hex(JSON.stringify(made))
-    if (memory[name] === now) return unchanged(before)
+    if (this.#memory()[name] === now) return unchanged(before)
     return pending(would, async () => {
       const detail = await act()
-      const content = `${JSON.stringify({ ...memory, [name]: now }, null, 2)}\n`
-      writeInstalled(prefix, { path: MEMORY_FILE, content, mode: 0o600 })
+      this.#remember(name, now)
       return detail
     })
+  }
+
+  #memory(): Record<string, string> {
+    return JSON.parse(readInstalled(this.#options.prefix, MEMORY_FILE) ?? '{}') as Record<string, string>
+  }
+
+  #remember(name: string, value: string): void {
+    const content = `${JSON.stringify({ ...this.#memory(), [name]: value }, null, 2)}\n`
+    writeInstalled(this.#options.prefix, { path: MEMORY_FILE, content, mode: 0o600 })
   }
 }

@@ -72,15 +72,23 @@ function withLines(text: string, required: ReadonlyMap<string, string | null>): 
       if (!required.has(name)) return [line]
       const value = left.get(name) ?? null
       left.delete(name)
-      return value === null ? [] : [`${name}=${value}`]
+      return value === null ? [] : [lineOf(name, value)]
     })
-  const added = [...left].flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]))
+  const added = [...left].flatMap(([name, value]) => (value === null ? [] : [lineOf(name, value)]))
   return `${[...kept, ...added].join('\n')}\n`
 }
 
-/** As systemd reads plain lines: the value as it is. */
+/** systemd takes quotation marks at the beginning, and backslashes, for its own, unless they are quoted. */
+function lineOf(name: string, value: string): string {
+  return `${name}=${/^["']|\\/.test(value) ? `"${value.replace(/["\\]/g, '\\$&')}"` : value}`
+}
+
+/** As systemd reads lines, and billing-cli's own script: quotation marks around a value, and backslashes before a character, go. */
 function linesOf(text: string): [string, string][] {
-  return [...text.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value])
+  return [...text.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name = '', written = '']) => [
+    name,
+    (/^(["'])(.*)\1$/.exec(written)?.[2] ?? written).replace(/\\(.)/g, '$1'),
+  ])
 }
 
 /** Secrets that are made once and kept. */

@@ -102,10 +102,12 @@ if [ ! -r ${CREDENTIALS_FOLDER} ]; then
   echo 'error: the service belongs to root: use sudo billing-cli' >&2
   exit 1
 fi
-# Lines of ${ENVIRONMENT_FILE} are read as systemd reads plain ones: NAME=value, value as it is. Before setup there are none.
+# Lines of ${ENVIRONMENT_FILE} are read as systemd does: NAME=value or NAME="value", where a backslash (which read takes away)
+# protects a character. Before setup there are none.
 if [ -r ${ENVIRONMENT_FILE} ]; then
-  while IFS= read -r line; do
+  while read line; do
     case $line in
+      [A-Z]*=\\"*\\" | [A-Z]*=\\'*\\') line=\${line%?} && export "\${line%%=*}=\${line#*=?}" ;;
       [A-Z]*=*) export "$line" ;;
     esac
   done < ${ENVIRONMENT_FILE}

@@ -7,6 +7,8 @@ import {
   copyInstalled,
   copyOf,
   hasSameFiles,
+  previousCopy,
+  rememberPrevious,
   removeOthers,
   serveCopy,
   servedCopy,
@@ -62,7 +64,12 @@ export async function upgradePackage(
   const before = await copyThatServes(folders, service)
   const applied = await migrateSafely(source, { isContracting: false, isWithoutBackup })
   const versions = { ...versionsOf(folders, before), applied }
-  if (await isServed(folders, before, service)) return { status: 'unchanged', ...versions, seconds: 0 }
+  if (before !== null && (await isServed(folders, before, service))) {
+    // Ends an upgrade that was interrupted.
+    serveCopy(folders, before)
+    removeOthers(folders)
+    return { status: 'unchanged', ...versions, seconds: 0 }
+  }
   await service.check().catch((error: unknown) => {
     throw new AppError(
       'service_unavailable',
@@ -71,6 +78,7 @@ export async function upgradePackage(
   })
   const served = servedCopy(folders)
   const next = served !== null && hasSameFiles(served, folders.installed) ? served : await copyInstalled(folders)
+  if (before !== null) rememberPrevious(folders, before)
   const startedMs = performance.now()
   onStep(`starting version ${versions.to}`)
   try {
@@ -112,10 +120,14 @@ async function isServed({ installed }: ProgramFolders, before: string | null, se
   return before !== null && hasSameFiles(before, installed) && service.isReady()
 }
 
-/** The copy that the daemon runs, even after an interrupted upgrade; if no daemon runs, the copy that it would start with. */
+/**
+ * The copy that the daemon runs; if that is not ready, the one that served before an interrupted upgrade; if no daemon runs, the copy that
+ * it would start with.
+ */
 async function copyThatServes(folders: ProgramFolders, service: Service): Promise<string | null> {
   const running = await service.programFolder()
-  return running === null ? servedCopy(folders) : copyOf(folders, running)
+  const copy = running === null ? servedCopy(folders) : copyOf(folders, running)
+  return (await service.isReady()) ? copy : (previousCopy(folders) ?? copy)
 }
 
 async function start(copy: string, service: Service, { folders, readyMs = READY_MS }: UpgradeOptions): Promise<void> {

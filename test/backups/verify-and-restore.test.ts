@@ -15,6 +15,7 @@ import { verifyBackup } from '#backups/verify-backup.ts'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { errorIn, openCli, type Cli } from '../cli/run-cli.ts'
+import { lossyServer } from '../db/lossy-server.ts'
 import { realTimeContext } from '../support/context.ts'
 import { CLIENT_PROGRAM } from '../support/database-server.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
@@ -238,6 +239,18 @@ describe('a backup', () => {
   })
 
   const escaped = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+
+  it('with several hosts is made from the one that the service uses', async () => {
+    const server = await lossyServer(testDatabase().socketPath, true)
+    try {
+      const url = `mysql://root@127.0.0.1:1,127.0.0.1:${server.port}/${testDatabase().name}`
+      const own = openCli({ ...settings, BILLING_BACKUP_DIR: folder, BILLING_DATABASE_URL: url })
+      const { file } = await own.json(['backup', 'create'])
+      expect(await cli.json(['backup', 'restore', file, '--into', targetUrl()])).to.include({ rows_equal: true })
+    } finally {
+      await server.close()
+    }
+  })
 
   it('of an older version is made as it is, and verified by the migrations of this one', async () => {
     await loadDump(targetUrl(), 17)

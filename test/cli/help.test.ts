@@ -8,6 +8,7 @@ import { describe, it } from 'mocha'
 import { examplesOf } from '#cli/examples.ts'
 import { createProgram, leadingWord } from '#cli/program.ts'
 import { wrapCommand } from '#cli/wrap.ts'
+import { productVersion } from '#product-version.ts'
 import { expectEveryCommandTested, leavesOf, wordsOf } from './forms.ts'
 import { openCli } from './run-cli.ts'
 
@@ -100,6 +101,13 @@ describe("the command line's help", () => {
       version: string
     }
     expect(await openCli().run(['--version'])).to.include({ code: 0, stdout: `${version}\n`, stderr: '' })
+  })
+
+  it('prints the version as one JSON value with --json', async () => {
+    for (const words of ['--version --json', '--json --version']) {
+      const { stdout } = await openCli().run(words.split(' '))
+      expect(JSON.parse(stdout), words).to.deep.equal({ version: productVersion() })
+    }
   })
 
   it('loads only the group that a command line is for', async () => {

@@ -132,11 +132,20 @@ describe('the command line: the service itself', () => {
     expect(await own.misused(['key', 'export'])).to.include('--recipient')
 
     expect(await own.json([...exporting, recipients.keeper])).to.deep.equal({ file: to, keys: ['test'] })
-    expect(await own.table([...exporting, recipients.keeper])).to.include('away from the backups')
+    const next = ['key', 'export', '--to', `${to}.2`, '--recipient', recipients.keeper]
+    expect(await own.table(next)).to.include('away from the backups')
     expect(statSync(to).mode & 0o777).to.equal(0o600)
     const decrypter = new Decrypter()
     decrypter.addIdentity(keeper)
     expect(await decrypter.decrypt(readFileSync(to), 'text')).to.equal(`${TEST_KEYS}\n`)
+  })
+
+  it('key export never replaces a file', async () => {
+    const to = join(scratchFolder('keys'), 'keys.age')
+    writeFileSync(to, 'kept')
+    const recipient = await identityToRecipient(await generateX25519Identity())
+    expect(await openCli().refused(['key', 'export', '--to', to, '--recipient', recipient])).to.include(`${to} exists`)
+    expect(readFileSync(to, 'utf8')).to.equal('kept')
   })
 
   it('lists notifications of providers that need attention', async () => {

@@ -1,13 +1,20 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { operator } from '#commands/caller.ts'
 import { checkAnswers } from '#setup/answers.ts'
+import { findDatabase } from '#setup/database.ts'
+import { writeInstalled } from '#setup/files.ts'
 import { certbotWords, proxyFile } from '#setup/proxy.ts'
+import { setUp } from '#setup/set-up.ts'
+import { installedConfig } from '#setup/settings.ts'
+import { isHidden } from '#setup/systemd-unit.ts'
 import { systemClock } from '#shared/time.ts'
 import { setDurable, testDatabase, urlOf } from '../support/database.ts'
 import { anAuthority } from '../support/certificates.ts'
+import { refusalOf } from '../support/expect-error.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { verifyDkim } from '../mail/verify-dkim.ts'
@@ -104,6 +111,34 @@ describe('the command line: setup', () => {
     expect(statuses(await run(answers, '--check'))).to.deep.equal({ ...same, ...systemd })
   })
 
+  it('what was written and not loaded, since a restart failed, is loaded by the next run', async () => {
+    const folder = scratchFolder('programs')
+    const [log, failing] = [join(folder, 'log'), join(folder, 'failing')]
+    const program = (name: string, script: string) =>
+      writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+    program('systemctl', `echo "$1 $2" >> ${log}; case $1 in show) echo active ;; re*) [ ! -e ${failing} ] ;; esac`)
+    for (const name of ['caddy', 'runuser']) program(name, 'exit 0')
+    const { PATH } = process.env
+    process.env['PATH'] = `${folder}:${PATH}`
+    onTestEnd.push(() => Promise.resolve(Object.assign(process.env, { PATH })))
+    const given = checkAnswers(answers, systemClock.now())
+    const options = { prefix: root, caller: operator('ann'), isCheck: false, hasSystemd: true }
+    const runs = async () => {
+      writeFileSync(log, '')
+      const { service, proxy_service } = statuses(await setUp(given, options))
+      return [service, proxy_service]
+    }
+    // systemd hides some folders from a service, which then has no unit.
+    const unless = (status: string) => (isHidden(process.cwd()) ? 'skipped' : status)
+    writeFileSync(failing, '')
+    expect(await runs()).to.deep.equal([unless('failed'), 'failed'])
+    unlinkSync(failing)
+    expect(await runs()).to.deep.equal([unless('done'), 'done'])
+    expect(readFileSync(log, 'utf8')).to.include('reload caddy')
+    expect(await runs()).to.deep.equal([unless('unchanged'), 'unchanged'])
+    expect(readFileSync(log, 'utf8')).not.to.match(/^re/m)
+  })
+
   it('prints the DNS records, among them the key that verifies the test mail', async () => {
     const { dns } = await run({ ...answers, test_mail_to: 'owner@example.net' })
     const texts = Object.fromEntries(dns.filter(({ type }) => type === 'TXT').map(({ name, value }) => [name, value]))
@@ -145,6 +180,29 @@ describe('the command line: setup', () => {
     expect(readFileSync(join(root, CREDENTIALS, 'BILLING_ENCRYPTION_KEYS'), 'utf8')).to.equal(keys)
   })
 
+  it('systemd, billing-cli and setup read the same settings, also those with quotation marks and backslashes', async () => {
+    const mailFrom = '"Example, \\"the\\" Inc." <billing@example.com>'
+    await run({ ...answers, mail_from: mailFrom })
+    const env = readFileSync(join(root, ENV_FILE), 'utf8')
+    // systemd.exec(5) reads this as it was answered.
+    expect(env).to.include(`BILLING_MAIL_FROM="\\"Example, \\\\\\"the\\\\\\" Inc.\\" <billing@example.com>"\n`)
+    expect(installedConfig(root).mailFrom).to.equal(mailFrom)
+    expect(statuses(await run({ ...answers, mail_from: mailFrom }))).to.include({ settings: 'unchanged' })
+
+    writeFileSync(join(root, ENV_FILE), `${env}  PLAIN=a "b" c  \nQUOTED="a b"\nSINGLE='a b'\nESCAPED=a\\\\b\n`)
+    const program = join(scratchFolder('program'), 'bin', 'billing-cli')
+    mkdirSync(dirname(program))
+    writeFileSync(program, '#!/bin/sh\nexec env\n', { mode: 0o755 })
+    const script = readFileSync(join(root, 'usr/local/bin/billing-cli'), 'utf8')
+      .replaceAll('/etc/paygate', join(root, 'etc/paygate'))
+      .replace(/exec \S+/, `exec ${program}`)
+    const read = execFileSync('sh', ['-c', script], { encoding: 'utf8' }).split('\n')
+    expect(read).to.include.members([
+      `BILLING_MAIL_FROM=${mailFrom}`,
+      ...['PLAIN=a "b" c', 'QUOTED=a b', 'SINGLE=a b', 'ESCAPED=a\\b'],
+    ])
+  })
+
   it('makes the first app once, and shows its secret once', async () => {
     const first = detailOf(await run(answers), 'first_app')
     expect(first).to.match(/app \d+, api_key pk_live_\w+, api_secret sk_[\w-]+:/)
@@ -179,6 +237,39 @@ describe('the command line: setup', () => {
     await inbox.start()
     expect(statuses(await run(answers))).to.include({ test_mail: 'done', doctor: 'done', first_app: 'unchanged' })
   })
+
+  it('a refusal has a code and says what to do', async () => {
+    const { socketPath, name } = testDatabase()
+    const databaseUrl = `mysql://stranger:canary@localhost/${name}?socketPath=${encodeURIComponent(socketPath)}`
+    const given = { ...checkAnswers(answers, systemClock.now()), databaseUrl }
+    const found = await findDatabase(given, { home: root, make: null })
+    const denied = await refusalOf(Promise.resolve(found.is === 'pending' && found.act()))
+    expect([denied.code, denied.message]).to.deep.equal([
+      'invalid_request',
+      'the server refuses the user or the password, and its root is not reachable from here: make the database and its user there, and run this again',
+    ])
+    const folder = scratchFolder('of-root')
+    chmodSync(folder, 0o500)
+    const unwritable = await refusalOf(
+      asOrdinaryUser(() => writeInstalled(folder, { path: '/etc/x', content: '', mode: 0o644 })),
+    )
+    expect([unwritable.code, unwritable.message]).to.deep.equal([
+      'invalid_request',
+      `${folder}/etc/x cannot be written: run this as root`,
+    ])
+  })
+
+  const asOrdinaryUser = (work: () => void): Promise<void> =>
+    new Promise((resolve) => {
+      const id = process.geteuid!()
+      if (id === 0) process.seteuid!('nobody')
+      try {
+        work()
+        resolve()
+      } finally {
+        process.seteuid!(id)
+      }
+    })
 
   it('never overwrites the sites of others', async () => {
     await run({ ...answers, proxy: 'none', tls: '' })
@@ -252,6 +343,18 @@ describe('the command line: setup', () => {
       const file = proxyFile(checkAnswers({ ...given, proxy }, systemClock.now()), { host: '127.0.0.1', port: 8080 })
       expect(file?.content.replace(/^# Written.*\n/, ''), proxy).to.equal(block(proxy))
     }
+  })
+
+  it('the proxy reaches the daemon at the address that it listens on, IPv6 too', () => {
+    const given = checkAnswers({ ...answers, database: 'embedded-service', proxy: 'caddy' }, systemClock.now())
+    const addressIn = (host: string) =>
+      / reverse_proxy (\S+)/.exec(proxyFile(given, { host, port: 8081 })?.content ?? '')?.[1]
+    expect(['127.0.0.2', '::1', '::', '0.0.0.0'].map(addressIn)).to.deep.equal([
+      '127.0.0.2:8081',
+      '[::1]:8081',
+      '127.0.0.1:8081',
+      '127.0.0.1:8081',
+    ])
   })
 
   it('nginx with tls=auto reads the certificate that certbot gets and renews for its name', () => {

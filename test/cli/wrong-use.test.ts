@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { createConnection } from 'mysql2/promise'
 import { describe, it } from 'mocha'
+import { lossyServer } from '../db/lossy-server.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { testContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
@@ -37,8 +38,8 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
       expect([asJson.code, asJson.stdout]).to.deep.equal([2, ''])
       expect(errorIn(asJson)).to.deep.equal({ code: 'invalid_request', message: 'name a command: --help lists them' })
     }
-    for (const words of [['--version'], ['help', 'app']])
-      expect((await cli.run([...words, '--json'])).stdout).to.equal((await cli.run(words)).stdout)
+    const help = ['help', 'app']
+    expect((await cli.run([...help, '--json'])).stdout).to.equal((await cli.run(help)).stdout)
   })
 
   it('exits 2 where an argument is missing and nobody can be asked, even when answers are piped in', async () => {
@@ -86,6 +87,23 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
     expect(await gone.refused(['app', 'list'])).to.include('cannot be reached')
     const other = openCli({ BILLING_DATABASE_URL: urlOf(testDatabase().socketPath, 'no_such_database') })
     expect(await other.refused(['app', 'list'])).to.include('BILLING_DATABASE_URL')
+  })
+
+  it('says that a change may have been made where no answer to COMMIT came', async () => {
+    const server = await lossyServer(testDatabase().socketPath)
+    server.fateOf = (statement) => (statement === 'COMMIT' ? 'lost' : 'pass')
+    try {
+      const own = openCli({ BILLING_DATABASE_URL: urlOf(server.socketPath, testDatabase().name) })
+      const { code, message } = errorIn(
+        await own.run(['app', 'create', '--name', 'Reader', '--auth', 'hmac', '--json']),
+      )
+      expect([code, message]).to.deep.equal([
+        'service_unavailable',
+        'the answer to COMMIT was lost, so the change may have been made: look before you run it again; is the server up?',
+      ])
+    } finally {
+      await server.close()
+    }
   })
 
   it('asks for a migration where the schema is behind, and migrates', async () => {

@@ -55,4 +55,12 @@ describe('the plan of migrations', () => {
     expect(large!.rows).to.be.within(100_001, 300_000)
     expect(others).to.deep.equal([])
   })
+
+  it('reads no table of others, whatever its name', async () => {
+    await db.query("CREATE TABLE `their's-table` (id INT PRIMARY KEY)")
+    await db.query('CREATE TABLE small (id INT PRIMARY KEY)')
+    await db.query('INSERT INTO small VALUES (1)')
+    const [plan] = await planMigrations(db, [aMigration('Next1795200000902', undefined, { small: ['rebuild'] })])
+    expect(plan!.tables).to.deep.equal([{ table: 'small', rows: 1, steps: ['rebuild'], seconds: 1 }])
+  })
 })

@@ -1,10 +1,17 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
-import { copyInstalled, serveCopy, servedCopy, versionOf, type ProgramFolders } from '#setup/program-copies.ts'
+import {
+  copyInstalled,
+  refuseToMigrateIn,
+  serveCopy,
+  servedCopy,
+  versionOf,
+  type ProgramFolders,
+} from '#setup/program-copies.ts'
 import { previewUpgrade, upgradePackage, type Service } from '#setup/upgrade-package.ts'
 import { realTimeContext } from '../support/context.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
@@ -91,6 +98,18 @@ describe('an upgrade by the package', () => {
     expect(service.starts).to.equal(2)
   })
 
+  it('is no work of the version that serves, as an operator’s ssh runs it: migrate is refused there', async () => {
+    const served = servedCopy(folders)!
+    refuseToMigrateIn(served, folders)
+    install('2.0.0')
+    const refused = await refusalOf(Promise.resolve().then(() => refuseToMigrateIn(served, folders)))
+    expect([refused.code, refused.message]).to.deep.equal([
+      'invalid_request',
+      'version 2.0.0 is installed, and this is 1.0.0: run billing-cli migrate as root on the machine itself',
+    ])
+    refuseToMigrateIn(folders.installed, folders)
+  })
+
   it('can be previewed, which changes nothing', async () => {
     const preview = () => previewUpgrade(ctx, service, { folders, isWithoutBackup: false })
     expect(await preview()).to.deep.equal({
@@ -155,6 +174,33 @@ describe('an upgrade by the package', () => {
     expect(await upgrade()).to.include({ status: 'upgraded', from: '1.0.0', to: '2.0.0' })
   })
 
+  it('that was interrupted after its restart, even twice, is finished or taken back by the next one', async () => {
+    for (const isStarting of [false, true]) {
+      install('2.0.0')
+      service.unhealthy = { version: '2.0.0', isStarting }
+      for (let interrupted = 0; interrupted < 2; interrupted += 1) await interruptedUpgrade()
+      expect(versionOf(servedCopy(folders)!)).to.equal('2.0.0')
+      expect((await refusalOf(upgrade())).message).to.include('Version 1.0.0 serves again')
+      expect([service.read(LATE), copies()]).to.deep.equal(['1.0.0', [basename(service.running!)]])
+    }
+    await interruptedUpgrade()
+    service.unhealthy = null
+    expect(await upgrade()).to.include({ status: 'unchanged', from: '2.0.0' })
+    expect(copies()).to.deep.equal([basename(service.running!)])
+  })
+
+  /** Ends once the service was restarted: the upgrade is killed, so that nothing comes after it. */
+  async function interruptedUpgrade(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<null>()
+    service.onRestarted = () => {
+      resolve(null)
+      return new Promise(() => {})
+    }
+    void upgrade()
+    await promise
+    service.onRestarted = () => Promise.resolve()
+  }
+
   it('starts a service that was stopped', async () => {
     service.running = null
     expect(await upgrade()).to.include({ status: 'upgraded', from: '1.0.0', to: '1.0.0' })
@@ -181,6 +227,7 @@ class FakeService implements Service {
   /** Of which version a daemon does not start, or starts and is not ready; of an empty one, every version. */
   unhealthy: { readonly version: string; readonly isStarting: boolean } | null = null
   onRestart: () => Promise<unknown> = () => Promise.resolve()
+  onRestarted: () => Promise<unknown> = () => Promise.resolve()
   check: () => Promise<unknown> = () => Promise.resolve()
 
   constructor(folders: ProgramFolders) {
@@ -200,6 +247,7 @@ class FakeService implements Service {
     this.starts += 1
     const copy = servedCopy(this.#folders)
     this.running = this.#isUnhealthy(copy) && !this.unhealthy?.isStarting ? null : copy
+    await this.onRestarted()
     if (this.running === null) throw new Error('it ended at once')
   }
 

@@ -2,10 +2,9 @@ import { once } from 'node:events'
 import { MAX_ITEMS, readReview } from '#review/read-review.ts'
 import { noteDecision } from '#review/note-decision.ts'
 import { shellWord } from '#shared/shell-word.ts'
+import { drawFrame, onAlternateScreen, screenSize } from '#cli/alternate-screen.ts'
 import { explainError } from '#cli/explain-error.ts'
 import { performAs, type Session } from '#cli/session.ts'
-import { terminalWidth } from '#cli/terminal-width.ts'
-import type { ScreenSize } from '#cli/watch-screen.ts'
 import { wordsOfLine } from '#cli/words-of-line.ts'
 import { ACTIONS, type Action } from './actions.ts'
 import { bodyOf, bodyRows, drawConsole, helpLines } from './draw.ts'
@@ -15,13 +14,6 @@ import { pageOn, type Page, type Screen } from './pages.ts'
 import { candidatesFor, runLine, type LineOptions, type Ran, type RunningLine } from './run-line.ts'
 
 const REFRESH_MS = 10_000
-const USUAL_ROWS = 24
-/** The terminal's alternate screen, without a cursor; `LEAVE` restores what was there before. */
-const ENTER = '\u001b[?1049h\u001b[?25l'
-const LEAVE = '\u001b[?25h\u001b[?1049l'
-const HOME = '\u001b[H'
-const TO_END_OF_LINE = '\u001b[K'
-const TO_END_OF_SCREEN = '\u001b[J'
 
 export interface ConsoleOptions {
   readonly writes: boolean
@@ -31,51 +23,29 @@ export interface ConsoleOptions {
 
 /** Shows the review queue, and what is opened from it, until somebody quits or the connection is lost. */
 export async function runConsole(session: Session, options: ConsoleOptions): Promise<void> {
-  const { stdin, stdout } = process
   const quit = new AbortController()
-  const leave = (): void => quit.abort()
+  const onEnd = (): void => quit.abort()
   const screen = newScreen(session, options)
-  let shown = ''
-  const draw = (): void => {
-    const frame = frameOf(drawConsole(screen, sizeOf()))
-    if (frame !== shown) stdout.write(frame)
-    shown = frame
+  const draw = (): void => drawFrame(drawConsole(screen, screenSize()))
+  const desk = new Desk(session, options, screen, draw, onEnd)
+  const onKeys = (keys: string): void => {
+    for (const key of keysIn(keys)) desk.press(key)
   }
-  const desk = new Desk(session, options, screen, draw, leave)
-  const onKeys = (sent: Buffer): void => {
-    for (const key of keysIn(sent.toString('utf8'))) desk.press(key)
-  }
-  stdout.write(ENTER)
-  // Writing to a terminal that is gone fails, on standard error too; there is nobody left to show an error to.
-  for (const stream of [stdin, stdout, process.stderr]) stream.on('error', leave)
-  stdin.setRawMode(true).on('data', onKeys).once('end', leave)
-  stdout.on('resize', draw)
-  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, leave)
-  const refresh = setInterval(() => void desk.refresh(), REFRESH_MS)
-  try {
-    await desk.refresh()
-    if (!quit.signal.aborted) await once(quit.signal, 'abort')
-  } finally {
-    clearInterval(refresh)
-    await desk.stop()
-    stdout.off('resize', draw)
-    stdin.off('data', onKeys).setRawMode(false).pause()
-    stdout.write(LEAVE)
-  }
+  await onAlternateScreen({ onKeys, onResize: draw, onEnd }, async () => {
+    const refresh = setInterval(() => void desk.refresh(), REFRESH_MS)
+    try {
+      await desk.refresh()
+      if (!quit.signal.aborted) await once(quit.signal, 'abort')
+    } finally {
+      clearInterval(refresh)
+      await desk.stop()
+    }
+  })
 }
 
 function newScreen({ caller, who }: Session, { writes }: ConsoleOptions): Screen {
   const session = `${writes ? 'WRITE' : 'read only'}, ${caller.name} (${who.role})`
   return { items: [], selected: 0, pages: [], typing: null, status: '', isBusy: false, session, writes }
-}
-
-function sizeOf(): ScreenSize {
-  return { columns: terminalWidth(), rows: process.stdout.rows || USUAL_ROWS }
-}
-
-/** Drawn over the previous frame without clearing it, so that nothing flickers. The last line has no line end, which would scroll. */
-function frameOf(lines: readonly string[]): string {
-  return `${HOME}${lines.map((line) => `${line}${TO_END_OF_LINE}`).join('\r\n')}${TO_END_OF_SCREEN}`
 }
 
 /** What the keys do. */
@@ -139,8 +109,8 @@ class Desk {
     else if (name === 'enter' && page.kind === 'queue') this.#open()
     else if (name === 'up') this.#move(-1)
     else if (name === 'down') this.#move(1)
-    else if (name === 'page-up') this.#scroll(-bodyRows(sizeOf().rows))
-    else if (name === 'page-down') this.#scroll(bodyRows(sizeOf().rows))
+    else if (name === 'page-up') this.#scroll(-bodyRows(screenSize().rows))
+    else if (name === 'page-down') this.#scroll(bodyRows(screenSize().rows))
   }
 
   #command(character: string): void {
@@ -181,7 +151,7 @@ class Desk {
       this.#screen.selected = within(this.#screen.selected + by, this.#screen.items.length)
       return
     }
-    const { columns, rows } = sizeOf()
+    const { columns, rows } = screenSize()
     const beyond = bodyOf(this.#screen, page, columns).length - bodyRows(rows)
     page.scroll = within(page.scroll + by, Math.max(0, beyond) + 1)
   }
@@ -190,7 +160,7 @@ class Desk {
     const item = this.#screen.items[this.#screen.selected]
     if (!item) return
     void this.#work('reading…', async () => {
-      const opened = await openCase(this.#session, item, sizeOf().columns)
+      const opened = await openCase(this.#session, item, screenSize().columns)
       this.#screen.pages.push({ kind: 'case', opened, chosen: 0, scroll: 0 })
     })
   }
