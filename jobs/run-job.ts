@@ -3,7 +3,7 @@ import { loadConfig } from '#config.ts'
 import type { Context } from '#context.ts'
 import type { Counted, JobMessage, JobCommand, JobSettings } from '#daemon/job-message.ts'
 import { poolUse } from '#http/entry-queue.ts'
-import { insertJobRun } from '#db/store.ts'
+import { insertJobRun } from '#upkeep/job-runs/store.ts'
 import { openContext } from '#open-context.ts'
 import { MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { insertJobRun } from '#db/store.ts'
+import { insertJobRun } from '#upkeep/job-runs/store.ts'
 import { describeError } from '#shared/log.ts'
 import { MINUTE_MS, type RealTime } from '#shared/time.ts'
 import type { Failure } from './job-thread.ts'

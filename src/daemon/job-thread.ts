@@ -1,4 +1,4 @@
-import type { JobOutcome } from '#db/store.ts'
+import type { JobOutcome } from '#upkeep/job-runs/store.ts'
 import { doublingPauseMs, HOUR_MS, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 import type { JobSettings } from './job-message.ts'
 import type { ScheduledJob } from './jobs.ts'

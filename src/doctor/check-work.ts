@@ -1,7 +1,7 @@
 import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { listLastJobRuns, type JobRun } from '#db/store.ts'
+import { listLastJobRuns, type JobRun } from '#upkeep/job-runs/store.ts'
 import { countAbandoned, countFailedWrites, listAppsWithUnwritten } from '#realtime/store.ts'
 import { countHeldBack } from '#mails/reminders/plan-reminders.ts'
 import { refusedReminders, unconfirmedReceipts, unconfirmedReminders } from '#mails/mail-lists.ts'

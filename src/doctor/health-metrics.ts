@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { listLastJobRuns } from '#db/store.ts'
+import { listLastJobRuns } from '#upkeep/job-runs/store.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { countFailedWrites } from '#realtime/store.ts'
 import { sumUnallocated, type UnallocatedSum } from '#payments/store.ts'

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { deleteOldJobRuns } from '#db/store.ts'
+import { deleteOldJobRuns } from './job-runs/store.ts'
 import { deleteOldCommitTokens } from '#commands/store.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { ANSWER_KEPT_MS } from '#http/idempotency.ts'

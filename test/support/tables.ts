@@ -6,7 +6,7 @@ import { alertChores, alertMessages, alertMutes, alerts } from '#alerts/store.ts
 import { approvals } from '#approvals/store.ts'
 import { auditLog, commitTokens } from '#commands/store.ts'
 import { daemons } from '#backups/daemons/store.ts'
-import { jobRuns } from '#db/store.ts'
+import { jobRuns } from '#upkeep/job-runs/store.ts'
 import type { AnyTable } from '#db/table.ts'
 import { idempotencyKeys } from '#http/store.ts'
 import { allocations, payments, refunds } from '#payments/store.ts'

@@ -1,7 +1,7 @@
 import type { AlertCondition } from '#alerts/kinds.ts'
 import { listBackups } from '#backups/backup-folder.ts'
 import type { Context } from '#context.ts'
-import { listLastJobRuns } from '#db/store.ts'
+import { listLastJobRuns } from '#upkeep/job-runs/store.ts'
 import { MAX_SKEW_MS, clockSkewSeconds } from '#doctor/check-database.ts'
 import { MIN_FREE, MIN_SHARE, listRooms, type FoundRoom } from '#doctor/check-disk.ts'
 import { JOBS, silentAfterMs } from '#doctor/check-work.ts'

@@ -1,7 +1,7 @@
 import type { RealTime } from '#shared/time.ts'
-import { exact, id, json, realTime, words } from './columns.ts'
-import type { Queries } from './queries.ts'
-import { table, type Row } from './table.ts'
+import { exact, id, json, realTime, words } from '#db/columns.ts'
+import type { Queries } from '#db/queries.ts'
+import { table, type Row } from '#db/table.ts'
 
 /** The outcome of a job's run. */
 export type JobOutcome = 'done' | 'failed' | 'hung' | 'overdue' | 'out_of_memory' | 'ended'
