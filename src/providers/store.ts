@@ -180,9 +180,10 @@ export async function recordLookupResult(
   )
 }
 
-/** Moves the session's next look-up to `nextLookupAt`. */
-export async function expediteLookup(tx: Tx, sessionId: number, nextLookupAt: RealTime): Promise<void> {
-  await tx.update(providerSessions, { id: sessionId, status: PAYABLE }, { nextLookupAt, updatedAt: tx.now })
+/** Moves the session's next look-up to `nextLookupAt`; false if the session is over. */
+export async function expediteLookup(tx: Tx, sessionId: number, nextLookupAt: RealTime): Promise<boolean> {
+  const changes = { nextLookupAt, updatedAt: tx.now }
+  return (await tx.update(providerSessions, { id: sessionId, status: PAYABLE }, changes)) === 1
 }
 
 /** All sessions of a transaction, the oldest first. */
