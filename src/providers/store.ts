@@ -128,7 +128,8 @@ export interface DueFilter {
 
 /**
  * Sessions to look up, by id. A session is due at its time, and, unless its last look-up failed, once its transaction was completed in
- * another way. One statement, so that the rows are as they were when they were due: a claim compares them.
+ * another way. One that is processing cannot be closed, so only its time counts. One statement, so that the rows are as they were when
+ * they were due: a claim compares them.
  */
 export async function listDueSessions(db: Queries, filter: DueFilter): Promise<ProviderSession[]> {
   const { dueAt, appId, afterId, limit } = filter
@@ -138,7 +139,7 @@ export async function listDueSessions(db: Queries, filter: DueFilter): Promise<P
     appId === null ? null : ['s.app_id = ?', appId],
     dueAt && [
       `(s.next_lookup_at <= ? OR
-        (t.status <> 'pending' AND s.failures = 0 AND (s.lookups = 0 OR s.updated_at <= ?)))`,
+        (t.status <> 'pending' AND s.status <> 'processing' AND s.failures = 0 AND (s.lookups = 0 OR s.updated_at <= ?)))`,
       dueAt,
       addMs(dueAt, -CLOSE_AGAIN_MS),
     ],
