@@ -9,6 +9,7 @@ import { listAlerts } from '#alerts/list-alerts.ts'
 import { evaluateAlerts, newMemory, READERS, type Readers } from '#alerts/evaluate-alerts.ts'
 import { muteAlert } from '#alerts/mute-alert.ts'
 import { alertOnce } from '#alerts/run-alerts.ts'
+import { sendDigest } from '#alerts/send-digest.ts'
 import { alertMessages, alerts, finishChore } from '#alerts/store.ts'
 import { LEDGER_CHORE, verifyNightly } from '#alerts/verify-nightly.ts'
 import { apps } from '#apps/store.ts'
@@ -19,7 +20,7 @@ import { insertJobRun } from '#db/store.ts'
 import { JOBS } from '#doctor/check-work.ts'
 import { payments } from '#payments/store.ts'
 import { providerPauses, providerSessions } from '#providers/store.ts'
-import { DAY_MS, HOUR_MS, MINUTE_MS, addMs, type RealTime } from '#shared/time.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
 import { transactions } from '#transactions/store.ts'
 import { events } from '#webhooks/store.ts'
 import { aBankMail } from '../cli/states.ts'
@@ -417,6 +418,37 @@ describe('alerts', () => {
     await alertOnce(ctx, memory, only)
     expect(told().slice(1)).to.deep.equal(['alert.digest digest 1 open alert, 0 alerts over since yesterday'])
     expect(receiver.received[1]!.body.text).to.include('- disk_low: /data').and.include('Waiting for review')
+  })
+
+  it('a digest goes out once a day where clocks are set back and forward, too', async () => {
+    open({ BILLING_ALERT_DIGEST: '02:30 Europe/Berlin' })
+    const days: string[] = []
+    for (const night of ['2026-10-24 22:00:00', '2027-03-27 22:00:00']) {
+      ctx.clock.set(night)
+      for (let quarter = 0; quarter < 3 * 24 * 4; quarter += 1) {
+        if (await sendDigest(ctx)) days.push(formatTimestamp(ctx.clock.now()))
+        ctx.clock.advance('15m')
+      }
+    }
+    expect(days).to.deep.equal([
+      ...['2026-10-25 00:30:00', '2026-10-26 01:30:00', '2026-10-27 01:30:00'],
+      ...['2027-03-27 22:00:00', '2027-03-28 01:00:00', '2027-03-29 00:30:00', '2027-03-30 00:30:00'],
+    ])
+  })
+
+  it('a digest that cannot be composed holds back no alert, and goes out with the next evaluation', async () => {
+    open({ BILLING_ALERT_DIGEST: '08:00 Asia/Ho_Chi_Minh' })
+    const memory = newMemory(ctx.clock.now())
+    await alertOnce(ctx, memory, quiet())
+    ctx.clock.set('2026-03-02 01:00:30')
+    machine.room = { free: 0, size: 1 }
+    const only = { ...quiet(), disk_low: readers.disk_low }
+    const all: TestContext['db']['all'] = (row, sql, params) =>
+      sql.includes('flagged_payment') ? Promise.reject(new Error('busy')) : ctx.db.all(row, sql, params)
+    await alertOnce({ ...ctx, db: { ...ctx.db, all } }, memory, only)
+    expect(told()).to.deep.equal(['alert.opened disk_low /data'])
+    await alertOnce(ctx, memory, only)
+    expect(told().slice(1)).to.deep.equal(['alert.digest digest 1 open alert, 0 alerts over since yesterday'])
   })
 
   it('the ledger is verified once a night, and again each hour after a fault until it is fixed', async () => {
