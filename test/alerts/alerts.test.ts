@@ -30,6 +30,7 @@ import { aCheckout, anApp, aPlan, aSubscription, partlyPaid, priceId, type TestA
 import { failEvents } from '../support/failed-events.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { Receiver, type AlertBody } from '../support/receiver.ts'
+import { insertMany, rowsLike } from '../support/many-rows.ts'
 import { aPausedAccount, endPauses, unallocatedMoney } from '../support/review.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
@@ -253,6 +254,23 @@ describe('alerts', () => {
     await assignBankAccount(ctx, 'linh', live.app, bankAccountId)
     await evaluateAlerts(ctx, newMemory(ctx.clock.now()), { ...quiet(), ...ofReview })
     expect((await listAlerts(ctx)).map(({ kind }) => kind)).to.include.members(['money_waiting', 'mail_unreadable'])
+  })
+
+  it('of live money are raised however much older money of a sandbox app waits', async () => {
+    const sandbox = await anApp(ctx, { name: 'Test' })
+    const { app: live } = await aLiveAppWithBank()
+    const paymentId = await unallocatedMoney(ctx, sandbox, 50_000)
+    const row = (await ctx.db.one(payments, 'WHERE id = ?', [paymentId]))!
+    await insertMany(
+      ctx.db,
+      payments,
+      rowsLike(row, 5000, (n) => ({ reference: `load-test-${n}` })),
+    )
+    ctx.clock.advance('1m')
+    const waiting = await unallocatedMoney(ctx, live, 99_000)
+    ctx.clock.advance('25h')
+    await evaluateAlerts(ctx, newMemory(ctx.clock.now()), { ...quiet(), money_waiting: READERS.money_waiting })
+    expect((await listAlerts(ctx)).map(({ subject }) => subject)).to.deep.equal([`payment ${waiting}`])
   })
 
   it('fourteen quiet days report none, though a sandbox app has money that waits and a bank that is silent', async () => {
