@@ -111,9 +111,8 @@ async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: S
   if (answer.status === 'failed') return false
   const amount = fromStripeAmount(refund.amount, payment.currency)
   if (amount === null || amount === 0) return false
-  const foreign = { reference: refund.id, amount, status: answer.status }
-  await inTransaction(ctx, (tx) => recordForeignRefund(tx, payment.id, foreign))
-  return noteEvent(ctx, {
+  // Noted first: once it is recorded, it counts as known, so that a note that failed would never be written.
+  const isNew = await noteEvent(ctx, {
     provider: 'stripe',
     eventId: `refunded:${refund.id}`,
     eventType: 'charge.refunded',
@@ -122,6 +121,9 @@ async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: S
     outcome: 'noted',
     note: `${englishMoney(amount, payment.currency)} of the card payment was refunded at Stripe; the period stays`,
   })
+  const foreign = { reference: refund.id, amount, status: answer.status }
+  const recorded = await inTransaction(ctx, (tx) => recordForeignRefund(tx, payment.id, foreign))
+  return isNew || recorded !== null
 }
 
 /**
