@@ -6,6 +6,7 @@ import {
   allocate,
   insertRefund,
   listKeptOfPayment,
+  listRefundsOfPayment,
   lockPayment,
   updatePayment,
   type Refund,
@@ -26,7 +27,8 @@ export interface ForeignRefund {
 /**
  * Records a refund that was made at the provider. It takes first what is not allocated, then what the newest transaction keeps. The
  * transactions keep their status; a flag is cleared if its money is gone. Returns null if the refund is known, or nothing is kept of the
- * payment. The recorded amount is less than `amount` if less is kept.
+ * payment. The recorded amount is less than `amount` if less is kept; while a refund of ours has no answer, nothing is recorded instead: if
+ * the provider refuses that one, its money was a part of this one, which the next listing records.
  */
 export async function recordForeignRefund(
   tx: Tx,
@@ -44,7 +46,7 @@ export async function recordForeignRefund(
   const free = payment.amountLeft ?? 0
   const most = free + kept.reduce((sum, part) => sum + part.kept, 0)
   const recorded = Math.min(amount, most)
-  if (recorded === 0) return null
+  if (recorded === 0 || (recorded < amount && (await hasUnanswered(tx, paymentId)))) return null
   const fromFree = Math.min(free, recorded)
   const parts = takeNewest(recorded - fromFree, kept)
   const plan = parts.map(({ part, amount: share }) => {
@@ -71,4 +73,10 @@ export async function recordForeignRefund(
   }
   if (fromFree > 0) await updatePayment(tx, paymentId, { amountLeft: free - fromFree })
   return { ...row, id: refundId }
+}
+
+/** Whether the provider has not answered to a refund of the payment that we ordered. */
+async function hasUnanswered(tx: Tx, paymentId: number): Promise<boolean> {
+  const refunds = await listRefundsOfPayment(tx, paymentId)
+  return refunds.some(({ status, reference }) => status === 'pending' && reference === null)
 }

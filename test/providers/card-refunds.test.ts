@@ -349,6 +349,23 @@ describe('refunds of card payments', () => {
       }
     })
 
+    it('are recorded with all their money, though one of ours that Stripe never made was to take a part of it', async () => {
+      const { session, transactionId } = await paidCard()
+      shop.stripe.mode = 'down'
+      await failure(refund(transactionId, 500))
+      shop.stripe.mode = 'up'
+      await shop.notify(charged(shop.stripe.refund(session)))
+      await reconcile()
+      await shop.refundsNoted()
+      expect(await refundsOf(transactionId)).to.deep.equal([
+        [500, 'failed'],
+        [1999, 'succeeded'],
+      ])
+      expect(await transaction(transactionId)).to.include({ amount_refunded: 1999 })
+      expect(await shop.notes()).to.have.lengthOf(1)
+      expect(await ledger()).to.deep.equal([])
+    })
+
     it('that fail give the money back', async () => {
       const { session } = await paidCard()
       await shop.notify(charged(shop.stripe.refund(session, 500)))
