@@ -10,6 +10,7 @@ import { evaluateAlerts, newMemory, READERS, type Readers } from '#alerts/evalua
 import { muteAlert } from '#alerts/mute-alert.ts'
 import { alertOnce } from '#alerts/run-alerts.ts'
 import { sendDigest } from '#alerts/send-digest.ts'
+import { sendMessages } from '#alerts/send-messages.ts'
 import { alertMessages, alerts, finishChore } from '#alerts/store.ts'
 import { LEDGER_CHORE, verifyNightly } from '#alerts/verify-nightly.ts'
 import { apps } from '#apps/store.ts'
@@ -317,6 +318,36 @@ describe('alerts', () => {
     const signed = `${body.id}.${String(headers['webhook-timestamp'])}.${raw.toString()}`
     const key = Buffer.from(SECRET.slice(6), 'base64')
     expect(headers['webhook-signature']).to.equal(`v1,${createHmac('sha256', key).update(signed).digest('base64')}`)
+  })
+
+  it('are sent once and in their order by several daemons, however slow the receiver is', async () => {
+    const memory = newMemory(ctx.clock.now())
+    const folders = (room: typeof ROOM): Readers => ({
+      ...quiet(),
+      disk_low: (_ctx, look) =>
+        Promise.resolve(
+          lowRooms(
+            ['/a', '/b', '/c', '/d'].map((folder) => ({ folder, room })),
+            look,
+          ),
+        ),
+    })
+    await evaluateAlerts(ctx, memory, folders({ free: 0, size: 1 }))
+    await evaluateAlerts(ctx, memory, folders(ROOM))
+    // While the receiver takes its time with a message, another daemon looks for messages.
+    let isLooking = false
+    receiver.answer = (response) => {
+      ctx.clock.advance('25s')
+      const look = isLooking ? Promise.resolve(0) : sendMessages(ctx)
+      isLooking = true
+      void look.then(() => response.writeHead(200).end()).then(() => (isLooking = false))
+    }
+    for (let look = 0; look < 4; look += 1) await Promise.all([sendMessages(ctx), sendMessages(ctx)])
+    for (const folder of ['/a', '/b', '/c', '/d'])
+      expect(told().filter((each) => each.endsWith(folder))).to.deep.equal([
+        `alert.opened disk_low ${folder}`,
+        `alert.closed disk_low ${folder}`,
+      ])
   })
 
   it('reach the webhook although the mail server is dead, and by mail once it lives, many as one mail', async () => {
