@@ -294,6 +294,16 @@ describe('paying through PayOS', () => {
       expect(await notes()).to.have.length(1)
     })
 
+    it('a transfer that nobody can identify pays nothing, and operators read why', async () => {
+      const { link, transactionId } = await shop.open()
+      const transfer = shop.payos.transfer(link, 99_000, '')
+      expect((await shop.notify(link, transfer, { reference: 'FT1' })).body.data.status).to.equal('refused')
+      expect(await shop.transaction(transactionId)).to.include({ status: 'pending', amount_received: 0 })
+      expect((await notes()).map(({ note }) => note)).to.deep.equal([
+        `order ${link.orderCode} at PayOS is described in a way that Paygate cannot read; nothing of it was applied`,
+      ])
+    })
+
     it("PayOS's registration test, an order that nobody opened, is answered 200", async () => {
       const link = { id: 'x', orderCode: 123, amount: 3000, description: 'VQRIO123', transfers: [] }
       const transfer = { reference: 'TF230204212323', amount: 3000, transactionDateTime: '2023-02-04 18:25:00' }

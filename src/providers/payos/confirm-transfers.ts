@@ -50,9 +50,9 @@ export async function confirmTransfers(
   reported: Transfer | null,
 ): Promise<Taken> {
   const read = PaidLink.safeParse(found)
-  if (!read.success || String(read.data.orderCode) !== session.reference || read.data.amount !== session.amount) {
-    return refuse(ctx, session)
-  }
+  if (!read.success) return refuse(ctx, session, 'is described in a way that Paygate cannot read')
+  if (String(read.data.orderCode) !== session.reference || read.data.amount !== session.amount)
+    return refuse(ctx, session, 'is not the one that was opened (another order code or amount)')
   if (hasNothing(read.data)) return { ...NOTHING_TAKEN, isUnconfirmed: reported !== null }
   return perform(ctx, provider('payos'), confirmLink, undefined, { session, link: read.data, reported })
 }
@@ -117,7 +117,7 @@ function mostSignificant(taken: Taken, { outcome, isMoreAsked }: SessionOutcome)
   }
 }
 
-async function refuse(ctx: Context, session: ProviderSession): Promise<Taken> {
+async function refuse(ctx: Context, session: ProviderSession, reason: string): Promise<Taken> {
   const order = session.reference ?? ''
   await noteEvent(ctx, {
     provider: 'payos',
@@ -126,7 +126,7 @@ async function refuse(ctx: Context, session: ProviderSession): Promise<Taken> {
     appId: session.appId,
     transactionId: session.transactionId,
     outcome: 'refused',
-    note: `order ${order} at PayOS is not the one that was opened (another order code or amount); nothing of it was applied`,
+    note: `order ${order} at PayOS ${reason}; nothing of it was applied`,
   })
   return { ...NOTHING_TAKEN, result: 'refused' }
 }
