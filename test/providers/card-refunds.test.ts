@@ -366,6 +366,23 @@ describe('refunds of card payments', () => {
       expect(await ledger()).to.deep.equal([])
     })
 
+    it('are recorded with all their money, though nobody knew yet that one of ours of a part of it had failed', async () => {
+      for (const how of ['listing', 'event'] as const) {
+        const { session, transactionId } = await paidCard()
+        await refund(transactionId, 500)
+        shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed', 'expired_or_canceled_card')
+        const charge = shop.stripe.refund(session)
+        if (how === 'event') await shop.notify(charged(charge))
+        else await shop.refundsNoted()
+        expect(await refundsOf(transactionId), how).to.deep.equal([
+          [500, 'failed'],
+          [1999, 'succeeded'],
+        ])
+        expect(await waiting(), how).to.deep.equal([])
+        expect(await ledger()).to.deep.equal([])
+      }
+    })
+
     it('that fail give the money back', async () => {
       const { session } = await paidCard()
       await shop.notify(charged(shop.stripe.refund(session, 500)))

@@ -78,6 +78,7 @@ async function signerOfCharge(
   return signers.find(({ appId }) => appId === ownerId)
 }
 
+/** The oldest first: the money of one that failed may have been refunded again, which can be recorded only afterwards. */
 async function fetchRefunds(ctx: Context, stripe: Stripe, { id, object }: RefundEvent): Promise<Stripe.Refund[]> {
   try {
     if (object === 'charge')
@@ -85,7 +86,7 @@ async function fetchRefunds(ctx: Context, stripe: Stripe, { id, object }: Refund
         const found: Stripe.Refund[] = []
         for await (const refund of stripe.refunds.list({ charge: id, limit: 100, expand: ['data.charge'] }))
           found.push(refund)
-        return found
+        return found.reverse()
       })
     return [await callStripe(ctx, 'refunds.retrieve', () => stripe.refunds.retrieve(id, { expand: ['charge'] }))]
   } catch (thrown) {
@@ -187,6 +188,6 @@ async function noteRefundsOfAccount(ctx: Context, appId: number, credentials: Ca
     for await (const refund of refunds) found.push(refund)
   })
   let noted = 0
-  for (const refund of found) if (await noteRefund(ctx, stripe, appId, refund)) noted += 1
+  for (const refund of found.reverse()) if (await noteRefund(ctx, stripe, appId, refund)) noted += 1
   return noted
 }
