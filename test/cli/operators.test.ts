@@ -397,6 +397,13 @@ describe('the command line: operators, their roles, and approvals', () => {
     expect((await limited().json(['approval', 'list'])).map((row) => row.status)).to.deep.equal(['stale'])
   })
 
+  it('a request with a note of quotation marks alone is refused with what to do, and the longest note of words is kept', async () => {
+    const { words } = await aRefund()
+    const noting = (note: string) => limited().refused(words.map((word) => (word === 'paid twice' ? note : word)))
+    expect(await noting("'".repeat(500))).to.include('note: has too many quotation marks: shorten it')
+    expect(await noting('paid twice '.repeat(46).slice(0, 500))).to.include('waits for another operator')
+  })
+
   it('a dry run says that the refund would wait, and stores nothing', async () => {
     const { words } = await aRefund()
     const dry = await limited().preview(words)
