@@ -9,7 +9,9 @@ import { channelsOf, writeMessages } from './messages.ts'
 import { beginChore, findChore, listAlertsSince, type Alert } from './store.ts'
 
 const CHORE = 'digest'
-const MAX_LISTED = 100
+const MAX_COUNTED = 5000
+/** Of each section; the rest is counted. */
+const MAX_NAMED = 100
 
 /**
  * Writes the daily digest once its time has come, by one of the daemons. The first call ever only records the time, so the first digest
@@ -32,7 +34,7 @@ export async function sendDigest(ctx: Context): Promise<boolean> {
 }
 
 async function composeDigest(ctx: Context, since: RealTime): Promise<{ subject: string; text: string }> {
-  const alerts = await listAlertsSince(ctx.db, since, MAX_LISTED)
+  const alerts = await listAlertsSince(ctx.db, since, MAX_COUNTED)
   const open = alerts.filter(({ closedAt }) => closedAt === null)
   const over = alerts.filter(({ closedAt }) => closedAt !== null)
   const waiting = (await measureReview(ctx)).filter(({ matters }) => matters > 0)
@@ -48,7 +50,9 @@ async function composeDigest(ctx: Context, since: RealTime): Promise<{ subject: 
 }
 
 function section(title: string, lines: readonly string[]): string[] {
-  return [`${title}:`, ...(lines.length === 0 ? ['- nothing'] : lines), '']
+  const named = lines.length === 0 ? ['- nothing'] : lines.slice(0, MAX_NAMED)
+  const others = lines.length - named.length
+  return [`${title}:`, ...named, ...(others > 0 ? [`- and ${others} more: billing-cli alert list`] : []), '']
 }
 
 function lineOf({ kind, subject, since }: Alert): string {

@@ -485,6 +485,22 @@ describe('alerts', () => {
     ])
   })
 
+  it('a digest counts every alert, and names the first hundred', async () => {
+    open({ BILLING_ALERT_DIGEST: '08:00 Asia/Ho_Chi_Minh' })
+    machine.room = { free: 0, size: 1 }
+    await sendDigest(ctx)
+    await evaluateAlerts(ctx, newMemory(ctx.clock.now()), { ...quiet(), disk_low: readers.disk_low })
+    const [row] = await ctx.db.all(alerts, '')
+    const more = rowsLike(row!, 129, (n) => ({ subject: `/data${n}`, openKey: `disk_low /data${n}` }))
+    await insertMany(ctx.db, alerts, more)
+    ctx.clock.set('2026-03-02 01:00:30')
+    await sendDigest(ctx)
+    const [digest] = await ctx.db.all(alertMessages, "WHERE type = 'alert.digest'")
+    expect(digest!.subject).to.equal('130 open alerts, 0 alerts over since yesterday')
+    expect(digest!.text.match(/^- disk_low/gm)).to.have.lengthOf(100)
+    expect(digest!.text).to.include('\n- and 30 more: billing-cli alert list\n')
+  })
+
   it('a digest that cannot be composed holds back no alert, and goes out with the next evaluation', async () => {
     open({ BILLING_ALERT_DIGEST: '08:00 Asia/Ho_Chi_Minh' })
     const memory = newMemory(ctx.clock.now())
