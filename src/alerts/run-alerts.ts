@@ -43,7 +43,9 @@ export async function alertOnce(
   readers?: Readers,
 ): Promise<{ readonly opened: number; readonly closed: number; readonly sent: number }> {
   const evaluated = await evaluateAlerts(ctx, memory, readers)
-  await sendDigest(ctx)
+  await sendDigest(ctx).catch((error: unknown) =>
+    ctx.log.error({ error: messageOf(error) }, 'the digest could not be written: the next evaluation tries again'),
+  )
   return { ...evaluated, sent: await sendMessages(ctx) }
 }
 

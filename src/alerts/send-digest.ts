@@ -4,12 +4,14 @@ import { databaseNow } from '#db/database-now.ts'
 import { measureReview } from '#review/read-review.ts'
 import { counted } from '#shared/counted.ts'
 import { DAY_MS, addMs, formatUtc, type RealTime } from '#shared/time.ts'
+import { digestDay } from './digest-day.ts'
 import { channelsOf, writeMessages } from './messages.ts'
 import { beginChore, findChore, listAlertsSince, type Alert } from './store.ts'
-import { lastTimeOfDay } from './time-of-day.ts'
 
 const CHORE = 'digest'
-const MAX_LISTED = 100
+const MAX_COUNTED = 5000
+/** Of each section; the rest is counted. */
+const MAX_NAMED = 100
 
 /**
  * Writes the daily digest once its time has come, by one of the daemons. The first call ever only records the time, so the first digest
@@ -19,26 +21,20 @@ export async function sendDigest(ctx: Context): Promise<boolean> {
   const { digest } = ctx.config.alerts
   if (!digest) return false
   const now = await databaseNow(ctx, ctx.db)
-  const due = lastTimeOfDay(now, digest)
   const last = await findChore(ctx.db, CHORE)
-  if ((last && last.begunAt >= due) || !(await beginChore(ctx.db, CHORE, last, now)) || !last) return false
+  if (last && digestDay(last.begunAt, digest) >= digestDay(now, digest)) return false
   const since = addMs(now, -DAY_MS)
-  const { subject, text } = await composeDigest(ctx, since)
-  await inTransaction(ctx, (tx) =>
-    writeMessages(tx, channelsOf(ctx.config), {
-      alertId: null,
-      type: 'alert.digest',
-      kind: 'digest',
-      subject,
-      text,
-      since,
-    }),
-  )
-  return true
+  const content = last && (await composeDigest(ctx, since))
+  return inTransaction(ctx, async (tx) => {
+    if (!(await beginChore(tx, CHORE, last, now)) || !content) return false
+    const digestOf = { alertId: null, type: 'alert.digest', kind: 'digest', since } as const
+    await writeMessages(tx, channelsOf(ctx.config), { ...digestOf, ...content })
+    return true
+  })
 }
 
 async function composeDigest(ctx: Context, since: RealTime): Promise<{ subject: string; text: string }> {
-  const alerts = await listAlertsSince(ctx.db, since, MAX_LISTED)
+  const alerts = await listAlertsSince(ctx.db, since, MAX_COUNTED)
   const open = alerts.filter(({ closedAt }) => closedAt === null)
   const over = alerts.filter(({ closedAt }) => closedAt !== null)
   const waiting = (await measureReview(ctx)).filter(({ matters }) => matters > 0)
@@ -54,7 +50,9 @@ async function composeDigest(ctx: Context, since: RealTime): Promise<{ subject: 
 }
 
 function section(title: string, lines: readonly string[]): string[] {
-  return [`${title}:`, ...(lines.length === 0 ? ['- nothing'] : lines), '']
+  const named = lines.length === 0 ? ['- nothing'] : lines.slice(0, MAX_NAMED)
+  const others = lines.length - named.length
+  return [`${title}:`, ...named, ...(others > 0 ? [`- and ${others} more: billing-cli alert list`] : []), '']
 }
 
 function lineOf({ kind, subject, since }: Alert): string {

@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { messageOf } from '#shared/errors.ts'
-import { DAY_MS, MINUTE_MS, SECOND_MS, addMs, doublingPauseMs, type RealTime } from '#shared/time.ts'
+import { DAY_MS, MINUTE_MS, SECOND_MS, addMs, doublingPauseMs } from '#shared/time.ts'
 import type { OutgoingAlert } from './deliver.ts'
 import { channelsOf } from './messages.ts'
 import { claimMessage, listDueMessages, markNotified, updateMessage, type AlertMessage, type Channel } from './store.ts'
@@ -23,33 +23,43 @@ export async function sendMessages(ctx: Context): Promise<number> {
 }
 
 async function sendBy(ctx: Context, channel: Channel): Promise<number> {
-  const now = await databaseNow(ctx, ctx.db)
-  const due = await listDueMessages(ctx.db, channel, now, AT_ONCE)
-  const claimed: AlertMessage[] = []
-  for (const message of due)
-    if (await claimMessage(ctx.db, message, addMs(now, LEASE_MS)))
-      claimed.push({ ...message, attempts: message.attempts + 1 })
-  if (claimed.length === 0) return 0
+  const due = await listDueMessages(ctx.db, channel, await databaseNow(ctx, ctx.db), AT_ONCE)
   // Many alerts at once become one mail.
-  return channel === 'mail' ? sendTogether(ctx, claimed, now) : sendInOrder(ctx, claimed, now)
+  return channel === 'mail' ? sendTogether(ctx, due) : sendInOrder(ctx, due)
 }
 
-async function sendTogether(ctx: Context, messages: readonly AlertMessage[], now: RealTime): Promise<number> {
+async function sendTogether(ctx: Context, due: readonly AlertMessage[]): Promise<number> {
+  const messages: AlertMessage[] = []
+  for (const message of due) {
+    const claimed = await claim(ctx, message)
+    if (!claimed) break
+    messages.push(claimed)
+  }
+  if (messages.length === 0) return 0
   const error = await errorOf(async () => (await loadDelivery()).mailAlerts(ctx, messages.map(outgoingOf)))
-  for (const message of messages) await end(ctx, message, error, now)
+  for (const message of messages) await end(ctx, message, error)
   return error === null ? messages.length : 0
 }
 
 /** After one that fails, the others wait, so that the opening of an alert arrives before its closing. */
-async function sendInOrder(ctx: Context, messages: readonly AlertMessage[], now: RealTime): Promise<number> {
+async function sendInOrder(ctx: Context, due: readonly AlertMessage[]): Promise<number> {
   let failure: string | null = null
   let sent = 0
-  for (const message of messages) {
-    failure ??= await errorOf(async () => (await loadDelivery()).postAlert(ctx, outgoingOf(message), ctx.clock.now()))
-    await end(ctx, message, failure, now)
+  for (const message of due) {
+    // Each just before it is sent: a slow receiver may take longer for all than a claim lasts.
+    const claimed = await claim(ctx, message)
+    if (!claimed) break
+    failure ??= await errorOf(async () => (await loadDelivery()).postAlert(ctx, outgoingOf(claimed), ctx.clock.now()))
+    await end(ctx, claimed, failure)
     if (failure === null) sent += 1
   }
   return sent
+}
+
+/** Null if another daemon claimed it: that one sends what follows, too, so that each message comes after those before it. */
+async function claim(ctx: Context, message: AlertMessage): Promise<AlertMessage | null> {
+  const until = addMs(await databaseNow(ctx, ctx.db), LEASE_MS)
+  return (await claimMessage(ctx.db, message, until)) ? { ...message, attempts: message.attempts + 1 } : null
 }
 
 /** Loaded for the first message, so that an installation without problems does not keep the mail and HTTP clients in memory. */
@@ -68,8 +78,9 @@ async function errorOf(send: () => Promise<void>): Promise<string | null> {
   }
 }
 
-async function end(ctx: Context, message: AlertMessage, error: string | null, now: RealTime): Promise<void> {
+async function end(ctx: Context, message: AlertMessage, error: string | null): Promise<void> {
   const { id, alertId, channel, attempts, createdAt } = message
+  const now = await databaseNow(ctx, ctx.db)
   if (error === null) {
     await updateMessage(ctx.db, id, { nextTryAt: null, sentAt: now, lastError: null })
     if (alertId !== null) await markNotified(ctx.db, alertId, now)

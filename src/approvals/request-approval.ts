@@ -3,7 +3,8 @@ import { auditName, type Caller } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
-import { AppError } from '#shared/errors.ts'
+import { AppError, invalidField } from '#shared/errors.ts'
+import { shellWord } from '#shared/shell-word.ts'
 import { z } from 'zod'
 import { ApprovalNeeded, limitWords, type WantedRefund } from './refund-limit.ts'
 import { findOpenApproval, insertApproval, type Approval, type RefundTerms } from './store.ts'
@@ -59,17 +60,18 @@ const requestApproval = command({
   },
 })
 
-/** The terms as what follows `billing-cli`. */
+/** The length of the column. */
+const MAX_COMMAND = 1000
+
+/** The terms as what follows `billing-cli`. Throws `invalid_request` if quoting makes the note too long. */
 function commandLine({ of, id, amount, reference, note }: RefundTerms): string {
   const words = [
     of === 'transaction' ? `transaction resolve ${id} --action refund` : `payment refund ${id}`,
     ...(amount === null ? [] : [`--amount ${amount}`]),
-    ...(reference === null ? [] : [`--reference ${quoted(reference)}`]),
-    `--note ${quoted(note)}`,
+    ...(reference === null ? [] : [`--reference ${shellWord(reference)}`]),
+    `--note ${shellWord(note)}`,
   ]
-  return words.join(' ')
-}
-
-function quoted(text: string): string {
-  return /^[\w.:@%+=/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+  const line = words.join(' ')
+  if (line.length > MAX_COMMAND) throw invalidField('note', 'has too many quotation marks: shorten it')
+  return line
 }

@@ -60,7 +60,8 @@ const orderRefund = command({
       throw invalidField('amount', 'is required: the amount of this payment is unknown')
     const known = payment.amount ?? input.amount ?? 0
     const left = payment.amountLeft ?? known
-    if (left === 0)
+    // With a grant, money that is left no more makes the request stale.
+    if (left === 0 && !grant)
       throw new AppError(
         'invalid_request',
         `nothing of payment ${paymentId} is left: money of a transaction is refunded by transaction resolve <id> --action refund`,

@@ -105,18 +105,19 @@ export async function lockPaymentOf(tx: Tx, provider: string, reference: string)
   return tx.one(payments, 'WHERE provider = ? AND reference = ? FOR UPDATE', [provider, reference])
 }
 
-export async function findPaymentOf(db: Queries, provider: string, reference: string): Promise<Payment | null> {
-  return db.one(payments, 'WHERE provider = ? AND reference = ?', [provider, reference])
-}
-
-/** What a provider's payments whose references begin with `start` add up to. */
-export async function sumOfPayments(db: Queries, provider: string, start: string): Promise<number> {
+/** The sum of a provider's payments whose references begin with `start`, and whether the payment `named` is among them. */
+export async function sumOfPayments(
+  db: Queries,
+  provider: string,
+  { start, named }: { readonly start: string; readonly named: string },
+): Promise<{ readonly sum: number; readonly hasNamed: boolean }> {
   const found = await db.one(
-    shape({ amount: bigint() }),
-    'SELECT COALESCE(SUM(amount), 0) AS amount FROM payments WHERE provider = ? AND reference LIKE ?',
-    [provider, `${start.replaceAll(/[\\%_]/g, '\\$&')}%`],
+    shape({ sum: bigint(), hasNamed: flag() }),
+    `SELECT COALESCE(SUM(amount), 0) AS sum, COALESCE(MAX(reference = ?), 0) AS hasNamed
+     FROM payments WHERE provider = ? AND reference LIKE ?`,
+    [named, provider, `${start.replaceAll(/[\\%_]/g, '\\$&')}%`],
   )
-  return found?.amount ?? 0
+  return found ?? { sum: 0, hasNamed: false }
 }
 
 /** The payment of a charge; null if there is none. */

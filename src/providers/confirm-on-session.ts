@@ -2,6 +2,7 @@ import type { Context } from '#context.ts'
 import { provider } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { confirmPayment, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { endPaidSession, type ProviderSession } from './store.ts'
 
@@ -20,25 +21,28 @@ export async function confirmOnSession(
   session: ProviderSession,
   payment: SessionPayment,
 ): Promise<SessionOutcome> {
-  const { provider: code, providerAccountId, transactionId } = session
-  const confirmed = { ...payment, provider: code, providerAccountId, transactionId }
-  return perform(ctx, provider(code), confirm, undefined, { session, payment: confirmed })
+  return perform(ctx, provider(session.provider), confirm, undefined, { session, payment })
 }
-
-/** Outcomes after which nothing is due. */
-const PAID: readonly ConfirmOutcome['kind'][] = ['processed', 'already_completed', 'repeated']
 
 const confirm = command({
   name: 'session.confirm',
   input: nothing,
-  async run(
-    tx,
-    _input,
-    { session, payment }: { session: ProviderSession; payment: ConfirmedPayment },
-  ): Promise<SessionOutcome> {
-    const outcome = await confirmPayment(tx, payment)
-    if (outcome.kind === 'underpaid') return { outcome, isMoreAsked: true }
-    const isPaid = PAID.includes(outcome.kind)
-    return { outcome, isMoreAsked: isPaid && (await endPaidSession(tx, session)) }
-  },
+  run: (tx, _input, { session, payment }: { session: ProviderSession; payment: SessionPayment }) =>
+    confirmInSession(tx, session, payment),
 })
+
+/** Outcomes after which nothing is due. */
+const PAID: readonly ConfirmOutcome['kind'][] = ['processed', 'already_completed', 'repeated']
+
+/** The step of `confirmOnSession`, for a command that first reads, under the same lock, what was booked. */
+export async function confirmInSession(
+  tx: Tx,
+  session: ProviderSession,
+  payment: SessionPayment,
+): Promise<SessionOutcome> {
+  const { provider: code, providerAccountId, transactionId } = session
+  const outcome = await confirmPayment(tx, { ...payment, provider: code, providerAccountId, transactionId })
+  if (outcome.kind === 'underpaid') return { outcome, isMoreAsked: true }
+  const isPaid = PAID.includes(outcome.kind)
+  return { outcome, isMoreAsked: isPaid && (await endPaidSession(tx, session)) }
+}

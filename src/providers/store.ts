@@ -128,7 +128,8 @@ export interface DueFilter {
 
 /**
  * Sessions to look up, by id. A session is due at its time, and, unless its last look-up failed, once its transaction was completed in
- * another way. One statement, so that the rows are as they were when they were due: a claim compares them.
+ * another way. One that is processing cannot be closed, so only its time counts. One statement, so that the rows are as they were when
+ * they were due: a claim compares them.
  */
 export async function listDueSessions(db: Queries, filter: DueFilter): Promise<ProviderSession[]> {
   const { dueAt, appId, afterId, limit } = filter
@@ -138,7 +139,7 @@ export async function listDueSessions(db: Queries, filter: DueFilter): Promise<P
     appId === null ? null : ['s.app_id = ?', appId],
     dueAt && [
       `(s.next_lookup_at <= ? OR
-        (t.status <> 'pending' AND s.failures = 0 AND (s.lookups = 0 OR s.updated_at <= ?)))`,
+        (t.status <> 'pending' AND s.status <> 'processing' AND s.failures = 0 AND (s.lookups = 0 OR s.updated_at <= ?)))`,
       dueAt,
       addMs(dueAt, -CLOSE_AGAIN_MS),
     ],
@@ -180,9 +181,10 @@ export async function recordLookupResult(
   )
 }
 
-/** Moves the session's next look-up to `nextLookupAt`. */
-export async function expediteLookup(tx: Tx, sessionId: number, nextLookupAt: RealTime): Promise<void> {
-  await tx.update(providerSessions, { id: sessionId, status: PAYABLE }, { nextLookupAt, updatedAt: tx.now })
+/** Moves the session's next look-up to `nextLookupAt`; false if the session is over. */
+export async function expediteLookup(tx: Tx, sessionId: number, nextLookupAt: RealTime): Promise<boolean> {
+  const changes = { nextLookupAt, updatedAt: tx.now }
+  return (await tx.update(providerSessions, { id: sessionId, status: PAYABLE }, changes)) === 1
 }
 
 /** All sessions of a transaction, the oldest first. */

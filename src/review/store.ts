@@ -135,17 +135,28 @@ export interface WaitingFilter {
   /** Null for those of all apps and of none. */
   readonly appId: number | null
   readonly kinds?: readonly ReviewKind[]
+  /** Apps whose matters are left out. */
+  readonly exceptApps?: readonly number[]
+  /** Bank mails that are left out if no app is known. */
+  readonly exceptMails?: readonly number[]
   readonly limit: number
 }
+
+const IS_MAIL_OF_NO_APP = `q.kind IN ('unmatched_bank_mail', 'unreadable_bank_mail') AND q.appId IS NULL`
 
 /** The oldest matters first; of the same instant, reminders before receipts, whose ids say nothing about each other. */
 export async function listWaiting(
   db: Queries,
   now: RealTime,
-  { appId, kinds = REVIEW_KINDS, limit }: WaitingFilter,
+  { appId, kinds = REVIEW_KINDS, exceptApps = [], exceptMails = [], limit }: WaitingFilter,
 ): Promise<WaitingRow[]> {
   const queue = queueAt(now, kinds)
-  const listed = where(['q.kind IN (?)', kinds], appId === null ? null : ['q.appId = ?', appId])
+  const listed = where(
+    ['q.kind IN (?)', kinds],
+    appId === null ? null : ['q.appId = ?', appId],
+    exceptApps.length === 0 ? null : ['(q.appId IS NULL OR q.appId NOT IN (?))', exceptApps],
+    exceptMails.length === 0 ? null : [`NOT (${IS_MAIL_OF_NO_APP} AND q.id IN (?))`, exceptMails],
+  )
   const ordered = `${listed.sql} ORDER BY q.since, q.kind, q.mail DESC, q.id LIMIT ?`
   return db.all(WAITING, `SELECT * FROM (${queue.sql}) q ${ordered}`, [...queue.params, ...listed.params, limit])
 }

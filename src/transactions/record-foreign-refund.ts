@@ -24,8 +24,8 @@ export interface ForeignRefund {
 
 /**
  * Records a refund that was made at the provider. It takes first what is not allocated, then what the newest transaction keeps. The
- * transactions keep their status; a flag is cleared if its money is gone. Returns null if the refund is known, or nothing is kept of the
- * payment. The recorded amount is less than `amount` if less is kept.
+ * transactions keep their status; a flag is cleared if its money is gone. Returns null if the refund is known, or less than its amount is
+ * kept of the payment: then another refund of it failed or was never made, which is not known yet. The next listing records both.
  */
 export async function recordForeignRefund(
   tx: Tx,
@@ -41,18 +41,16 @@ export async function recordForeignRefund(
   if (!payment) return null
   const kept = await listKeptOfPayment(tx, paymentId)
   const free = payment.amountLeft ?? 0
-  const most = free + kept.reduce((sum, part) => sum + part.kept, 0)
-  const recorded = Math.min(amount, most)
-  if (recorded === 0) return null
-  const fromFree = Math.min(free, recorded)
-  const parts = takeNewest(recorded - fromFree, kept)
+  if (amount > free + kept.reduce((sum, part) => sum + part.kept, 0)) return null
+  const fromFree = Math.min(free, amount)
+  const parts = takeNewest(amount - fromFree, kept)
   const plan = parts.map(({ part, amount: share }) => {
     const transaction = transactions.get(part.transactionId)
     if (!transaction) throw new Error(`payment ${paymentId} was moved meanwhile`)
     return { transaction, share, balance: refunded(transaction, share) }
   })
   const row = {
-    ...newRefund(tx, { appId: payment.appId, paymentId, amount: recorded }),
+    ...newRefund(tx, { appId: payment.appId, paymentId, amount }),
     ...(status === 'pending' ? pendingNow(tx) : endedNow(tx, status)),
     reference,
     amountUsed: plan.reduce((sum, { transaction, balance }) => sum + transaction.amountUsed - balance.amountUsed, 0),

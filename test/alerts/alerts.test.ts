@@ -9,6 +9,8 @@ import { listAlerts } from '#alerts/list-alerts.ts'
 import { evaluateAlerts, newMemory, READERS, type Readers } from '#alerts/evaluate-alerts.ts'
 import { muteAlert } from '#alerts/mute-alert.ts'
 import { alertOnce } from '#alerts/run-alerts.ts'
+import { sendDigest } from '#alerts/send-digest.ts'
+import { sendMessages } from '#alerts/send-messages.ts'
 import { alertMessages, alerts, finishChore } from '#alerts/store.ts'
 import { LEDGER_CHORE, verifyNightly } from '#alerts/verify-nightly.ts'
 import { apps } from '#apps/store.ts'
@@ -19,7 +21,7 @@ import { insertJobRun } from '#upkeep/job-runs/store.ts'
 import { JOBS } from '#doctor/check-work.ts'
 import { payments } from '#payments/store.ts'
 import { providerPauses, providerSessions } from '#providers/store.ts'
-import { DAY_MS, HOUR_MS, MINUTE_MS, addMs, type RealTime } from '#shared/time.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
 import { transactions } from '#transactions/store.ts'
 import { events } from '#webhooks/store.ts'
 import { aBankMail } from '../cli/states.ts'
@@ -29,6 +31,7 @@ import { aCheckout, anApp, aPlan, aSubscription, partlyPaid, priceId, type TestA
 import { failEvents } from '../support/failed-events.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { Receiver, type AlertBody } from '../support/receiver.ts'
+import { insertMany, rowsLike } from '../support/many-rows.ts'
 import { aPausedAccount, endPauses, unallocatedMoney } from '../support/review.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
@@ -254,6 +257,23 @@ describe('alerts', () => {
     expect((await listAlerts(ctx)).map(({ kind }) => kind)).to.include.members(['money_waiting', 'mail_unreadable'])
   })
 
+  it('of live money are raised however much older money of a sandbox app waits', async () => {
+    const sandbox = await anApp(ctx, { name: 'Test' })
+    const { app: live } = await aLiveAppWithBank()
+    const paymentId = await unallocatedMoney(ctx, sandbox, 50_000)
+    const row = (await ctx.db.one(payments, 'WHERE id = ?', [paymentId]))!
+    await insertMany(
+      ctx.db,
+      payments,
+      rowsLike(row, 5000, (n) => ({ reference: `load-test-${n}` })),
+    )
+    ctx.clock.advance('1m')
+    const waiting = await unallocatedMoney(ctx, live, 99_000)
+    ctx.clock.advance('25h')
+    await evaluateAlerts(ctx, newMemory(ctx.clock.now()), { ...quiet(), money_waiting: READERS.money_waiting })
+    expect((await listAlerts(ctx)).map(({ subject }) => subject)).to.deep.equal([`payment ${waiting}`])
+  })
+
   it('fourteen quiet days report none, though a sandbox app has money that waits and a bank that is silent', async () => {
     const { app, accountId } = await aLiveAppWithBank()
     await aPlan(ctx, app)
@@ -298,6 +318,36 @@ describe('alerts', () => {
     const signed = `${body.id}.${String(headers['webhook-timestamp'])}.${raw.toString()}`
     const key = Buffer.from(SECRET.slice(6), 'base64')
     expect(headers['webhook-signature']).to.equal(`v1,${createHmac('sha256', key).update(signed).digest('base64')}`)
+  })
+
+  it('are sent once and in their order by several daemons, however slow the receiver is', async () => {
+    const memory = newMemory(ctx.clock.now())
+    const folders = (room: typeof ROOM): Readers => ({
+      ...quiet(),
+      disk_low: (_ctx, look) =>
+        Promise.resolve(
+          lowRooms(
+            ['/a', '/b', '/c', '/d'].map((folder) => ({ folder, room })),
+            look,
+          ),
+        ),
+    })
+    await evaluateAlerts(ctx, memory, folders({ free: 0, size: 1 }))
+    await evaluateAlerts(ctx, memory, folders(ROOM))
+    // While the receiver takes its time with a message, another daemon looks for messages.
+    let isLooking = false
+    receiver.answer = (response) => {
+      ctx.clock.advance('25s')
+      const look = isLooking ? Promise.resolve(0) : sendMessages(ctx)
+      isLooking = true
+      void look.then(() => response.writeHead(200).end()).then(() => (isLooking = false))
+    }
+    for (let look = 0; look < 4; look += 1) await Promise.all([sendMessages(ctx), sendMessages(ctx)])
+    for (const folder of ['/a', '/b', '/c', '/d'])
+      expect(told().filter((each) => each.endsWith(folder))).to.deep.equal([
+        `alert.opened disk_low ${folder}`,
+        `alert.closed disk_low ${folder}`,
+      ])
   })
 
   it('reach the webhook although the mail server is dead, and by mail once it lives, many as one mail', async () => {
@@ -417,6 +467,53 @@ describe('alerts', () => {
     await alertOnce(ctx, memory, only)
     expect(told().slice(1)).to.deep.equal(['alert.digest digest 1 open alert, 0 alerts over since yesterday'])
     expect(receiver.received[1]!.body.text).to.include('- disk_low: /data').and.include('Waiting for review')
+  })
+
+  it('a digest goes out once a day where clocks are set back and forward, too', async () => {
+    open({ BILLING_ALERT_DIGEST: '02:30 Europe/Berlin' })
+    const days: string[] = []
+    for (const night of ['2026-10-24 22:00:00', '2027-03-27 22:00:00']) {
+      ctx.clock.set(night)
+      for (let quarter = 0; quarter < 3 * 24 * 4; quarter += 1) {
+        if (await sendDigest(ctx)) days.push(formatTimestamp(ctx.clock.now()))
+        ctx.clock.advance('15m')
+      }
+    }
+    expect(days).to.deep.equal([
+      ...['2026-10-25 00:30:00', '2026-10-26 01:30:00', '2026-10-27 01:30:00'],
+      ...['2027-03-27 22:00:00', '2027-03-28 01:00:00', '2027-03-29 00:30:00', '2027-03-30 00:30:00'],
+    ])
+  })
+
+  it('a digest counts every alert, and names the first hundred', async () => {
+    open({ BILLING_ALERT_DIGEST: '08:00 Asia/Ho_Chi_Minh' })
+    machine.room = { free: 0, size: 1 }
+    await sendDigest(ctx)
+    await evaluateAlerts(ctx, newMemory(ctx.clock.now()), { ...quiet(), disk_low: readers.disk_low })
+    const [row] = await ctx.db.all(alerts, '')
+    const more = rowsLike(row!, 129, (n) => ({ subject: `/data${n}`, openKey: `disk_low /data${n}` }))
+    await insertMany(ctx.db, alerts, more)
+    ctx.clock.set('2026-03-02 01:00:30')
+    await sendDigest(ctx)
+    const [digest] = await ctx.db.all(alertMessages, "WHERE type = 'alert.digest'")
+    expect(digest!.subject).to.equal('130 open alerts, 0 alerts over since yesterday')
+    expect(digest!.text.match(/^- disk_low/gm)).to.have.lengthOf(100)
+    expect(digest!.text).to.include('\n- and 30 more: billing-cli alert list\n')
+  })
+
+  it('a digest that cannot be composed holds back no alert, and goes out with the next evaluation', async () => {
+    open({ BILLING_ALERT_DIGEST: '08:00 Asia/Ho_Chi_Minh' })
+    const memory = newMemory(ctx.clock.now())
+    await alertOnce(ctx, memory, quiet())
+    ctx.clock.set('2026-03-02 01:00:30')
+    machine.room = { free: 0, size: 1 }
+    const only = { ...quiet(), disk_low: readers.disk_low }
+    const all: TestContext['db']['all'] = (row, sql, params) =>
+      sql.includes('flagged_payment') ? Promise.reject(new Error('busy')) : ctx.db.all(row, sql, params)
+    await alertOnce({ ...ctx, db: { ...ctx.db, all } }, memory, only)
+    expect(told()).to.deep.equal(['alert.opened disk_low /data'])
+    await alertOnce(ctx, memory, only)
+    expect(told().slice(1)).to.deep.equal(['alert.digest digest 1 open alert, 0 alerts over since yesterday'])
   })
 
   it('the ledger is verified once a night, and again each hour after a fault until it is fixed', async () => {

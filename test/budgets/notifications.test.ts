@@ -38,14 +38,14 @@ describe('statement budgets of notifications', () => {
     expect(answer.body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
 
-  it('a PayOS notification takes 16: PayOS is asked, and its link may have been taken as a whole', async () => {
+  it('a PayOS notification takes 17: PayOS is asked, and what was booked of its link is read under the lock', async () => {
     const shop = await startPayosShop()
     stops.push(() => shop.stop())
     const plan = await aPlan(shop.service.ctx, shop.app)
     const { link } = await shop.open({ mode: 'subscription', price_id: priceId(plan) })
     const transfer = shop.payos.transfer(link, link.amount)
     const counted = await count(shop.service)
-    const answer = await counted.atMost(16, () => shop.notify(link, transfer))
+    const answer = await counted.atMost(17, () => shop.notify(link, transfer))
     expect(answer.body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
 

@@ -15,6 +15,7 @@ import { payments, refunds } from '#payments/store.ts'
 import { transactions } from '#transactions/store.ts'
 import { realTimeContext } from '../support/context.ts'
 import { anApp, aPlan, paid, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
+import { unallocatedMoney } from '../support/review.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { itRunsEveryForm, leavesOf } from './forms.ts'
 import { errorIn, openCli, PROGRAM, type Cli, type Ran } from './run-cli.ts'
@@ -381,6 +382,26 @@ describe('the command line: operators, their roles, and approvals', () => {
     const rows = await limited().json(['approval', 'list'])
     expect(rows.map((row) => row.status)).to.have.members(['stale', 'denied'])
     expect(await refundsOf()).to.deep.equal([{ amount: 1000 }])
+  })
+
+  it('a request is stale once nothing is left of the payment that it is about', async () => {
+    await anOperator('minh', 'money')
+    const paymentId = String(await unallocatedMoney(ctx, app, 70_000))
+    const words = ['payment', 'refund', paymentId, '--reference', 'FT-1', '--note', 'n', '--yes']
+    await limited().refused(words)
+    await cli.json(words)
+    const stale = await granted(await openId())
+    expect([stale.code, errorIn(stale).message]).to.satisfy(
+      ([code, message]: [number, string]) => code === 1 && message.includes('stale'),
+    )
+    expect((await limited().json(['approval', 'list'])).map((row) => row.status)).to.deep.equal(['stale'])
+  })
+
+  it('a request with a note of quotation marks alone is refused with what to do, and the longest note of words is kept', async () => {
+    const { words } = await aRefund()
+    const noting = (note: string) => limited().refused(words.map((word) => (word === 'paid twice' ? note : word)))
+    expect(await noting("'".repeat(500))).to.include('note: has too many quotation marks: shorten it')
+    expect(await noting('paid twice '.repeat(46).slice(0, 500))).to.include('waits for another operator')
   })
 
   it('a dry run says that the refund would wait, and stores nothing', async () => {

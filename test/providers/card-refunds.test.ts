@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { cardCredentials } from '#providers/card/credentials.ts'
+import { noteRefunds } from '#providers/card/note-refunds.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { refundPayment } from '#decisions/refund-payment.ts'
 import { possibleResolutions, previewResolution, resolveTransaction } from '#decisions/resolve-transaction.ts'
@@ -160,6 +161,8 @@ describe('refunds of card payments', () => {
       await ctx.db.update(payments, { provider: 'stripe' }, { providerAccountId: null })
       const { refundsEnded, refundsNoted } = await reconcilePayments(ctx, { all: true })
       expect([refundsEnded, refundsNoted]).to.deep.equal([1, 1])
+      const [given] = await listRefundsOfTransaction(ctx.db, transactionId)
+      expect(given!.failure).to.include('an earlier request may have made it: look for it at Stripe')
       expect(await refundsOf(transactionId)).to.deep.equal([
         [1999, 'failed'],
         [1999, 'succeeded'],
@@ -325,6 +328,59 @@ describe('refunds of card payments', () => {
       expect(await refund(transactionId)).to.include({ amountRefunded: 1999, status: 'refunded' })
       expect(await refundsOf(transactionId)).to.have.lengthOf(3)
       expect(await ledger()).to.deep.equal([])
+    })
+
+    it('are recorded and noted, whichever of the two fails at first', async () => {
+      for (const failing of [1, 2, 3, 4]) {
+        const { session, transactionId } = await paidCard()
+        shop.stripe.refund(session)
+        let calls = 0
+        const clock = {
+          now() {
+            calls += 1
+            if (calls === failing) throw new Error('the database is gone')
+            return shop.clock.now()
+          },
+        }
+        await noteRefunds({ ...shop.service.ctx, clock })
+        await shop.refundsNoted()
+        expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
+        expect(await shop.notes(), `call ${failing}`).to.have.lengthOf(failing)
+      }
+    })
+
+    it('are recorded with all their money, though one of ours that Stripe never made was to take a part of it', async () => {
+      const { session, transactionId } = await paidCard()
+      shop.stripe.mode = 'down'
+      await failure(refund(transactionId, 500))
+      shop.stripe.mode = 'up'
+      await shop.notify(charged(shop.stripe.refund(session)))
+      await reconcile()
+      await shop.refundsNoted()
+      expect(await refundsOf(transactionId)).to.deep.equal([
+        [500, 'failed'],
+        [1999, 'succeeded'],
+      ])
+      expect(await transaction(transactionId)).to.include({ amount_refunded: 1999 })
+      expect(await shop.notes()).to.have.lengthOf(1)
+      expect(await ledger()).to.deep.equal([])
+    })
+
+    it('are recorded with all their money, though nobody knew yet that one of ours of a part of it had failed', async () => {
+      for (const how of ['listing', 'event'] as const) {
+        const { session, transactionId } = await paidCard()
+        await refund(transactionId, 500)
+        shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed', 'expired_or_canceled_card')
+        const charge = shop.stripe.refund(session)
+        if (how === 'event') await shop.notify(charged(charge))
+        else await shop.refundsNoted()
+        expect(await refundsOf(transactionId), how).to.deep.equal([
+          [500, 'failed'],
+          [1999, 'succeeded'],
+        ])
+        expect(await waiting(), how).to.deep.equal([])
+        expect(await ledger()).to.deep.equal([])
+      }
     })
 
     it('that fail give the money back', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { transfersOf, unlistedOf } from '#providers/payos/transfers.ts'
+import { transfersOf, transfersToBook } from '#providers/payos/transfers.ts'
 
 describe('the transfers that PayOS vouches for', () => {
   const link = { id: 'l', orderCode: 1, amount: 99_000, status: 'PENDING' }
@@ -22,15 +22,36 @@ describe('the transfers that PayOS vouches for', () => {
     })
   }
 
-  const UNLISTED: [what: string, link: object, expected: number | null][] = [
-    ['the sum of a paid link that lists nothing', { amountPaid: 99_000, status: 'PAID' }, 99_000],
-    ['nothing of one that lists its transfers', { amountPaid: 99_000, status: 'PAID', transactions: [ft1, ft2] }, null],
-    ['nothing of a link that says paid and has too little', { amountPaid: 98_999, status: 'PAID' }, null],
-    ['nothing of one that is not paid', { amountPaid: 99_000 }, null],
+  const NOTHING = { sum: 0, hasUnlisted: false }
+  const TO_BOOK: [what: string, link: object, booked: typeof NOTHING, expected: string[]][] = [
+    ['the sum of a paid link that lists nothing', { amountPaid: 99_000, status: 'PAID' }, NOTHING, ['whole 99000']],
+    ['the rest of it', { amountPaid: 99_000, status: 'PAID' }, { ...NOTHING, sum: 50_000 }, ['whole 49000']],
+    [
+      'its transfers if it lists them',
+      { amountPaid: 99_000, status: 'PAID', transactions: [ft1] },
+      NOTHING,
+      ['FT1 50000'],
+    ],
+    ['nothing of a link that says paid and has too little', { amountPaid: 98_999, status: 'PAID' }, NOTHING, []],
+    ['nothing of one that is not paid and lists nothing', { amountPaid: 99_000 }, NOTHING, []],
+    [
+      'nothing of transfers that are listed after their sum was booked',
+      { amountPaid: 99_000, transactions: [ft1, ft2] },
+      { sum: 99_000, hasUnlisted: true },
+      [],
+    ],
+    [
+      'what arrived since their sum was booked',
+      { amountPaid: 149_000, transactions: [ft1, ft2] },
+      { sum: 99_000, hasUnlisted: true },
+      ['whole+99000 50000'],
+    ],
   ]
-  for (const [what, changes, expected] of UNLISTED) {
-    it(what, () => {
-      expect(unlistedOf({ ...link, ...changes })).to.equal(expected)
+  for (const [what, changes, booked, expected] of TO_BOOK) {
+    it(`of which is booked: ${what}`, () => {
+      const paid = { ...link, ...changes }
+      const toBook = transfersToBook(paid, transfersOf(paid, null), booked)
+      expect(toBook.map(({ reference, amount }) => `${reference} ${amount}`)).to.deep.equal(expected)
     })
   }
 })

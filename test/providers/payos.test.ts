@@ -170,6 +170,31 @@ describe('paying through PayOS', () => {
       expect(await shop.transaction(transactionId)).to.include({ amount_received: 99_000, flagged: false })
     })
 
+    it('a look-up and a notification at the same moment book the money of a link that lists nothing once', async () => {
+      for (let round = 0; round < 5; round += 1) {
+        const { link, transactionId } = await shop.open({ external_ref: `user-${round}` })
+        const transfer = shop.payos.transfer(link, 99_000)
+        link.listsNothing = true
+        await Promise.all([reconcilePayments(shop.service.ctx, { all: true }), shop.notify(link, transfer)])
+        expect(await shop.transaction(transactionId)).to.include({ amount_received: 99_000, flagged: false })
+      }
+    })
+
+    it('money that arrives after the sum of a link that listed nothing was booked is booked, too', async () => {
+      const { link, transactionId } = await shop.open()
+      shop.payos.transfer(link, 99_000)
+      link.listsNothing = true
+      await reconcilePayments(shop.service.ctx, { all: true })
+      link.listsNothing = false
+      const second = shop.payos.transfer(link, 99_000)
+      for (let time = 0; time < 2; time += 1)
+        expect((await shop.notify(link, second)).body.data.status).to.equal('already_completed')
+      expect(await shop.transaction(transactionId)).to.include({
+        flag_reason: 'duplicate_payment',
+        amount_received: 198_000,
+      })
+    })
+
     it('the page after a partial transfer offers PayOS for the rest, and no bank page, which the app does not have', async () => {
       const { link, token } = await shop.open()
       await shop.notify(link, shop.payos.transfer(link, 40_000))
@@ -214,6 +239,37 @@ describe('paying through PayOS', () => {
       expect(session?.nextLookupAt).to.deep.equal(addMs(shop.clock.now(), 60_000))
     })
 
+    it('a further transfer that PayOS does not list yet is looked up again within a minute, though it lists the first', async () => {
+      const { link } = await shop.open()
+      await shop.notify(link, shop.payos.transfer(link, 50_000))
+      const late = { reference: 'FT9', amount: 49_000, transactionDateTime: '2026-03-01 17:00:00' }
+      expect((await shop.notify(link, late)).status).to.equal(200)
+      const session = await shop.service.ctx.db.one(providerSessions, '')
+      expect(session?.nextLookupAt).to.deep.equal(addMs(shop.clock.now(), 60_000))
+    })
+
+    it('a transfer that PayOS does not list yet, of a session that is over, is asked for again, and operators see it', async () => {
+      const { link, transactionId } = await shop.open()
+      await shop.notify(link, shop.payos.transfer(link, 99_000))
+      const late = { reference: 'FT9', amount: 99_000, transactionDateTime: '2026-03-01 17:05:00' }
+      for (let time = 0; time < 2; time += 1) expect((await shop.notify(link, late)).status).to.equal(502)
+      const [note, ...others] = await notes()
+      expect(note?.note).to.include(`PayOS reported ₫99,000 (FT9) for order ${link.orderCode}`)
+      expect(others).to.deep.equal([])
+      shop.payos.transfer(link, 99_000, 'FT9')
+      expect((await shop.notify(link, late)).body.data.status).to.equal('already_completed')
+      expect((await shop.transaction(transactionId)).amount_received).to.equal(198_000)
+    })
+
+    it('a transfer that PayOS lists under another reference is not asked for again', async () => {
+      const { link, transactionId } = await shop.open()
+      const transfer = shop.payos.transfer(link, 99_000, 'FT1')
+      for (const status of ['processed', 'duplicate'])
+        expect((await shop.notify(link, { ...transfer, reference: 'TF-1' })).body.data?.status).to.equal(status)
+      expect(await shop.transaction(transactionId)).to.include({ amount_received: 99_000, flagged: false })
+      expect(await notes()).to.deep.equal([])
+    })
+
     it('what the notification itself claims counts for nothing: the amount is the one that PayOS lists', async () => {
       const { link, transactionId } = await shop.open()
       const small = shop.payos.transfer(link, 1000)
@@ -236,6 +292,16 @@ describe('paying through PayOS', () => {
       expect(answer.body.data.status).to.equal('refused')
       expect(await shop.transaction(transactionId)).to.include({ status: 'pending', amount_received: 0 })
       expect(await notes()).to.have.length(1)
+    })
+
+    it('a transfer that nobody can identify pays nothing, and operators read why', async () => {
+      const { link, transactionId } = await shop.open()
+      const transfer = shop.payos.transfer(link, 99_000, '')
+      expect((await shop.notify(link, transfer, { reference: 'FT1' })).body.data.status).to.equal('refused')
+      expect(await shop.transaction(transactionId)).to.include({ status: 'pending', amount_received: 0 })
+      expect((await notes()).map(({ note }) => note)).to.deep.equal([
+        `order ${link.orderCode} at PayOS is described in a way that Paygate cannot read; nothing of it was applied`,
+      ])
     })
 
     it("PayOS's registration test, an order that nobody opened, is answered 200", async () => {

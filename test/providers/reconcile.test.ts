@@ -433,6 +433,15 @@ describe('payments that stay pending', () => {
       expect(await transaction(id)).to.include({ flag_reason: 'duplicate_payment', amount_received: 198_000 })
     })
 
+    it('a debit that is under way there is looked up with growing gaps, as nothing can be closed', async () => {
+      const { id, session } = await byCard()
+      stripe.pay(session, 'delayed')
+      await shop.notifyStripe(session)
+      await transferred(service.ctx, id, 99_000, { reference: 'ACB 1' })
+      const tries = [10, 20, 40, 65, 145]
+      expect(await triedAt(clock, tries, 1, async () => (await run()).lookedUp > 0)).to.deep.equal(tries)
+    })
+
     it('closing it is tried again when Stripe did not answer', async () => {
       const { token, session } = await byCard()
       await choose(token, 'payos')

@@ -49,7 +49,7 @@ export async function accountPaused({ db }: Context, { now }: Evaluation): Promi
   const sandboxes = await listSandboxes(db)
   return rows.map(({ appId, subject, reason, since }) => ({
     kind: 'account_paused',
-    subject: `${markOf(sandboxes.has(appId))}app ${appId} ${subject}`,
+    subject: `${markOf(appId !== null && sandboxes.has(appId))}app ${appId} ${subject}`,
     text: `${subject} of app ${appId} is paused (${reason}): its payments are not looked up. Check its credentials; billing-cli reconcile --app ${appId} polls at once`,
     since,
   }))
@@ -71,18 +71,15 @@ function markOf(isSandbox: boolean): string {
   return isSandbox ? '[TEST] ' : ''
 }
 
-async function listSandboxes(db: Queries): Promise<ReadonlySet<number | null>> {
+async function listSandboxes(db: Queries): Promise<ReadonlySet<number>> {
   return new Set((await listApps(db)).filter(({ isSandbox }) => isSandbox).map(({ id }) => id))
 }
 
 /** The waiting rows, without those of sandbox apps and without mails about bank accounts that only sandbox apps use. */
 async function listReal({ db }: Context, { now }: Evaluation, kinds: readonly ReviewKind[]): Promise<WaitingRow[]> {
-  const sandboxes = await listSandboxes(db)
-  const mails = new Set((await listMailsOfSandboxes(db)).map(({ id }) => id))
-  const rows = await listWaiting(db, now, { kinds, appId: null, limit: MAX_ROWS })
-  return rows.filter(
-    ({ appId, kind, id }) => !sandboxes.has(appId) && !(kind.endsWith('_bank_mail') && appId === null && mails.has(id)),
-  )
+  const exceptApps = [...(await listSandboxes(db))]
+  const exceptMails = (await listMailsOfSandboxes(db)).map(({ id }) => id)
+  return listWaiting(db, now, { kinds, appId: null, exceptApps, exceptMails, limit: MAX_ROWS })
 }
 
 function moneyOf({ amount, currency }: WaitingRow): string {

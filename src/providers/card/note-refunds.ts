@@ -78,6 +78,7 @@ async function signerOfCharge(
   return signers.find(({ appId }) => appId === ownerId)
 }
 
+/** The oldest first: the money of one that failed may have been refunded again, which can be recorded only afterwards. */
 async function fetchRefunds(ctx: Context, stripe: Stripe, { id, object }: RefundEvent): Promise<Stripe.Refund[]> {
   try {
     if (object === 'charge')
@@ -85,7 +86,7 @@ async function fetchRefunds(ctx: Context, stripe: Stripe, { id, object }: Refund
         const found: Stripe.Refund[] = []
         for await (const refund of stripe.refunds.list({ charge: id, limit: 100, expand: ['data.charge'] }))
           found.push(refund)
-        return found
+        return found.reverse()
       })
     return [await callStripe(ctx, 'refunds.retrieve', () => stripe.refunds.retrieve(id, { expand: ['charge'] }))]
   } catch (thrown) {
@@ -111,9 +112,8 @@ async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: S
   if (answer.status === 'failed') return false
   const amount = fromStripeAmount(refund.amount, payment.currency)
   if (amount === null || amount === 0) return false
-  const foreign = { reference: refund.id, amount, status: answer.status }
-  await inTransaction(ctx, (tx) => recordForeignRefund(tx, payment.id, foreign))
-  return noteEvent(ctx, {
+  // Noted first: once it is recorded, it counts as known, so that a note that failed would never be written.
+  const isNew = await noteEvent(ctx, {
     provider: 'stripe',
     eventId: `refunded:${refund.id}`,
     eventType: 'charge.refunded',
@@ -122,6 +122,9 @@ async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: S
     outcome: 'noted',
     note: `${englishMoney(amount, payment.currency)} of the card payment was refunded at Stripe; the period stays`,
   })
+  const foreign = { reference: refund.id, amount, status: answer.status }
+  const recorded = await inTransaction(ctx, (tx) => recordForeignRefund(tx, payment.id, foreign))
+  return isNew || recorded !== null
 }
 
 /**
@@ -185,6 +188,6 @@ async function noteRefundsOfAccount(ctx: Context, appId: number, credentials: Ca
     for await (const refund of refunds) found.push(refund)
   })
   let noted = 0
-  for (const refund of found) if (await noteRefund(ctx, stripe, appId, refund)) noted += 1
+  for (const refund of found.reverse()) if (await noteRefund(ctx, stripe, appId, refund)) noted += 1
   return noted
 }

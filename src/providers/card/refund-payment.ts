@@ -12,6 +12,7 @@ import { CardCredentials } from './credentials.ts'
 import { intentOf } from './session-facts.ts'
 
 const NO_CREDENTIALS = 'the app no longer has card credentials'
+const MAYBE_MADE = `${NO_CREDENTIALS}, and an earlier request may have made it: look for it at Stripe before you refund it again`
 
 /**
  * Refunds of card payments through Stripe, in part or in whole. The idempotency key is made from the id of the refund row, which is also in
@@ -22,7 +23,7 @@ export const cardRefunds: ProviderRefunds = {
 
   async make(ctx, payment, refund, isRepeated) {
     const stripe = await clientOf(ctx, payment)
-    if (!stripe) return refused(NO_CREDENTIALS)
+    if (!stripe) return refused(isRepeated ? MAYBE_MADE : NO_CREDENTIALS)
     // An earlier request may have made the refund. If Stripe refuses the look-up, that does not prove the opposite.
     const made = isRepeated ? await judged(() => findMade(ctx, stripe, payment, refund), { isLookUp: true }) : null
     return made ?? judged(() => create(ctx, stripe, payment, refund), { isLookUp: false })

@@ -1,13 +1,17 @@
 import type { PaymentLink } from '@payos/node'
+import { provider } from '#commands/caller.ts'
+import { command, nothing } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
+import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
-import { confirmOnSession } from '#providers/confirm-on-session.ts'
-import { endSession } from '#providers/open-session.ts'
+import { confirmInSession, type SessionOutcome } from '#providers/confirm-on-session.ts'
 import { noteEvent } from '#providers/note-event.ts'
-import type { ProviderSession } from '#providers/store.ts'
-import { findPaymentOf, sumOfPayments } from '#payments/store.ts'
+import { endPaidSession, type ProviderSession } from '#providers/store.ts'
+import { sumOfPayments } from '#payments/store.ts'
 import type { ConfirmOutcome } from '#transactions/confirm-payment.ts'
+import { lockEndUserOf } from '#transactions/store.ts'
 import { transferTime } from './order.ts'
-import { PaidLink, transfersOf, unlistedOf, WHOLE, type Transfer } from './transfers.ts'
+import { isAmong, PaidLink, transfersOf, transfersToBook, WHOLE, type Booked, type Transfer } from './transfers.ts'
 
 type Result = Exclude<ConfirmOutcome['kind'], 'repeated'> | 'refused' | 'none'
 
@@ -17,9 +21,11 @@ export interface Taken {
   readonly result: Result
   /** As in `SessionOutcome`. */
   readonly isMoreAsked: boolean
+  /** Whether PayOS reported a transfer that it does not confirm yet. */
+  readonly isUnconfirmed: boolean
 }
 
-export const NOTHING_TAKEN: Taken = { result: 'none', isMoreAsked: false }
+export const NOTHING_TAKEN: Taken = { result: 'none', isMoreAsked: false, isUnconfirmed: false }
 
 /** The significance of outcomes. */
 const WEIGHT: Readonly<Record<Result, number>> = {
@@ -40,47 +46,78 @@ const WEIGHT: Readonly<Record<Result, number>> = {
 export async function confirmTransfers(
   ctx: Context,
   session: ProviderSession,
-  link: PaymentLink,
+  found: PaymentLink,
   reported: Transfer | null,
 ): Promise<Taken> {
-  const read = PaidLink.safeParse(link)
-  if (!read.success || String(read.data.orderCode) !== session.reference || read.data.amount !== session.amount) {
-    return refuse(ctx, session)
-  }
-  const { id } = read.data
-  if (await findPaymentOf(ctx.db, 'payos', `${id}:${WHOLE}`)) {
-    await endSession(ctx, session, 'paid')
-    return { result: 'already_completed', isMoreAsked: false }
-  }
-  let taken = NOTHING_TAKEN
-  for (const transfer of await transfersToBook(ctx, read.data, reported)) {
-    const reference = `${id}:${transfer.reference}`
-    const { outcome, isMoreAsked } = await confirmOnSession(ctx, session, {
-      events: reported === null ? [] : [{ eventId: reference, eventType: 'transfer' }],
-      reference,
-      amount: transfer.amount,
-      currency: 'VND',
-      paidAt: transferTime(transfer.transactionDateTime) ?? ctx.clock.now(),
-    })
-    const result = outcome.kind === 'repeated' ? 'already_completed' : outcome.kind
-    taken = {
-      result: WEIGHT[result] > WEIGHT[taken.result] ? result : taken.result,
-      isMoreAsked: taken.isMoreAsked || isMoreAsked,
-    }
-  }
-  return taken
+  const read = PaidLink.safeParse(found)
+  if (!read.success) return refuse(ctx, session, 'is described in a way that Paygate cannot read')
+  if (String(read.data.orderCode) !== session.reference || read.data.amount !== session.amount)
+    return refuse(ctx, session, 'is not the one that was opened (another order code or amount)')
+  if (hasNothing(read.data)) return { ...NOTHING_TAKEN, isUnconfirmed: reported !== null }
+  return perform(ctx, provider('payos'), confirmLink, undefined, { session, link: read.data, reported })
 }
 
-/** The transfers of a link. If it is paid and lists none, one for all that is not booked yet. */
-async function transfersToBook(ctx: Context, link: PaidLink, reported: Transfer | null): Promise<Transfer[]> {
-  const transfers = transfersOf(link, reported)
-  const received = transfers.length === 0 ? unlistedOf(link) : null
-  if (received === null) return transfers
-  const rest = received - (await sumOfPayments(ctx.db, 'payos', `${link.id}:`))
-  return rest > 0 ? [{ reference: WHOLE, amount: rest }] : []
+function hasNothing({ amountPaid = 0, transactions }: PaidLink): boolean {
+  return amountPaid === 0 && (transactions ?? []).length === 0
 }
 
-async function refuse(ctx: Context, session: ProviderSession): Promise<Taken> {
+interface LinkScope {
+  readonly session: ProviderSession
+  readonly link: PaidLink
+  readonly reported: Transfer | null
+}
+
+const confirmLink = command({
+  name: 'link.confirm',
+  input: nothing,
+  async run(tx, _input, { session, link, reported }: LinkScope): Promise<Taken> {
+    // Locked first, so that a look-up and a notification at the same moment do not book the same money in two ways.
+    await lockEndUserOf(tx, session.transactionId)
+    const booked = await bookedOf(tx, link)
+    const transfers = transfersOf(link, reported)
+    let taken = NOTHING_TAKEN
+    for (const transfer of transfersToBook(link, transfers, booked))
+      taken = mostSignificant(taken, await book(tx, session, link, transfer, reported !== null))
+    if (booked.hasUnlisted && taken.result === 'none')
+      taken = { ...taken, result: 'already_completed', isMoreAsked: await endPaidSession(tx, session) }
+    const isUnconfirmed = reported !== null && !booked.hasUnlisted && !isAmong(transfers, reported)
+    return { ...taken, isUnconfirmed }
+  },
+})
+
+async function bookedOf(tx: Tx, { id }: PaidLink): Promise<Booked> {
+  const of = { start: `${id}:`, named: `${id}:${WHOLE}` }
+  const { sum, hasNamed: hasUnlisted } = await sumOfPayments(tx, 'payos', of)
+  return { sum, hasUnlisted }
+}
+
+async function book(
+  tx: Tx,
+  session: ProviderSession,
+  link: PaidLink,
+  transfer: Transfer,
+  isReported: boolean,
+): Promise<SessionOutcome> {
+  const reference = `${link.id}:${transfer.reference}`
+  return confirmInSession(tx, session, {
+    events: isReported ? [{ eventId: reference, eventType: 'transfer' }] : [],
+    reference,
+    amount: transfer.amount,
+    currency: 'VND',
+    paidAt: transferTime(transfer.transactionDateTime) ?? tx.now,
+  })
+}
+
+function mostSignificant(taken: Taken, { outcome, isMoreAsked }: SessionOutcome): Taken {
+  const result = outcome.kind === 'repeated' ? 'already_completed' : outcome.kind
+  return {
+    ...taken,
+    result: WEIGHT[result] > WEIGHT[taken.result] ? result : taken.result,
+    isMoreAsked: taken.isMoreAsked || isMoreAsked,
+  }
+}
+
+async function refuse(ctx: Context, session: ProviderSession, reason: string): Promise<Taken> {
   const order = session.reference ?? ''
   await noteEvent(ctx, {
     provider: 'payos',
@@ -89,7 +126,7 @@ async function refuse(ctx: Context, session: ProviderSession): Promise<Taken> {
     appId: session.appId,
     transactionId: session.transactionId,
     outcome: 'refused',
-    note: `order ${order} at PayOS is not the one that was opened (another order code or amount); nothing of it was applied`,
+    note: `order ${order} at PayOS ${reason}; nothing of it was applied`,
   })
-  return { result: 'refused', isMoreAsked: false }
+  return { ...NOTHING_TAKEN, result: 'refused' }
 }

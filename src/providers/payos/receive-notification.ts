@@ -5,9 +5,12 @@ import { inTransaction } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
 import { admit } from '#http/admission.ts'
 import { accountsInUse, findAccount, type ProviderAccount } from '#providers/accounts.ts'
+import { noteEvent } from '#providers/note-event.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import type { NotificationResult } from '#providers/provider.ts'
 import { findReportedSession, expediteLookup, type ProviderSession, type ReportedSession } from '#providers/store.ts'
+import { AppError } from '#shared/errors.ts'
+import { englishMoney } from '#shared/money.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { payosClient } from './client.ts'
 import { confirmTransfers, NOTHING_TAKEN } from './confirm-transfers.ts'
@@ -63,10 +66,11 @@ async function askPayos(
   reported: Transfer,
 ): Promise<PayosResult> {
   const link = await findLink(ctx, client, session)
-  const { result, isMoreAsked } = link ? await confirmTransfers(ctx, session, link, reported) : NOTHING_TAKEN
+  const taken = link ? await confirmTransfers(ctx, session, link, reported) : { ...NOTHING_TAKEN, isUnconfirmed: true }
+  const { result, isMoreAsked, isUnconfirmed } = taken
+  if (isUnconfirmed) await pollSoon(ctx, session, reported)
   switch (result) {
     case 'none':
-      await pollSoon(ctx, session)
       return { status: 'ignored', toClose: null }
     case 'unknown_transaction':
     case 'wrong_currency':
@@ -80,7 +84,24 @@ async function askPayos(
   }
 }
 
-/** Polls the order again soon: PayOS reported money that it does not list yet. */
-async function pollSoon(ctx: Context, session: ProviderSession): Promise<void> {
-  await inTransaction(ctx, async (tx) => expediteLookup(tx, session.id, addMs(await databaseNow(ctx, tx), MINUTE_MS)))
+/**
+ * Polls the order again soon, because PayOS reported money that it does not list yet. A session that is over is polled no more: operators
+ * see the report, and PayOS has to send it again (throws `provider_error`).
+ */
+async function pollSoon(ctx: Context, session: ReportedSession, { reference, amount }: Transfer): Promise<void> {
+  const isPolled = await inTransaction(ctx, async (tx) =>
+    expediteLookup(tx, session.id, addMs(await databaseNow(ctx, tx), MINUTE_MS)),
+  )
+  if (isPolled) return
+  const order = session.reference ?? ''
+  await noteEvent(ctx, {
+    provider: 'payos',
+    eventId: `unlisted:${order}:${reference}`,
+    eventType: 'transfer',
+    appId: session.appId,
+    transactionId: session.transactionId,
+    outcome: 'refused',
+    note: `PayOS reported ${englishMoney(amount, 'VND')} (${reference}) for order ${order}, and did not list it when it was asked; if PayOS lists it now and Paygate does not, have PayOS send the notification again`,
+  })
+  throw new AppError('provider_error', 'the transfer is not listed yet; please send the notification again')
 }

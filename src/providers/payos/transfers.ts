@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { transferTime } from './order.ts'
 
 /** One bank transfer for a payment link. */
 export const Transfer = z.looseObject({
@@ -19,14 +20,14 @@ export const PaidLink = z.looseObject({
 })
 export type PaidLink = z.infer<typeof PaidLink>
 
-/** The reference of the money of a link that PayOS lists no transfer for. */
+/** The reference of money of a link for which PayOS lists no transfer. */
 export const WHOLE = 'whole'
 
 /** The transfers that PayOS confirms: those that it lists, and the `reported` one if the received sum includes it. */
 export function transfersOf(link: PaidLink, reported: Transfer | null): Transfer[] {
   const transfers = (link.transactions ?? []).filter(({ amount }) => amount > 0)
   const received = link.amountPaid ?? 0
-  const unlisted = received - transfers.reduce((sum, { amount }) => sum + amount, 0)
+  const unlisted = received - sumOf(transfers)
   if (
     reported &&
     reported.amount > 0 &&
@@ -38,8 +39,41 @@ export function transfersOf(link: PaidLink, reported: Transfer | null): Transfer
   return transfers
 }
 
-/** What a paid link that lists no transfer has received, in dong; null for any other link. */
-export function unlistedOf({ status, amount, amountPaid = 0, transactions }: PaidLink): number | null {
-  const isListed = (transactions ?? []).some((transfer) => transfer.amount > 0)
-  return status === 'PAID' && amountPaid >= amount && !isListed ? amountPaid : null
+/**
+ * Whether the transfer of a notification is one of these: by its reference, or by amount and time, so that a list with other references
+ * does not look like one without the transfer.
+ */
+export function isAmong(transfers: readonly Transfer[], reported: Transfer): boolean {
+  const at = transferTime(reported.transactionDateTime)?.getTime()
+  return transfers.some(
+    ({ reference, amount, transactionDateTime }) =>
+      reference === reported.reference ||
+      (amount === reported.amount && at !== undefined && transferTime(transactionDateTime)?.getTime() === at),
+  )
+}
+
+/** What is booked of a link. */
+export interface Booked {
+  readonly sum: number
+  /** Whether some of it was booked without a transfer. Which of the transfers that is, nobody can say. */
+  readonly hasUnlisted: boolean
+}
+
+/**
+ * What of the link's transfers is to be booked. If the link is paid and lists none, one for all that is not booked yet; once that was
+ * booked, one for all that arrived since.
+ */
+export function transfersToBook(
+  { status, amount, amountPaid = 0 }: PaidLink,
+  transfers: readonly Transfer[],
+  { sum, hasUnlisted }: Booked,
+): readonly Transfer[] {
+  if (transfers.length > 0 && !hasUnlisted) return transfers
+  if (!hasUnlisted && (status !== 'PAID' || amountPaid < amount)) return []
+  const rest = Math.max(amountPaid, sumOf(transfers)) - sum
+  return rest > 0 ? [{ reference: hasUnlisted ? `${WHOLE}+${sum}` : WHOLE, amount: rest }] : []
+}
+
+function sumOf(transfers: readonly Transfer[]): number {
+  return transfers.reduce((sum, { amount }) => sum + amount, 0)
 }
