@@ -123,11 +123,11 @@ const openPayment = command({
     await lockExistingEndUser(tx, app.id, view.subscription.externalRef)
     const subscription = await getRenewable(tx, renewalToken)
     const now = appNow(app, tx.now)
-    const payable = await findOpenPayment(tx, app, subscription, now)
-    if (payable) return payable
     const { plan, price } = await priceOf(tx, subscription)
-    const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
     const due = discounted(await promotionOf(tx, subscription), price)
+    const payable = await findOpenPayment(tx, app, subscription, { due, now })
+    if (payable) return payable
+    const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
     const isSeen = subscription.currentPeriodEnd.getTime() === view.subscription.currentPeriodEnd.getTime()
     if (due.amount === 0 && !isSeen) return null
     const transactionId = await openTransaction(tx, app, {
