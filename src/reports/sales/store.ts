@@ -39,17 +39,17 @@ const byAppClock = (time: string): string =>
 
 /**
  * What promotions took off completed transactions, counted with the payment `p` that completed each, so that a sum over payments has each
- * once.
+ * once. Payments are booked in the order of the ids of their allocations; an older payment may be moved here and complete the purchase.
  */
 const DISCOUNTS = `(SELECT COALESCE(SUM(d.discount_amount), 0) FROM transactions d
   WHERE d.id IN (SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id AND a.amount > 0)
-    AND d.discount_amount > 0 AND d.completed_at IS NOT NULL AND d.amount_received > 0
-    AND p.id = (SELECT COALESCE(MAX(CASE WHEN ${byAppClock('a.at')} <= d.completed_at THEN a.payment_id END), MIN(a.payment_id))
-                FROM allocations a WHERE a.transaction_id = d.id AND a.amount > 0))`
+    AND d.amount > 0 AND d.discount_amount > 0 AND d.completed_at IS NOT NULL AND d.amount_received > 0
+    AND p.id = (SELECT completing.payment_id FROM allocations completing WHERE completing.id =
+      (SELECT COALESCE(MAX(CASE WHEN ${byAppClock('a.at')} <= d.completed_at THEN a.id END), MIN(a.id))
+       FROM allocations a WHERE a.transaction_id = d.id AND a.amount > 0)))`
 
-/** A purchase that a promotion paid in full: a completed transaction without a payment. */
-const FREE_PURCHASE = `t.amount = 0 AND t.discount_amount > 0 AND t.completed_at IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM allocations a WHERE a.transaction_id = t.id)`
+/** A purchase that a promotion paid in full; money that comes for it afterwards changes nothing. */
+const FREE_PURCHASE = 't.amount = 0 AND t.discount_amount > 0 AND t.completed_at IS NOT NULL'
 
 /** When the payment `p` was made: real, and of a sandbox app by its own clock (R420). */
 const PAID_AT = { live: 'p.paid_at', test: byAppClock('p.received_at') } as const
