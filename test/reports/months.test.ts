@@ -364,13 +364,17 @@ describe('stats of a month', () => {
     expect(renewal_rate).to.deep.equal([{ start_month: '2026-03', size: 1, rates: [1] }])
   })
 
-  it('expect in 30 days the prices of those who get a reminder in them', async () => {
+  it('expect in 30 days what those pay for a renewal who get a reminder in them', async () => {
     const { ctx, app, plan, months } = await aShop()
     const customer_id = `cus_${(await aCustomer(ctx, app)).id}`
     await paid(ctx, app, { external_ref: 'reminded', price_id: priceId(plan), customer_id })
     await paid(ctx, app, { external_ref: 'too', price_id: priceId(plan, 1), customer_id })
     await paid(ctx, app, { external_ref: 'without a customer', price_id: priceId(plan) })
     expect((await months()).expected_30_days).to.deep.equal({ VND: 149_000n })
+    await aPromotion(ctx, app, { code: 'TET', every_period: true })
+    const discounted = { external_ref: 'discounted', price_id: priceId(plan), promotion_code: 'TET' }
+    await paid(ctx, app, { ...discounted, customer_id })
+    expect((await months()).expected_30_days).to.deep.equal({ VND: 228_200n })
     ctx.clock.advance('60d')
     expect((await months()).expected_30_days).to.deep.equal({})
   })

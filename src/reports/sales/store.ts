@@ -136,18 +136,24 @@ export async function listSoldByMonth(
   )
 }
 
-/** What the subscriptions of an app cost at their present prices, by currency. */
-export async function sumPricesOf(
+/** The present price of a subscription, in the smallest unit, and the code of its discount on every period. */
+export interface RenewalPrice {
+  readonly appId: number
+  readonly amount: number
+  readonly currency: string
+  readonly promotionCode: string | null
+}
+
+export async function listRenewalPrices(
   db: Queries,
   appId: number,
   externalRefs: readonly string[],
-): Promise<{ readonly currency: string; readonly amount: bigint; readonly subscriptions: number }[]> {
+): Promise<RenewalPrice[]> {
   if (externalRefs.length === 0) return []
   return db.all(
-    shape({ currency: text(), amount: sum(), subscriptions: bigint() }),
-    `SELECT p.currency, SUM(p.amount) AS amount, COUNT(*) AS subscriptions
-     FROM subscriptions s JOIN prices p ON p.id = s.price_id
-     WHERE s.app_id = ? AND s.external_ref IN (?) GROUP BY p.currency ORDER BY p.currency`,
+    shape({ appId: bigint(), amount: bigint(), currency: text(), promotionCode: text().nullable() }),
+    `SELECT s.app_id AS appId, p.amount, p.currency, s.promotion_code AS promotionCode
+     FROM subscriptions s JOIN prices p ON p.id = s.price_id WHERE s.app_id = ? AND s.external_ref IN (?)`,
     [appId, externalRefs],
   )
 }
