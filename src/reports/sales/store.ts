@@ -38,15 +38,19 @@ const byAppClock = (time: string): string =>
      (SELECT owner.clock_offset_ms FROM apps owner WHERE owner.id = p.app_id)) * 1000 MICROSECOND)`
 
 /**
- * What promotions took off completed transactions, counted with the payment `p` that completed each, so that a sum over payments has each
- * once. Payments are booked in the order of the ids of their allocations; an older payment may be moved here and complete the purchase.
+ * The completed transactions `d` with a discount that the payment `p` completed, so that a sum over payments has each once. Payments are
+ * booked in the order of the ids of their allocations; an older payment may be moved to a purchase and complete it.
  */
-const DISCOUNTS = `(SELECT COALESCE(SUM(d.discount_amount), 0) FROM transactions d
+const DISCOUNTED = `FROM transactions d
   WHERE d.id IN (SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id AND a.amount > 0)
     AND d.amount > 0 AND d.discount_amount > 0 AND d.completed_at IS NOT NULL AND d.amount_received > 0
     AND p.id = (SELECT completing.payment_id FROM allocations completing WHERE completing.id =
       (SELECT COALESCE(MAX(CASE WHEN ${byAppClock('a.at')} <= d.completed_at THEN a.id END), MIN(a.id))
-       FROM allocations a WHERE a.transaction_id = d.id AND a.amount > 0)))`
+       FROM allocations a WHERE a.transaction_id = d.id AND a.amount > 0))`
+/** What promotions took off what the payment `p` completed. */
+const DISCOUNTS = `(SELECT COALESCE(SUM(d.discount_amount), 0) ${DISCOUNTED})`
+/** Their codes; null if nothing was taken off. */
+const PROMOTION_CODES = `(SELECT GROUP_CONCAT(DISTINCT d.promotion_code ORDER BY d.promotion_code SEPARATOR ' ') ${DISCOUNTED})`
 
 /** A purchase that a promotion paid in full; money that comes for it afterwards changes nothing. */
 const FREE_PURCHASE = 't.amount = 0 AND t.discount_amount > 0 AND t.completed_at IS NOT NULL'
@@ -214,12 +218,10 @@ export interface SalesPage {
 export async function listSoldPayments(db: Queries, { appId, mode, afterId, limit }: SalesPage): Promise<SaleRow[]> {
   return db.all(
     SALE,
-    `SELECT x.*, CASE WHEN x.discount > 0 THEN x.promotion END AS promotionCode
-     FROM (SELECT p.id, ${PAID_AT[mode]} AS at, ${SOLD}, p.provider, p.reference, p.amount AS received, ${DISCOUNTS} AS discount,
-             t.promotion_code AS promotion, 0 AS refunded, p.currency
-           FROM payments p LEFT JOIN transactions t ON t.id = ${MAIN_TRANSACTION} ${SOLD_TABLES}
-           WHERE p.app_id = ? AND p.id > ? AND p.end_user_id IS NOT NULL AND p.amount IS NOT NULL
-           ORDER BY p.id LIMIT ?) x ORDER BY x.id`,
+    `SELECT p.id, ${PAID_AT[mode]} AS at, ${SOLD}, p.provider, p.reference, p.amount AS received, ${DISCOUNTS} AS discount,
+       ${PROMOTION_CODES} AS promotionCode, 0 AS refunded, p.currency
+     FROM payments p LEFT JOIN transactions t ON t.id = ${MAIN_TRANSACTION} ${SOLD_TABLES}
+     WHERE p.app_id = ? AND p.id > ? AND p.end_user_id IS NOT NULL AND p.amount IS NOT NULL ORDER BY p.id LIMIT ?`,
     [appId, afterId, limit],
   )
 }
