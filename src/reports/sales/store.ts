@@ -17,15 +17,18 @@ export interface SoldOfMonth {
   readonly refunds: bigint
 }
 
-/** The transaction that most of the payment `p` was booked for, the newest of several (R420). Refunds do not change it. */
-const MAIN_TRANSACTION = `(SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id
+/**
+ * The transaction that most of the payment `p` was booked for, the newest of several (R420), of the app that it was booked for last.
+ * Refunds do not change it.
+ */
+const MAIN_TRANSACTION = `(SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id AND a.app_id = p.app_id
   GROUP BY a.transaction_id
   ORDER BY SUM(CASE WHEN a.cause IN ('booked', 'matched', 'moved') THEN a.amount ELSE 0 END) DESC, a.transaction_id DESC
   LIMIT 1)`
 
 /** The transaction of which the refund `r` of the payment `p` took most; the payment's where it took money of none. */
 const REFUNDED_TRANSACTION = `COALESCE((SELECT a.transaction_id FROM allocations a
-  WHERE a.refund_id = r.id AND a.cause = 'refund' ORDER BY a.amount, a.id DESC LIMIT 1), ${MAIN_TRANSACTION})`
+  WHERE a.refund_id = r.id AND a.cause = 'refund' AND a.app_id = p.app_id ORDER BY a.amount, a.id DESC LIMIT 1), ${MAIN_TRANSACTION})`
 
 /**
  * A real time of the payment `p` by the clock of its app, which had the offset then that its next move found: a payment or a refund is
