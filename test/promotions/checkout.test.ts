@@ -4,6 +4,7 @@ import { chooseMethod } from '#checkout/choose-method.ts'
 import { viewCheckout } from '#checkout/view-checkout.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
+import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { countTaken, getPromotion } from '#promotions/store.ts'
 import { updatePromotion } from '#promotions/update-promotion.ts'
 import { asAppTime } from '#shared/time.ts'
@@ -20,6 +21,7 @@ import {
   priceId,
   reportPayment,
   tokenOf,
+  transferred,
 } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 import { newEventTypes, startScenario, type PayableCheckout, type Scenario } from '../support/scenario.ts'
@@ -187,6 +189,20 @@ describe('a checkout with a promotion', () => {
       expect(await scenario.subscription()).to.include({ status: 'active', current_period_end: '2026-04-01 10:00:00' })
       expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
       expect(await usesOf(made)).to.equal(1)
+    })
+
+    it('stays completed when money that came for it all the same is refunded', async () => {
+      await promotion({ percent: 100 })
+      const { transaction_id: id } = await open()
+      await transferred(scenario.service.ctx, id!, 99_000)
+      expect(await scenario.transaction(id!)).to.include({ flag_reason: 'duplicate_payment' })
+      const refund = { action: 'refund', note: 'paid for nothing', reference: 'FT-BACK' } as const
+      await resolveTransaction(scenario.service.ctx, operator('tester'), { transactionId: id!, ...refund })
+      expect(await scenario.transaction(id!)).to.include({
+        status: 'completed',
+        amount_refunded: 99_000,
+        flagged: false,
+      })
     })
 
     it('extends a valid subscription, and subscription.renewed carries 0', async () => {
