@@ -4,7 +4,7 @@ import { chooseMethod } from '#checkout/choose-method.ts'
 import { viewCheckout } from '#checkout/view-checkout.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
-import { resolveTransaction } from '#decisions/resolve-transaction.ts'
+import { previewResolution, resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { countTaken, getPromotion } from '#promotions/store.ts'
 import { updatePromotion } from '#promotions/update-promotion.ts'
 import { asAppTime } from '#shared/time.ts'
@@ -197,7 +197,10 @@ describe('a checkout with a promotion', () => {
       await transferred(scenario.service.ctx, id!, 99_000)
       expect(await scenario.transaction(id!)).to.include({ flag_reason: 'duplicate_payment' })
       const refund = { action: 'refund', note: 'paid for nothing', reference: 'FT-BACK' } as const
-      await resolveTransaction(scenario.service.ctx, operator('tester'), { transactionId: id!, ...refund })
+      const asked = { transactionId: id!, ...refund }
+      const { effects } = await previewResolution(scenario.service.ctx, operator('tester'), asked)
+      expect(effects).not.to.include('the transaction ends as refunded')
+      await resolveTransaction(scenario.service.ctx, operator('tester'), asked)
       expect(await scenario.transaction(id!)).to.include({
         status: 'completed',
         amount_refunded: 99_000,
