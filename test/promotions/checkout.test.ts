@@ -194,14 +194,14 @@ describe('a checkout with a promotion', () => {
     it('stays completed when money that came for it all the same is refunded', async () => {
       await promotion({ percent: 100 })
       const { transaction_id: id } = await open()
-      await transferred(scenario.service.ctx, id!, 99_000)
-      expect(await scenario.transaction(id!)).to.include({ flag_reason: 'duplicate_payment' })
+      await transferred(scenario.service.ctx, id, 99_000)
+      expect(await scenario.transaction(id)).to.include({ flag_reason: 'duplicate_payment' })
       const refund = { action: 'refund', note: 'paid for nothing', reference: 'FT-BACK' } as const
-      const asked = { transactionId: id!, ...refund }
+      const asked = { transactionId: id, ...refund }
       const { effects } = await previewResolution(scenario.service.ctx, operator('tester'), asked)
       expect(effects).not.to.include('the transaction ends as refunded')
       await resolveTransaction(scenario.service.ctx, operator('tester'), asked)
-      expect(await scenario.transaction(id!)).to.include({
+      expect(await scenario.transaction(id)).to.include({
         status: 'completed',
         amount_refunded: 99_000,
         flagged: false,
