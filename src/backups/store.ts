@@ -101,10 +101,14 @@ export async function readContents(db: Readable, money: MoneyColumns): Promise<C
 
 /** Tables whose ids are known outside. */
 const SEEN_OUTSIDE = [
+  'apps',
   'checkout_sessions',
   'customers',
   'events',
   'payments',
+  'plans',
+  'prices',
+  'promotions',
   'refunds',
   'subscriptions',
   'transactions',
@@ -113,13 +117,13 @@ const SEEN_OUTSIDE = [
 const GAP = 10_000_000
 
 /**
- * Makes new ids start far after the newest one. The lost database gave out the ids in between, and receivers of webhooks drop events whose
- * id they have seen.
+ * Makes new ids start far after the newest one, or after 0. The lost database gave out the ids in between: receivers of webhooks drop events
+ * whose id they have seen, and sellers go on to open checkouts for prices that are gone.
  */
 export async function leaveGaps(db: Queries): Promise<void> {
   const present = await readTables(db)
   for (const table of SEEN_OUTSIDE.filter((name) => present.has(name))) {
     const found = await db.one(shape({ last: bigint() }), `SELECT COALESCE(MAX(id), 0) AS last FROM ${table}`)
-    if (found && found.last > 0) await db.run(`ALTER TABLE ${table} AUTO_INCREMENT = ${found.last + GAP}`)
+    if (found) await db.run(`ALTER TABLE ${table} AUTO_INCREMENT = ${found.last + GAP}`)
   }
 }

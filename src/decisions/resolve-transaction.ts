@@ -257,7 +257,7 @@ async function refund(
   const { transaction: after, ordered } = await orderRefunds(tx, app, before, order)
   const effects = [
     ...ordered.map((one) => refundEffect(one)),
-    ...(keptOf(after) === 0 ? ['the transaction ends as refunded'] : []),
+    ...(keptOf(after) === 0 && after.amount > 0 ? ['the transaction ends as refunded'] : []),
     ...(keepsPeriod(before) ? ['the period that was paid for stays'] : []),
   ]
   return { after, ordered, effects }

@@ -60,9 +60,14 @@ export interface Scenario {
 const BASIC: PriceName = ['basic', 'Monthly']
 const PREMIUM: PriceName = ['premium', 'Monthly']
 
-/** A payment every 30 days, always before the paid month ends. */
+/** Days by which payers are early: two months with February have only 59 days. */
+const EARLY = 3
+
+/** A payment on the first day, and then one every 30 days, always before the paid month ends. */
 function monthly(price: PriceName, from: number, to: number): Step[] {
-  return Array.from({ length: Math.floor((to - from) / 30) + 1 }, (_, month) => pay(from + month * 30, price))
+  return Array.from({ length: Math.floor((to - from) / 30) + 1 }, (_, month) =>
+    pay(month === 0 ? from : from + month * 30 - EARLY, price),
+  )
 }
 
 function pay(day: number, price: PriceName): Step {

@@ -2,7 +2,7 @@ import { appTime, bigint, exact, flag, id, int, json, realTime } from '#db/colum
 import { below, where, type Position } from '#db/conditions.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
-import { table, type Row } from '#db/table.ts'
+import { shape, table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { SaleStatus } from '#plans/sale-status.ts'
 import { notFound } from '#shared/errors.ts'
@@ -143,11 +143,19 @@ export async function hasUsed(db: Queries, promotionId: number, endUserId: numbe
   return (await db.count(promotionUses, used, [promotionId, endUserId])) > 0
 }
 
-/** Uses that are paid, and those that open checkouts of other end users have reserved at `now`, the app's own time. */
+/**
+ * Uses that are paid, and those that open checkouts of other end users have reserved at `now`, the app's own time. One statement: a use
+ * that is paid between two would be counted by neither.
+ */
 export async function countTaken(db: Queries, promotionId: number, endUserId: number, now: AppTime): Promise<number> {
-  const used = await db.count(promotionUses, `WHERE promotion_id = ? AND status = 'used'`, [promotionId])
-  const reserved = `WHERE promotion_id = ? AND status = 'reserved' AND reserved_until > ? AND end_user_id <> ?`
-  return used + (await db.count(promotionUses, reserved, [promotionId, now, endUserId]))
+  const counted = await db.one(
+    shape({ taken: bigint() }),
+    `SELECT (SELECT COUNT(*) FROM promotion_uses WHERE promotion_id = ? AND status = 'used')
+       + (SELECT COUNT(*) FROM promotion_uses
+          WHERE promotion_id = ? AND status = 'reserved' AND reserved_until > ? AND end_user_id <> ?) AS taken`,
+    [promotionId, promotionId, now, endUserId],
+  )
+  return counted?.taken ?? 0
 }
 
 /** The end user's reservation passes to another checkout; returns whether there was one. */

@@ -61,8 +61,10 @@ export async function openRenewal(
   const isUnaware = input.period_end === undefined ? options.asksAgain && view.isRenewedAlready : !hasSeenEnd
   if (isUnaware) return { kind: 'renewed_meanwhile', view }
   const { payment_method: method } = input
-  const opened = await openChecked(ctx, { renewalToken, view, method })
-  if (opened === null) return { kind: 'go_on', redirectUrl: renewalLink(ctx.config.baseUrl, renewalToken) }
+  const asksIfRenewed = options.asksAgain || input.period_end !== undefined
+  const opened = await openChecked(ctx, { renewalToken, view, method, asksIfRenewed })
+  if (opened === 'renewed_meanwhile') return { kind: opened, view: await viewRenewal(ctx, renewalToken) }
+  if (opened === 'renewed') return { kind: 'go_on', redirectUrl: renewalLink(ctx.config.baseUrl, renewalToken) }
   if (opened.takesRest) return { kind: 'go_on', redirectUrl: `${checkoutUrl(ctx.config.baseUrl, opened.token)}/bank` }
   const { redirectUrl } = await chooseMethod(ctx, opened.token, method)
   return { kind: 'go_on', redirectUrl }
@@ -71,14 +73,20 @@ export async function openRenewal(
 /** The checkout with which the payer goes on. */
 type OpenedCheckout = Pick<OpenPayment, 'token' | 'takesRest'>
 
-/** Null if there was nothing to pay: the period is renewed. */
+interface OpenScope {
+  readonly renewalToken: string
+  readonly view: RenewalView
+  /** Whether the payer is asked again if the period is renewed after the view was read, rather than led to the link's page. */
+  readonly asksIfRenewed: boolean
+}
+
+/** `renewed` if there is nothing to pay. */
+type Opened = OpenedCheckout | 'renewed' | 'renewed_meanwhile'
+
 async function openChecked(
   ctx: Context,
-  {
-    method,
-    ...scope
-  }: { readonly renewalToken: string; readonly view: RenewalView; readonly method?: Method | undefined },
-): Promise<OpenedCheckout | null> {
+  { method, ...scope }: OpenScope & { readonly method: Method | undefined },
+): Promise<Opened> {
   requireExtendable(scope.view)
   if (scope.view.due.amount === 0) requireUnpaid(scope.view)
   else requireMethod(scope.view, method)
@@ -106,30 +114,27 @@ function requireMethod({ methods }: RenewalView, method: Method | undefined): vo
 }
 
 /**
- * The checkout that the payer continues with; null if there was nothing to pay and the period is renewed. Two concurrent calls
- * share one checkout, because the end user's lock admits one at a time.
+ * The checkout that the payer continues with. Two concurrent calls share one checkout, because the end user's lock admits one at a time;
+ * once it is paid, the second call is for a period that was renewed meanwhile.
  */
 const openPayment = command({
   name: 'renewal.open',
   input: nothing,
   // A second run finds what the first one opened.
   isRepeatable: true,
-  async run(
-    tx,
-    _input,
-    { renewalToken, view }: { readonly renewalToken: string; readonly view: RenewalView },
-  ): Promise<OpenedCheckout | null> {
+  async run(tx, _input, { renewalToken, view, asksIfRenewed }: OpenScope): Promise<Opened> {
     const { app } = view
     await lockExistingEndUser(tx, app.id, view.subscription.externalRef)
     const subscription = await getRenewable(tx, renewalToken)
     const now = appNow(app, tx.now)
-    const payable = await findOpenPayment(tx, app, subscription, now)
-    if (payable) return payable
-    const { plan, price } = await priceOf(tx, subscription)
-    const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
-    const due = discounted(await promotionOf(tx, subscription), price)
     const isSeen = subscription.currentPeriodEnd.getTime() === view.subscription.currentPeriodEnd.getTime()
-    if (due.amount === 0 && !isSeen) return null
+    const { plan, price } = await priceOf(tx, subscription)
+    const due = discounted(await promotionOf(tx, subscription), price)
+    // Another call has renewed it, or this one, in a COMMIT whose answer was lost. Nobody has asked for the next period yet (R177).
+    if (!isSeen) return asksIfRenewed && due.amount > 0 ? 'renewed_meanwhile' : 'renewed'
+    const payable = await findOpenPayment(tx, app, subscription, { due, now })
+    if (payable) return payable
+    const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
     const transactionId = await openTransaction(tx, app, {
       endUserId,
       externalRef,
@@ -163,6 +168,6 @@ const openPayment = command({
     })
     if (due.amount > 0) return { token, takesRest: false }
     await completeUnpaid(tx, transactionId)
-    return null
+    return 'renewed'
   },
 })

@@ -81,7 +81,7 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
   const quote = { purpose: 'extend', isByRenewalLink: true, openedAt: now, isAccepted: false } as const
   const due = discounted(await promotionOf(ctx.db, subscription), price)
   const { effect } = await decideOn(ctx.db, subject, quote, paidAt)
-  const open = await findOpenPayment(ctx.db, app, subscription, now)
+  const open = await findOpenPayment(ctx.db, app, subscription, { due, now })
   return {
     app,
     subscription,
@@ -129,12 +129,12 @@ export async function promotionOf(
   return promotionCode === null ? null : findPromotion(db, appId, promotionCode)
 }
 
-/** The last checkout that the link opened, if it or its rest can still be paid and it is for the current price and discount. */
+/** The last checkout that the link opened, if it or its rest can still be paid and it asks for the current price and discount. */
 export async function findOpenPayment(
   db: Queries,
   app: App,
   subscription: Subscription,
-  now: AppTime,
+  { due, now }: Pick<RenewalView, 'due' | 'now'>,
 ): Promise<OpenPayment | null> {
   const latest = await findLatestRenewal(db, subscription.id)
   const transaction = latest?.transactionId ? await findTransaction(db, latest.transactionId) : null
@@ -142,8 +142,7 @@ export async function findOpenPayment(
   const isOpen = stateOf(latest, transaction, now) === 'open'
   const takesRest = !isOpen && takesTransferOfRest(transaction) && (await receivingAccount(db, app)) !== null
   if (!isOpen && !takesRest) return null
-  const isSame =
-    transaction.priceId === subscription.priceId && transaction.promotionCode === subscription.promotionCode
+  const isSame = transaction.priceId === subscription.priceId && transaction.promotionCode === due.promotionCode
   return isSame ? { token: latest.token, transaction, takesRest } : null
 }
 

@@ -191,6 +191,11 @@ export async function insertSubscription(tx: Tx, row: Omit<Subscription, 'id'>):
   return { ...row, id: await tx.insert(subscriptions, row) }
 }
 
+/** Locks the subscription until the commit; returns whether it is still stored as active. */
+export async function lockActive(tx: Tx, subscriptionId: number): Promise<boolean> {
+  return (await tx.one(subscriptions, `WHERE id = ? AND status = 'active' FOR UPDATE`, [subscriptionId])) !== null
+}
+
 /** Saves a change made from `fromRevision`; throws if it has changed since, so that nothing is overwritten. */
 export async function updateSubscription(
   tx: Tx,

@@ -30,14 +30,17 @@ export function endedNow({ now }: Pick<Tx, 'now'>, status: 'succeeded' | 'failed
   return { status, nextLookupAt: null, endedAt: now }
 }
 
-/** Ends a transaction as refunded once nothing of it is kept and every refund has succeeded. */
+/**
+ * Ends a transaction as refunded once nothing of it is kept and every refund has succeeded. A purchase that a promotion paid in full stays
+ * completed: the money was not for it.
+ */
 export async function endIfRefunded(
   tx: Tx,
   app: App,
   transaction: Transaction,
   operatorNote: OperatorNote,
 ): Promise<Transaction> {
-  if (keptOf(transaction) !== 0 || transaction.status === 'refunded') return transaction
+  if (keptOf(transaction) !== 0 || transaction.status === 'refunded' || transaction.amount === 0) return transaction
   const made = await listRefundsOfTransaction(tx, transaction.id)
   if (made.length === 0 || made.some(({ status }) => status === 'pending')) return transaction
   return changeTransaction(tx, app, transaction, { status: 'refunded' }, operatorNote)

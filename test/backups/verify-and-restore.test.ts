@@ -20,7 +20,7 @@ import { realTimeContext } from '../support/context.ts'
 import { CLIENT_PROGRAM } from '../support/database-server.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
 import { refusalOf } from '../support/expect-error.ts'
-import { anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
+import { aCustomer, anApp, aPlan, aPromotion, aSubscription, paid, priceId } from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { loadDump } from '../upgrade/dump.ts'
 
@@ -92,6 +92,24 @@ describe('a backup', () => {
     expect(next, 'ids that were given out after the backup are not given out again').to.be.greaterThan(
       Number(id) + 1_000_000,
     )
+  })
+
+  it('leaves a gap behind each id that is known outside, also where the backup has none yet', async () => {
+    const app = await anApp(realTimeContext())
+    const sold = await aPlan(realTimeContext(), app)
+    const { file } = await cli.json(['backup', 'create'])
+    await cli.json(['backup', 'restore', file, '--into', targetUrl()])
+    const { db, close } = await openDatabase({ databaseUrl: targetUrl(), home: '' })
+    try {
+      const restored = { ...realTimeContext(), db }
+      const plan = await aPlan(restored, app)
+      expect(plan.id).to.be.greaterThan(sold.id + 1_000_000)
+      expect(plan.prices[0]!.id).to.be.greaterThan(sold.prices[0]!.id + 1_000_000)
+      expect((await aPromotion(restored, app)).id).to.be.greaterThan(1_000_000)
+      expect((await aCustomer(restored, app)).id).to.be.greaterThan(1_000_000)
+    } finally {
+      await close()
+    }
   })
 
   async function columnsOf(table: string): Promise<string> {

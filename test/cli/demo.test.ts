@@ -4,10 +4,12 @@ import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
 import { DEMO_KEY } from '#demo/mark.ts'
 import { removeDemo } from '#demo/remove-demo.ts'
+import { SCENARIOS, type Step } from '#demo/scenarios.ts'
 import { appNamed } from '#apps/find-app.ts'
 import type { App } from '#apps/store.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
-import { addMs, asRealTime, DAY_MS, formatTimestamp } from '#shared/time.ts'
+import { addMs, asAppTime, asRealTime, DAY_MS, formatTimestamp, type AppTime } from '#shared/time.ts'
+import { periodFrom, type Period } from '#subscriptions/period.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { realTimeContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
@@ -18,6 +20,30 @@ import { openCli, type Cli } from './run-cli.ts'
 import type { Shown } from './shown.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { ENTER } from './terminal.ts'
+
+const TRIAL = { unit: 'day', count: 7 } as const
+const INTERVALS = {
+  Monthly: { unit: 'month', count: 1 },
+  Yearly: { unit: 'year', count: 1 },
+  Lifetime: { unit: 'lifetime', count: 1 },
+} as const
+
+/** How often a payment comes after the end of the period before it. */
+function lapsesOf(steps: readonly Step[], start: AppTime): number {
+  let lapses = 0
+  let period: Period | null = null
+  for (const step of steps) {
+    if (step.action !== 'pay' && step.action !== 'start trial') continue
+    const at = addMs(start, step.day * DAY_MS)
+    if (period?.end && at >= period.end) {
+      lapses += 1
+      period = null
+    }
+    const interval = step.action === 'pay' ? INTERVALS[step.price[1]] : TRIAL
+    period = periodFrom(period?.end ?? at, interval, period?.anchorDay ?? null)
+  }
+  return lapses
+}
 
 /** Their rows belong to no app and are deleted after a day. */
 const WITHOUT_APP = ['commit_tokens', 'job_runs']
@@ -35,6 +61,16 @@ describe('the command line: the demo', () => {
   })
 
   afterEach(() => inbox.stop())
+
+  it('tells of the same lapses on whatever day it is made', () => {
+    for (let days = 0; days < 4 * 366; days += 1) {
+      const start = addMs(asAppTime(new Date('2027-01-01T10:00:00Z')), days * DAY_MS)
+      for (const { externalRef, steps } of SCENARIOS) {
+        const expected = externalRef === 'lapsed-and-returned' ? 1 : 0
+        expect(lapsesOf(steps, start), `${externalRef}, from ${formatTimestamp(start)} on`).to.equal(expected)
+      }
+    }
+  })
 
   it('has a year of consistent history, sends nothing to anybody, and is removed without a trace', async () => {
     const ctx = realTimeContext()

@@ -4,8 +4,11 @@ import { chooseMethod } from '#checkout/choose-method.ts'
 import { viewCheckout } from '#checkout/view-checkout.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
-import { getPromotion } from '#promotions/store.ts'
+import { previewResolution, resolveTransaction } from '#decisions/resolve-transaction.ts'
+import { countTaken, getPromotion } from '#promotions/store.ts'
 import { updatePromotion } from '#promotions/update-promotion.ts'
+import { asAppTime } from '#shared/time.ts'
+import { transactions } from '#transactions/store.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
 import { expectError, expectFieldError } from '../support/expect-error.ts'
 import {
@@ -18,6 +21,7 @@ import {
   priceId,
   reportPayment,
   tokenOf,
+  transferred,
 } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 import { newEventTypes, startScenario, type PayableCheckout, type Scenario } from '../support/scenario.ts'
@@ -187,6 +191,23 @@ describe('a checkout with a promotion', () => {
       expect(await usesOf(made)).to.equal(1)
     })
 
+    it('stays completed when money that came for it all the same is refunded', async () => {
+      await promotion({ percent: 100 })
+      const { transaction_id: id } = await open()
+      await transferred(scenario.service.ctx, id, 99_000)
+      expect(await scenario.transaction(id)).to.include({ flag_reason: 'duplicate_payment' })
+      const refund = { action: 'refund', note: 'paid for nothing', reference: 'FT-BACK' } as const
+      const asked = { transactionId: id, ...refund }
+      const { effects } = await previewResolution(scenario.service.ctx, operator('tester'), asked)
+      expect(effects).not.to.include('the transaction ends as refunded')
+      await resolveTransaction(scenario.service.ctx, operator('tester'), asked)
+      expect(await scenario.transaction(id)).to.include({
+        status: 'completed',
+        amount_refunded: 99_000,
+        flagged: false,
+      })
+    })
+
     it('extends a valid subscription, and subscription.renewed carries 0', async () => {
       await promotion({ amount: 500_000, currency: 'VND' })
       await scenario.pay(await scenario.checkout({ price_id: price }))
@@ -278,6 +299,24 @@ describe('a checkout with a promotion', () => {
     expect(await scenario.transaction(older.transaction_id)).to.include({ status: 'completed', amount: 79_200 })
     await scenario.pay(newer)
     expect(await usesOf(made)).to.equal(2)
+  })
+
+  it('counts a use that is paid while another end user asks for the last one', async () => {
+    const { id: promotionId } = await promotion({ max_uses: 1 })
+    const checkout = await open()
+    const { ctx } = scenario.service
+    const { endUserId } = (await ctx.db.one(transactions, 'WHERE id = ?', [checkout.transaction_id]))!
+    // The payment commits right after the first read.
+    const db = new Proxy(ctx.db, {
+      get:
+        (target, name) =>
+        async (...words: unknown[]) => {
+          const found: unknown = await (Reflect.get(target, name) as (...of: unknown[]) => unknown).apply(target, words)
+          await scenario.pay(checkout)
+          return found
+        },
+    })
+    expect(await countTaken(db, promotionId, endUserId + 1, asAppTime(ctx.clock.now()))).to.equal(1)
   })
 
   it('whose money comes after it expired still gets its discount, though another took the last use', async () => {

@@ -140,6 +140,18 @@ describe('the renewals of a subscription that a promotion started', () => {
     expect(await renew(), 'the discount stays ended').to.deep.include(REGULAR)
   })
 
+  it('lead back to the open payment where the price is in a currency that the promotion does not fit', async () => {
+    await promotion({ amount: 200, currency: 'USD' })
+    const { prices } = await scenario.plan('world', { ...MONTHLY, amount: 500, currency: 'USD' }, MONTHLY)
+    await buy({ price_id: prices[0] })
+    await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: prices[1] })
+    await post({ payment_method: 'bank_transfer' })
+    const open = await newest()
+    expect(open).to.deep.include({ ...REGULAR, status: 'pending' })
+    await post({ payment_method: 'bank_transfer' })
+    expect(await newest()).to.deep.include({ transaction_id: open.transaction_id })
+  })
+
   it('show what is to be paid on the page, in both languages', async () => {
     await promotion()
     await buy()

@@ -10,6 +10,7 @@ import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
+import { movePayment } from '#decisions/move-payment.ts'
 import { makeDemo } from '#demo/make-demo.ts'
 import { payments } from '#payments/store.ts'
 import { exportSales } from '#reports/sales/export-sales.ts'
@@ -29,8 +30,10 @@ import {
   MONTHLY,
   priceId,
   reportPayment,
+  transferred,
   type TestApp,
 } from '../support/factories.ts'
+import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 const MAI = operator('mai')
@@ -116,6 +119,44 @@ describe('sales.csv', () => {
       ['1400000', '900000', 'TET', '500000', ''],
     ])
     expect(rows.map((row) => row['period_from'])).to.deep.equal(['2026-03-02 17:00:00', '2026-03-02 17:00:00'])
+  })
+
+  it('names the promotion of a purchase that the smaller part of a payment completed', async () => {
+    const { ctx, app, plan } = await aShop()
+    await aPromotion(ctx, app, { code: 'TET' })
+    const bought = await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: 'a' })
+    const wanted = await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: 'a', promotion_code: 'TET' })
+    await arrives(ctx, bought.transaction_id!, 178_200, 'VND')
+    const payment = await ctx.db.one(payments, '')
+    const move = { payment_id: payment!.id, transaction_id: wanted.transaction_id!, note: 'both in one transfer' }
+    await movePayment(ctx, MAI, move)
+    const { rows } = await exported(ctx, app)
+    expect(rows).to.have.length(1)
+    expect(rows[0]).to.include({
+      transaction_id: String(bought.transaction_id),
+      gross: '198000',
+      discount: '19800',
+      promotion_code: 'TET',
+      amount: '178200',
+    })
+  })
+
+  it('names no transaction of another app, from which a part of the money was moved', async () => {
+    const { ctx, app, plan } = await aShop()
+    const other = await anApp(ctx, { sandbox: false })
+    const book = await aPlan(ctx, other, { code: 'book', prices: [{ ...MONTHLY, amount: 9_000 }] })
+    const account = await addBankAccount(ctx, 'mai', { bank: 'ACB', number: '123456', holder: 'AN' })
+    for (const each of [app, other]) await assignBankAccount(ctx, 'mai', each.app, account.id)
+    const bought = await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: 'a' })
+    const wanted = await aCheckout(ctx, other, { price_id: priceId(book), external_ref: 'b' })
+    await transferred(ctx, bought.transaction_id!, 108_000, { bankAccountId: account.id })
+    const payment = await ctx.db.one(payments, '')
+    const move = { payment_id: payment!.id, transaction_id: wanted.transaction_id!, note: 'both in one transfer' }
+    await movePayment(ctx, MAI, move)
+    const { rows } = await exported(ctx, other)
+    expect(rows.map((row) => [row['external_ref'], row['plan']])).to.deep.equal([['b', 'book']])
+    const { month } = await gatherStats(ctx, { app: other.app })
+    expect(Object.keys(month.by_plan)).to.deep.equal(['book'])
   })
 
   it('has its first line where nothing was sold, and no money of an unknown payer', async () => {

@@ -5,8 +5,10 @@ import { getApp, type App } from '#apps/store.ts'
 import { updateApp } from '#apps/update-app.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
+import { movePayment } from '#decisions/move-payment.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { makeDemo } from '#demo/make-demo.ts'
+import { payments } from '#payments/store.ts'
 import { localTimestamp, monthAfter, monthOf, rangeOf } from '#reports/month.ts'
 import { renewalRates } from '#reports/movements/renewal-rates.ts'
 import type { MonthFigures } from '#reports/months.ts'
@@ -216,6 +218,33 @@ describe('stats of a month', () => {
     expect(month.by_method).to.deep.equal({ bank_transfer: { VND: 158_000n } })
   })
 
+  it('a discount counts with a payment that was made before and moved to the purchase, if that completed it', async () => {
+    const { ctx, app, plan, months } = await aShop()
+    await aPromotion(ctx, app, { code: 'TET' })
+    const bought = await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: 'a' })
+    for (const amount of [99_000, 50_000]) await transferred(ctx, bought.transaction_id!, amount)
+    const twice = await ctx.db.one(payments, 'WHERE amount = 50000')
+    ctx.clock.set('2026-04-20 10:00:00')
+    const sale = await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: 'a', promotion_code: 'TET' })
+    await transferred(ctx, sale.transaction_id!, 29_200)
+    const move = { payment_id: twice!.id, transaction_id: sale.transaction_id!, note: 'meant for this' }
+    await movePayment(ctx, MAI, move)
+    const { month, previous_month } = await months()
+    expect(month).to.deep.include({ gross: { VND: 29_200n }, discounts: { VND: 0n } })
+    expect(previous_month).to.deep.include({ gross: { VND: 168_800n }, discounts: { VND: 19_800n } })
+  })
+
+  it('a purchase that a promotion pays in full stays in its month when money comes for it all the same', async () => {
+    const { ctx, app, plan, months } = await aShop()
+    await aPromotion(ctx, app, { code: 'ALL', percent: 100 })
+    const free = await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: 'a', promotion_code: 'ALL' })
+    ctx.clock.set('2026-04-20 10:00:00')
+    await transferred(ctx, free.transaction_id!, 99_000)
+    const { month, previous_month } = await months()
+    expect(previous_month).to.deep.include({ gross: { VND: 99_000n }, discounts: { VND: 99_000n }, net: { VND: 0n } })
+    expect(month).to.deep.include({ gross: { VND: 99_000n }, discounts: { VND: 0n }, net: { VND: 99_000n } })
+  })
+
   it('a purchase that a promotion pays in full is gross and discount, and no money', async () => {
     const { ctx, app, plan, months } = await aShop()
     const { transaction_id } = await aCheckout(ctx, app, { price_id: priceId(plan) })
@@ -335,13 +364,17 @@ describe('stats of a month', () => {
     expect(renewal_rate).to.deep.equal([{ start_month: '2026-03', size: 1, rates: [1] }])
   })
 
-  it('expect in 30 days the prices of those who get a reminder in them', async () => {
+  it('expect in 30 days what those pay for a renewal who get a reminder in them', async () => {
     const { ctx, app, plan, months } = await aShop()
     const customer_id = `cus_${(await aCustomer(ctx, app)).id}`
     await paid(ctx, app, { external_ref: 'reminded', price_id: priceId(plan), customer_id })
     await paid(ctx, app, { external_ref: 'too', price_id: priceId(plan, 1), customer_id })
     await paid(ctx, app, { external_ref: 'without a customer', price_id: priceId(plan) })
     expect((await months()).expected_30_days).to.deep.equal({ VND: 149_000n })
+    await aPromotion(ctx, app, { code: 'TET', every_period: true })
+    const discounted = { external_ref: 'discounted', price_id: priceId(plan), promotion_code: 'TET' }
+    await paid(ctx, app, { ...discounted, customer_id })
+    expect((await months()).expected_30_days).to.deep.equal({ VND: 228_200n })
     ctx.clock.advance('60d')
     expect((await months()).expected_30_days).to.deep.equal({})
   })

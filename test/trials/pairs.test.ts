@@ -66,6 +66,9 @@ describe('trial: two commands in every order of their writes', () => {
   it('an attempt is recorded once, also where the answer to COMMIT is lost', () =>
     replay('running: deliver an event + deliver an event again / A A A A A?'))
 
+  it('the end of a period is reported once, by the expiry job or by the late payment that waited for it', () =>
+    replay('ended: pay by a bank transfer + sweep the ended periods / B A B A A A A A B B A A A A'))
+
   it('names at least 250 pairs, each once, and every command', () => {
     const pairs = listPairs()
     expect(new Set(pairs.map(({ name }) => name)).size).to.equal(pairs.length)

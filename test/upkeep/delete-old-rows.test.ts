@@ -6,6 +6,7 @@ import { insertJobRun, jobRuns } from '#upkeep/job-runs/store.ts'
 import { idempotencyKeys } from '#http/store.ts'
 import { dailyMails } from '#mails/limits/store.ts'
 import { UNTRIED } from '#mail/mail-columns.ts'
+import { addMs, DAY_MS } from '#shared/time.ts'
 import { deleteOldRows } from '#upkeep/delete-old-rows.ts'
 import { getTransactionTimeline } from '#support/transaction-timeline.ts'
 import { closeBankMail } from '#bank-mail/close-bank-mail.ts'
@@ -62,6 +63,17 @@ describe('rows that are kept for a limited time', () => {
       'new',
       'newer',
     ])
+  })
+
+  it('stay as long by the database’s clock, whatever the clock of the daemon says', async () => {
+    const ctx = testContext()
+    const tenYearsAhead = { now: () => addMs(ctx.clock.now(), 3650 * DAY_MS), database: ctx.clock }
+    await ctx.db.insert(idempotencyKeys, {
+      ...{ appId: 1, pathHash: 'p', idempotencyKey: 'k', requestHash: 'r', leaseToken: 'l' },
+      ...{ leaseUntil: ctx.clock.now(), answerStatus: null, answerBody: null, createdAt: ctx.clock.now() },
+    })
+    await noteAttempts(ctx, 1)
+    expect(await deleteOldRows({ ...ctx, clock: tenYearsAhead })).to.deep.equal(NOTHING)
   })
 
   it('are deleted: delivery attempts after 400 days', async () => {

@@ -28,8 +28,8 @@ export async function countMovements(
 }
 
 /**
- * Periods that ended in each of the months, and before now, without having been continued. A line that left the end as it was after the
- * end, such as a plan switch, ended nothing.
+ * Periods that ended in each of the months, and before now, without having been continued. A line that was written after the end and left
+ * it as it was, such as a plan switch, ended nothing.
  */
 export async function countLapsed(
   db: Queries,

@@ -17,15 +17,18 @@ export interface SoldOfMonth {
   readonly refunds: bigint
 }
 
-/** The transaction that most of the payment `p` was booked for, the newest of several (R420). Refunds do not change it. */
-const MAIN_TRANSACTION = `(SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id
+/**
+ * The transaction that most of the payment `p` was booked for, the newest of several (R420), of the app that it was booked for last.
+ * Refunds do not change it.
+ */
+const MAIN_TRANSACTION = `(SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id AND a.app_id = p.app_id
   GROUP BY a.transaction_id
   ORDER BY SUM(CASE WHEN a.cause IN ('booked', 'matched', 'moved') THEN a.amount ELSE 0 END) DESC, a.transaction_id DESC
   LIMIT 1)`
 
 /** The transaction of which the refund `r` of the payment `p` took most; the payment's where it took money of none. */
 const REFUNDED_TRANSACTION = `COALESCE((SELECT a.transaction_id FROM allocations a
-  WHERE a.refund_id = r.id AND a.cause = 'refund' ORDER BY a.amount, a.id DESC LIMIT 1), ${MAIN_TRANSACTION})`
+  WHERE a.refund_id = r.id AND a.cause = 'refund' AND a.app_id = p.app_id ORDER BY a.amount, a.id DESC LIMIT 1), ${MAIN_TRANSACTION})`
 
 /**
  * A real time of the payment `p` by the clock of its app, which had the offset then that its next move found: a payment or a refund is
@@ -38,18 +41,22 @@ const byAppClock = (time: string): string =>
      (SELECT owner.clock_offset_ms FROM apps owner WHERE owner.id = p.app_id)) * 1000 MICROSECOND)`
 
 /**
- * What promotions took off completed transactions, counted with the payment `p` that completed each, so that a sum over payments has each
- * once.
+ * The completed transactions `d` with a discount that the payment `p` completed, so that a sum over payments has each once. Payments are
+ * booked in the order of the ids of their allocations; an older payment may be moved to a purchase and complete it.
  */
-const DISCOUNTS = `(SELECT COALESCE(SUM(d.discount_amount), 0) FROM transactions d
+const DISCOUNTED = `FROM transactions d
   WHERE d.id IN (SELECT a.transaction_id FROM allocations a WHERE a.payment_id = p.id AND a.amount > 0)
-    AND d.discount_amount > 0 AND d.completed_at IS NOT NULL AND d.amount_received > 0
-    AND p.id = (SELECT COALESCE(MAX(CASE WHEN ${byAppClock('a.at')} <= d.completed_at THEN a.payment_id END), MIN(a.payment_id))
-                FROM allocations a WHERE a.transaction_id = d.id AND a.amount > 0))`
+    AND d.amount > 0 AND d.discount_amount > 0 AND d.completed_at IS NOT NULL AND d.amount_received > 0
+    AND p.id = (SELECT completing.payment_id FROM allocations completing WHERE completing.id =
+      (SELECT COALESCE(MAX(CASE WHEN ${byAppClock('a.at')} <= d.completed_at THEN a.id END), MIN(a.id))
+       FROM allocations a WHERE a.transaction_id = d.id AND a.amount > 0))`
+/** What promotions took off what the payment `p` completed. */
+const DISCOUNTS = `(SELECT COALESCE(SUM(d.discount_amount), 0) ${DISCOUNTED})`
+/** Their codes; null if nothing was taken off. */
+const PROMOTION_CODES = `(SELECT GROUP_CONCAT(DISTINCT d.promotion_code ORDER BY d.promotion_code SEPARATOR ' ') ${DISCOUNTED})`
 
-/** A purchase that a promotion paid in full: a completed transaction without a payment. */
-const FREE_PURCHASE = `t.amount = 0 AND t.discount_amount > 0 AND t.completed_at IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM allocations a WHERE a.transaction_id = t.id)`
+/** A purchase that a promotion paid in full; money that comes for it afterwards changes nothing. */
+const FREE_PURCHASE = 't.amount = 0 AND t.discount_amount > 0 AND t.completed_at IS NOT NULL'
 
 /** When the payment `p` was made: real, and of a sandbox app by its own clock (R420). */
 const PAID_AT = { live: 'p.paid_at', test: byAppClock('p.received_at') } as const
@@ -135,18 +142,24 @@ export async function listSoldByMonth(
   )
 }
 
-/** What the subscriptions of an app cost at their present prices, by currency. */
-export async function sumPricesOf(
+/** The present price of a subscription, in the smallest unit, and the code of its discount on every period. */
+export interface RenewalPrice {
+  readonly appId: number
+  readonly amount: number
+  readonly currency: string
+  readonly promotionCode: string | null
+}
+
+export async function listRenewalPrices(
   db: Queries,
   appId: number,
   externalRefs: readonly string[],
-): Promise<{ readonly currency: string; readonly amount: bigint; readonly subscriptions: number }[]> {
+): Promise<RenewalPrice[]> {
   if (externalRefs.length === 0) return []
   return db.all(
-    shape({ currency: text(), amount: sum(), subscriptions: bigint() }),
-    `SELECT p.currency, SUM(p.amount) AS amount, COUNT(*) AS subscriptions
-     FROM subscriptions s JOIN prices p ON p.id = s.price_id
-     WHERE s.app_id = ? AND s.external_ref IN (?) GROUP BY p.currency ORDER BY p.currency`,
+    shape({ appId: bigint(), amount: bigint(), currency: text(), promotionCode: text().nullable() }),
+    `SELECT s.app_id AS appId, p.amount, p.currency, s.promotion_code AS promotionCode
+     FROM subscriptions s JOIN prices p ON p.id = s.price_id WHERE s.app_id = ? AND s.external_ref IN (?)`,
     [appId, externalRefs],
   )
 }
@@ -207,12 +220,10 @@ export interface SalesPage {
 export async function listSoldPayments(db: Queries, { appId, mode, afterId, limit }: SalesPage): Promise<SaleRow[]> {
   return db.all(
     SALE,
-    `SELECT x.*, CASE WHEN x.discount > 0 THEN x.promotion END AS promotionCode
-     FROM (SELECT p.id, ${PAID_AT[mode]} AS at, ${SOLD}, p.provider, p.reference, p.amount AS received, ${DISCOUNTS} AS discount,
-             t.promotion_code AS promotion, 0 AS refunded, p.currency
-           FROM payments p LEFT JOIN transactions t ON t.id = ${MAIN_TRANSACTION} ${SOLD_TABLES}
-           WHERE p.app_id = ? AND p.id > ? AND p.end_user_id IS NOT NULL AND p.amount IS NOT NULL
-           ORDER BY p.id LIMIT ?) x ORDER BY x.id`,
+    `SELECT p.id, ${PAID_AT[mode]} AS at, ${SOLD}, p.provider, p.reference, p.amount AS received, ${DISCOUNTS} AS discount,
+       ${PROMOTION_CODES} AS promotionCode, 0 AS refunded, p.currency
+     FROM payments p LEFT JOIN transactions t ON t.id = ${MAIN_TRANSACTION} ${SOLD_TABLES}
+     WHERE p.app_id = ? AND p.id > ? AND p.end_user_id IS NOT NULL AND p.amount IS NOT NULL ORDER BY p.id LIMIT ?`,
     [appId, afterId, limit],
   )
 }
