@@ -265,6 +265,16 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
         expect(await transactionsOf()).to.have.lengthOf(2)
       })
 
+      it('several submissions of one page at the same moment pay once, with each kind of body', async () => {
+        scenario.at('2026-02-26 10:00:00')
+        const shown = 'payment_method=test&period_end=2026-02-28+10%3A00%3A00'
+        await Promise.all(Array.from({ length: 6 }, () => submit(shown)))
+        expect((await scenario.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
+        await Promise.all(Array.from({ length: 6 }, () => renew('test', { period_end: '2026-03-31 10:00:00' })))
+        expect((await scenario.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
+        expect(await transactionsOf()).to.have.lengthOf(3)
+      })
+
       it('once the next reminder is due it is a renewal like any other', async () => {
         scenario.at('2026-02-26 10:00:00')
         await renew('test')
