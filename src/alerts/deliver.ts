@@ -1,6 +1,6 @@
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
-import { requestEndpoint } from '#http/outbound.ts'
+import { requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { htmlOf } from '#mail/render.ts'
 import type { Mail } from '#mail/mail.ts'
 import { openMailer, senderOf } from '#mail/open-mailer.ts'

@@ -7,7 +7,7 @@ import {
   type JWTVerifyGetKey,
 } from 'jose'
 import type { Context } from '#context.ts'
-import { requestEndpoint } from '#http/outbound.ts'
+import { requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { isHttpsOrOwn } from '#shared/loopback.ts'
 import type { IdentityProvider } from './store.ts'
 

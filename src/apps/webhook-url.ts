@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import type { z } from 'zod'
-import { isBlockedAddress } from '#http/blocked-address.ts'
+import { isBlockedAddress } from '#http/outbound/blocked-address.ts'
 import { webAddress } from '#shared/validate.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { childEnvironment, loadConfig } from '#config.ts'
-import { requestEndpoint } from '#http/outbound.ts'
+import { requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { systemClock, unixSeconds } from '#shared/time.ts'
 import { RELAY_PATH } from './endpoint.ts'

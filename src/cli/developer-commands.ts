@@ -158,7 +158,7 @@ type RequestOptions = Texts<'data' | 'url'> & Flags<'dryRun'>
 
 async function sendCall({ ctx, out }: Session, app: App, call: UnsignedCall, options: RequestOptions): Promise<void> {
   const { signCall } = await import('#apps/sign-call.ts')
-  const { requestEndpoint } = await import('#http/outbound.ts')
+  const { requestEndpoint } = await import('#http/outbound/request-endpoint.ts')
   if (!/^(GET|POST|PUT|PATCH)$/.test(call.method)) throw new UsageError('method must be GET, POST, PUT or PATCH')
   const base = (options.url ?? ctx.config.baseUrl).replace(/(?<!\/)\/+$/, '')
   if (!URL.canParse(base)) throw new UsageError('--url must be an http(s) address')

@@ -1,4 +1,4 @@
-import { requestEndpoint } from '#http/outbound.ts'
+import { requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { systemClock, unixSeconds } from '#shared/time.ts'
 

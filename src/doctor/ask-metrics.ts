@@ -1,6 +1,6 @@
 import { listenUrl } from '#config.ts'
 import type { Context } from '#context.ts'
-import { EndpointError, requestEndpoint } from '#http/outbound.ts'
+import { EndpointError, requestEndpoint } from '#http/outbound/request-endpoint.ts'
 
 /** What this machine's daemon answered for `/metrics`. */
 export interface MetricsAnswer {

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { EndpointError, requestEndpoint } from '#http/outbound.ts'
+import { EndpointError, requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { askMetrics } from './ask-metrics.ts'
 

@@ -1,5 +1,6 @@
 import type { Context } from '#context.ts'
-import { cleanText, requestEndpoint, type EndpointAnswer } from '#http/outbound.ts'
+import { requestEndpoint, type EndpointAnswer } from '#http/outbound/request-endpoint.ts'
+import { cleanText } from '#http/outbound/exchange.ts'
 import { accessToken, forgetAccessToken } from './access-token.ts'
 import type { Budget } from '#shared/budget.ts'
 import { replaceBySocket, type EmulatorAddress } from './emulator-socket.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Config } from '#config.ts'
 import { daemonUrl } from '#doctor/ask-metrics.ts'
-import { EndpointError, requestEndpoint } from '#http/outbound.ts'
+import { EndpointError, requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { AppError } from '#shared/errors.ts'
 import { runProgram } from './run-program.ts'
 import { PACKAGE_ROOT } from './systemd-unit.ts'

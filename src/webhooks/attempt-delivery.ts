@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import type { GuardedClient } from '#http/outbound.ts'
+import type { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { unixSeconds, type RealTime } from '#shared/time.ts'
 import type { WebhookAddress } from './read-target.ts'
 import { webhookHeaders } from './signature.ts'

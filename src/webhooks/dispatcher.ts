@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import type { GuardedClient } from '#http/outbound.ts'
+import type { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { attemptDelivery, type AttemptResult } from './attempt-delivery.ts'
 import { openCharger } from './charger.ts'

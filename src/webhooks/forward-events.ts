@@ -1,6 +1,6 @@
 import { secretPlace, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { openGuardedClient } from '#http/outbound.ts'
+import { openGuardedClient } from '#http/outbound/guarded-client.ts'
 import { AppError } from '#shared/errors.ts'
 import { attemptDelivery } from './attempt-delivery.ts'
 import { envelopeOf } from './envelope.ts'

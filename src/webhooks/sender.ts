@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
-import { openGuardedClient, type GuardedClient } from '#http/outbound.ts'
+import { openGuardedClient, type GuardedClient } from '#http/outbound/guarded-client.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
 import { openClaimer, type Claimer } from './claimer.ts'
 import { openDispatcher } from './dispatcher.ts'

@@ -3,17 +3,11 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { gzipSync } from 'node:zlib'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import { isBlockedAddress } from '#http/blocked-address.ts'
-import {
-  cleanText,
-  EndpointError,
-  HEAD_BYTES,
-  openGuardedClient,
-  requestEndpoint,
-  type GuardedClient,
-  type GuardOptions,
-  type PostOutcome,
-} from '#http/outbound.ts'
+import { isBlockedAddress } from '#http/outbound/blocked-address.ts'
+import { openGuardedClient, type GuardedClient } from '#http/outbound/guarded-client.ts'
+import { EndpointError, requestEndpoint } from '#http/outbound/request-endpoint.ts'
+import { cleanText, HEAD_BYTES, type PostOutcome } from '#http/outbound/exchange.ts'
+import type { GuardOptions } from '#http/outbound/guarded-connector.ts'
 
 const BLOCKED = [
   ...[

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { resolveHost } from '#http/resolve-host.ts'
+import { resolveHost } from '#http/outbound/resolve-host.ts'
 
 describe('the resolver of receivers’ host names', () => {
   it('returns an IP address unchanged', async () => {
