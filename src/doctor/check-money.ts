@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
 import { countMisaddressedMails, countWaitingMails, type Review } from '#bank-mail/store.ts'
-import { sumUnallocated } from '#payments/store.ts'
+import { sumUnallocated } from '#payments/lists/store.ts'
 import { counted } from '#shared/counted.ts'
 import { englishMoney } from '#shared/money.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'

@@ -1,14 +1,8 @@
 import type { Context } from '#context.ts'
 import { listPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { presentPayment } from './present.ts'
-import {
-  listPaymentRows,
-  listPaymentsOf,
-  listRefundsOfTransaction,
-  type BookedPayment,
-  type ListedPayment,
-  type PaymentFilter,
-} from './store.ts'
+import { listPaymentsOf, listRefundsOfTransaction, type BookedPayment } from './store.ts'
+import { listPaymentRows, type ListedPayment, type PaymentFilter } from './lists/store.ts'
 
 /**
  * A page of payments, the newest first. `waiting` lists only those with money that waits for a decision; `appId` null lists the payments of

@@ -2,7 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { readPages } from '#db/read-pages.ts'
-import { sumUnallocated } from '#payments/store.ts'
+import { sumUnallocated } from '#payments/lists/store.ts'
 import { GRACE_DAYS } from '#mails/reminders/stages.ts'
 import type { RealTime } from '#shared/time.ts'
 import {
