@@ -7,6 +7,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { notOnSale, requireOnSale } from '#plans/find-price-on-sale.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
 import { discounted, discountOf, NO_DISCOUNT } from '#promotions/discount.ts'
+import type { Promotion } from '#promotions/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { AppError } from '#shared/errors.ts'
@@ -15,7 +16,7 @@ import { englishMoney } from '#shared/money.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
-import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
+import { startFreeTrial, trialOnOffer, type TrialOffer } from '#subscriptions/start-trial.ts'
 import { lockEndUser, type Subscription } from '#subscriptions/store.ts'
 import type { Metadata } from '#transactions/metadata.ts'
 import { openTransaction, type NewTransaction } from '#transactions/open-transaction.ts'
@@ -84,52 +85,78 @@ async function openSubscriptionCheckout(
   input: SubscriptionInput,
   endUser: string | null,
 ): Promise<CreatedSession> {
-  const now = wholeSeconds(appNow(app, tx.now))
-  const { endUserId, found, customerId, current } = await offerOf(tx, app, input, endUser)
-  const { price, plan } = found
+  const offer = await offerOf(tx, app, input, endUser)
+  const { endUserId, found, current, now } = offer
   if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
-  const usable = await findPromotionFor(tx, input.promotion_code, {
-    app,
-    found,
-    endUserId,
-    isClient: endUser !== null,
-    now,
-  })
-  if (usable) {
-    // If the promotion leaves nothing to pay, the method must still be one that the app has enabled.
-    const left = amountsOf(found, input).map(
-      (amount) => discounted(usable.promotion, { amount, currency: price.currency }).amount || amount,
-    )
-    await requireAvailable(tx, app, input.payment_method, left, price.currency)
-  }
+  const usable = await findPromotionFor(tx, input.promotion_code, { app, isClient: endUser !== null, ...offer })
+  if (usable) await requireAvailableFor(tx, app, input, found, usable.promotion)
   const trial = input.skip_trial === true ? null : await trialOnOffer(tx, found, endUserId, current, now)
-  const subject = { endUserId, externalRef: input.external_ref, customerId }
+  if (trial?.amount === 0) return openFreeTrial(tx, app, input, { offer, trial, usable })
+  if (endUser !== null) await limitOpenCheckouts(tx, endUserId, now)
+  return openPayable(tx, app, input, purchaseOf(input, offer, trial, usable), {
+    trial: trial && presentTrial(found, trial),
+    usable,
+  })
+}
+
+/** If the promotion leaves nothing to pay, the method that was chosen up front must still be one that the app has enabled. */
+async function requireAvailableFor(
+  tx: Tx,
+  app: App,
+  input: SubscriptionInput,
+  found: PriceWithPlan,
+  promotion: Promotion,
+): Promise<void> {
+  const { currency } = found.price
+  const left = amountsOf(found, input).map((amount) => discounted(promotion, { amount, currency }).amount || amount)
+  await requireAvailable(tx, app, input.payment_method, left, currency)
+}
+
+/** Starts a free trial. There is nothing to pay, so a promotion counts only if it is for every period. */
+async function openFreeTrial(
+  tx: CommandTx,
+  app: App,
+  input: SubscriptionInput,
+  {
+    offer,
+    trial,
+    usable,
+  }: { readonly offer: Offer; readonly trial: TrialOffer; readonly usable: UsablePromotion | null },
+): Promise<CreatedSession> {
+  const { endUserId, customerId, found, current, now } = offer
   const lasting = usable?.promotion.everyPeriod ? usable : null
   const promotionCode = lasting?.promotion.code ?? null
-  if (trial?.amount === 0) {
-    await startFreeTrial(tx, app, trial, subject, current, { now, promotionCode })
-    await lasting?.take({ transactionId: null, status: 'used', reservedUntil: now })
-    const session = { ...sessionOf(tx, app, input, { endUserId, customerId }), transactionId: null }
-    const id = await insertCheckoutSession(tx, session)
-    const discount = discountOf({ promotionCode, discountAmount: 0 })
-    return presentSession(tx, session, { id, discount, activated: true, trial: presentTrial(found, trial) })
-  }
-  if (endUser !== null) await limitOpenCheckouts(tx, endUserId, now)
+  const subject = { endUserId, externalRef: input.external_ref, customerId }
+  await startFreeTrial(tx, app, trial, subject, current, { now, promotionCode })
+  await lasting?.take({ transactionId: null, status: 'used', reservedUntil: now })
+  const session = { ...sessionOf(tx, app, input, { endUserId, customerId }), transactionId: null }
+  const id = await insertCheckoutSession(tx, session)
+  const discount = discountOf({ promotionCode, discountAmount: 0 })
+  return presentSession(tx, session, { id, discount, activated: true, trial: presentTrial(found, trial) })
+}
+
+/** The transaction of a checkout that costs something, less its discount. */
+function purchaseOf(
+  { external_ref: externalRef, metadata }: SubscriptionInput,
+  { endUserId, customerId, found: { price, plan }, current, now }: Offer,
+  trial: TrialOffer | null,
+  usable: UsablePromotion | null,
+): NewTransaction {
   const asked = { amount: trial === null ? price.amount : trial.amount, currency: price.currency }
-  const due = discounted(usable?.promotion ?? null, asked)
-  const quoted = {
-    ...subject,
+  return {
+    endUserId,
+    externalRef,
+    customerId,
     ...quotePayment(current, plan.id, { isTrial: trial !== null, isByRenewalLink: false }, now),
     mode: 'subscription',
     planRef: plan.code,
     planName: null,
     planId: plan.id,
     priceId: price.id,
-    ...due,
+    ...discounted(usable?.promotion ?? null, asked),
     currency: price.currency,
-    metadata: keptMetadata(input.metadata),
-  } as const
-  return openPayable(tx, app, input, quoted, { trial: trial && presentTrial(found, trial), usable })
+    metadata: keptMetadata(metadata),
+  }
 }
 
 async function openPaymentCheckout(
@@ -164,16 +191,21 @@ async function openPaymentCheckout(
   return openPayable(tx, app, input, purchase, { trial: null, usable: null })
 }
 
+/** What a checkout sells to whom. */
+interface Offer {
+  readonly endUserId: number
+  readonly found: PriceWithPlan
+  readonly customerId: number | null
+  readonly current: Subscription | null
+  /** The app's own time. */
+  readonly now: AppTime
+}
+
 /**
  * Locks the end user; returns the price and the customer that the input names, and the end user's subscription. Throws
  * `price_not_found`, `payment_method_unavailable`, `invalid_request`.
  */
-async function offerOf(
-  tx: Tx,
-  app: App,
-  input: SubscriptionInput,
-  endUser: string | null,
-): Promise<{ endUserId: number; found: PriceWithPlan; customerId: number | null; current: Subscription | null }> {
+async function offerOf(tx: Tx, app: App, input: SubscriptionInput, endUser: string | null): Promise<Offer> {
   const { external_ref: externalRef } = input
   const customerId = input.customer_id === undefined ? null : parseId('cus', input.customer_id)
   const priceId = parseId('price', input.price_id)
@@ -184,7 +216,7 @@ async function offerOf(
   if (input.promotion_code === undefined)
     await requireAvailable(tx, app, input.payment_method, amountsOf(found, input), found.price.currency)
   if (input.customer_id !== undefined) requireUsable(found.customer, endUser)
-  return { endUserId, found, customerId, current: found.current }
+  return { endUserId, found, customerId, current: found.current, now: wholeSeconds(appNow(app, tx.now)) }
 }
 
 function keptMetadata(given: Metadata | undefined): Metadata | null {
