@@ -119,6 +119,14 @@ export async function lockExistingEndUser(tx: Tx, appId: number, externalRef: st
   await tx.bump(endUsers, 'version', { appId, externalRef })
 }
 
+/** As `lockExistingEndUser`, by the subscription. */
+export async function lockEndUserOfSubscription(tx: Tx, subscriptionId: number): Promise<void> {
+  await tx.run(
+    'UPDATE end_users SET version = version + 1 WHERE id = (SELECT end_user_id FROM subscriptions WHERE id = ?)',
+    [subscriptionId],
+  )
+}
+
 export async function findSubscription(db: Queries, appId: number, externalRef: string): Promise<Subscription | null> {
   return db.one(subscriptions, 'WHERE app_id = ? AND external_ref = ?', [appId, externalRef])
 }

@@ -66,6 +66,11 @@ describe('trial: two commands in every order of their writes', () => {
   it('an attempt is recorded once, also where the answer to COMMIT is lost', () =>
     replay('running: deliver an event + deliver an event again / A A A A A?'))
 
+  it('the end of a period is reported once, by a late payment or by the sweep', async () => {
+    const { pairs } = caseNamed('ended: pay by a bank transfer + sweep the ended periods')
+    expect(await everyPair({ seed: 41, pairs, mostOrders: 60, faults: 0 })).to.include({ everyOrder: 1 })
+  })
+
   it('names at least 250 pairs, each once, and every command', () => {
     const pairs = listPairs()
     expect(new Set(pairs.map(({ name }) => name)).size).to.equal(pairs.length)
