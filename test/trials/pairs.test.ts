@@ -66,6 +66,9 @@ describe('trial: two commands in every order of their writes', () => {
   it('an attempt is recorded once, also where the answer to COMMIT is lost', () =>
     replay('running: deliver an event + deliver an event again / A A A A A?'))
 
+  it('a renewal is opened once, also where the answer to COMMIT is lost and the plan is switched meanwhile', () =>
+    replay('running: switch the plan + renew by the link / B A B B B A B? B A A A A A B B B B B B B B B B B'))
+
   it('the end of a period is reported once, by a late payment or by the sweep', async () => {
     const { pairs } = caseNamed('ended: pay by a bank transfer + sweep the ended periods')
     expect(await everyPair({ seed: 41, pairs, mostOrders: 60, faults: 0 })).to.include({ everyOrder: 1 })
