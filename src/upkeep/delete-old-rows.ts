@@ -2,6 +2,7 @@ import type { Context } from '#context.ts'
 import { deleteOldJobRuns } from './job-runs/store.ts'
 import { deleteOldCommitTokens } from '#commands/store.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { ANSWER_KEPT_MS } from '#http/idempotency.ts'
 import { deleteOldIdempotencyKeys } from '#http/store.ts'
 import { deleteMoneylessMails } from '#bank-mail/store.ts'
@@ -36,14 +37,18 @@ const KEPT = [
 
 export type DeletedRows = Record<(typeof KEPT)[number]['name'], number>
 
-/** Removes expired rows in small transactions. Safe when several daemons do so at once. */
+/**
+ * Removes expired rows in small transactions. Safe when several daemons do so at once. Their age counts by the database's clock: a machine
+ * with a wrong one would remove what is still needed.
+ */
 export async function deleteOldRows(
   ctx: Context,
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<DeletedRows> {
+  const now = await databaseNow(ctx, ctx.db)
   const deleted: [name: string, rows: number][] = []
   for (const { name, forMs, remove } of KEPT)
-    deleted.push([name, await inBatches(ctx, options.signal, (tx) => remove(tx, addMs(tx.now, -forMs), BATCH_SIZE))])
+    deleted.push([name, await inBatches(ctx, options.signal, (tx) => remove(tx, addMs(now, -forMs), BATCH_SIZE))])
   return Object.fromEntries(deleted) as DeletedRows
 }
 

@@ -4,6 +4,8 @@ import type { Context } from '#context.ts'
 import { commitTokens, insertCommitToken } from '#commands/store.ts'
 import { insertJobRun, jobRuns } from '#upkeep/job-runs/store.ts'
 import { idempotencyKeys } from '#http/store.ts'
+import { databaseNow } from '#db/database-now.ts'
+import { DAY_MS } from '#shared/time.ts'
 import { dailyMails } from '#mails/limits/store.ts'
 import { UNTRIED } from '#mail/mail-columns.ts'
 import { deleteOldRows } from '#upkeep/delete-old-rows.ts'
@@ -15,7 +17,7 @@ import { deliveryAttempts } from '#webhooks/attempts/store.ts'
 import { aBankShop, type BankShop } from '../bank-mail/bank-shop.ts'
 import { bankMail, genuineMail, OUR_MX, receivedBy, signed, TRANSFER } from '../support/bank-mails.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { testContext } from '../support/context.ts'
+import { testContext, wrongClock } from '../support/context.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { receipts } from '#transactions/receipts/store.ts'
@@ -31,6 +33,21 @@ const NOTHING = {
 }
 
 describe('rows that are kept for a limited time', () => {
+  it('are not deleted earlier by a machine whose clock is ahead', async () => {
+    const ctx = testContext()
+    const ahead = { ...ctx, clock: wrongClock(500 * DAY_MS) }
+    const now = await databaseNow(ahead, ctx.db)
+    await ctx.db.insert(idempotencyKeys, {
+      ...{ appId: 1, pathHash: 'p', idempotencyKey: 'k', requestHash: 'r', leaseToken: 'l', leaseUntil: now },
+      ...{ answerStatus: 201, answerBody: Buffer.from('{}'), createdAt: now },
+    })
+    await insertJobRun(ctx.db, {
+      ...{ job: 'expire', daemon: 'host:1', startedAt: now, finishedAt: now, outcome: 'done' },
+      summary: {},
+    })
+    expect(await deleteOldRows(ahead)).to.deep.equal(NOTHING)
+  })
+
   it('are deleted: idempotency keys after a day, job runs after 30 days', async () => {
     const ctx = testContext()
     const insertKey = (idempotencyKey: string): Promise<unknown> =>
