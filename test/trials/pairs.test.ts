@@ -74,6 +74,12 @@ describe('trial: two commands in every order of their writes', () => {
     expect(await everyPair({ seed: 41, pairs, mostOrders: 60, faults: 0 })).to.include({ everyOrder: 1 })
   })
 
+  it('a refund at the provider is recorded, also while an operator moves its money', async () => {
+    const { pairs } = caseNamed('running: move what was paid twice + a refund at the provider is reported')
+    const figures = await everyPair({ seed: 41, pairs, mostOrders: 30, faults: 0.3 })
+    expect(figures.waits).to.be.at.least(1)
+  })
+
   it('names at least 250 pairs, each once, and every command', () => {
     const pairs = listPairs()
     expect(new Set(pairs.map(({ name }) => name)).size).to.equal(pairs.length)
