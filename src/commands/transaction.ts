@@ -1,6 +1,6 @@
 import type { Context, Rehearsal } from '#context.ts'
 import type { Connection } from '#db/connection.ts'
-import { isAnyDuplicate, UnknownCommit } from '#db/database-error.ts'
+import { isAnyDuplicate, isRolledBackAtCommit, UnknownCommit } from '#db/database-error.ts'
 import type { ConnectionPool } from '#db/pool.ts'
 import { queriesOver, type Param, type Queries } from '#db/queries.ts'
 import { retrying } from '#db/retry.ts'
@@ -81,8 +81,17 @@ export async function inTransaction<T>(
       await transaction.rollBack()
       throw error
     }
-    if (ctx.rehearsal) await transaction.rehearse(ctx.rehearsal)
-    else await transaction.commit()
+    if (ctx.rehearsal) {
+      await transaction.rehearse(ctx.rehearsal)
+      return
+    }
+    try {
+      await transaction.commit()
+    } catch (error) {
+      // It may have lost to an earlier attempt, at another node: then the result of that one counts.
+      if (isRolledBackAtCommit(error)) reached.pop()
+      throw error
+    }
   }
   await retrying(run, RETRY_FOR_MS, () => ctx.count('transaction_retries_total'))
   const outcome = reached.at(-1)

@@ -39,14 +39,15 @@ export class Connection {
    * length of the list, so the driver writes the values into the text instead.
    */
   readonly send: Send = async (sql, params) => {
-    if (params.some((value) => Array.isArray(value))) return this.#sendAsText(sql, params)
-    const values = params.map(bound)
+    const given = params.map(inRange)
+    if (given.some((value) => Array.isArray(value))) return this.#sendAsText(sql, given)
+    const values = given.map(bound)
     try {
       return await this.#answer((answer) => this.#driver.execute(sql, values, answer))
     } catch (error) {
       if (!isNotPrepared(error)) throw error
       this.#driver.unprepare(sql)
-      return this.#sendAsText(sql, params)
+      return this.#sendAsText(sql, given)
     }
   }
 
@@ -84,6 +85,13 @@ export class Connection {
       })
     })
   }
+}
+
+const LATEST = new Date('9999-12-31T23:59:59.999Z')
+
+/** A later time than a column holds, such as the second after the one that a caller names: MariaDB compares it wrongly, MySQL refuses it. */
+function inRange(value: Param): Param {
+  return value instanceof Date && value > LATEST ? LATEST : value
 }
 
 /** Read once, because the package requires a file at each access of `mysql.TypedParameter`. */

@@ -43,6 +43,14 @@ export class UnknownCommit extends Error {
   }
 }
 
+/** Conflicts with another node of the cluster that a server finds at COMMIT: Galera's, and Group Replication's. */
+const COMMIT_CONFLICTS = new Set([1213, 3101])
+
+/** Whether COMMIT failed and certainly rolled the transaction back. */
+export function isRolledBackAtCommit(error: unknown): boolean {
+  return error instanceof UnknownCommit && COMMIT_CONFLICTS.has(detailsOf(error.cause).errno ?? 0)
+}
+
 /** Whether the whole work may succeed if it runs again from its first line. */
 export function isRetryable(error: unknown): boolean {
   if (error instanceof UnknownCommit || isWithoutMajority(error)) return true

@@ -15,7 +15,7 @@ import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { takeMoney } from '#transactions/change-transaction.ts'
-import { lockTransactions } from '#transactions/lock-transactions.ts'
+import { lockTransactions, movedMeanwhile } from '#transactions/lock-transactions.ts'
 import { receiveMoney, type Received } from '#transactions/complete-transaction.ts'
 import { getTransactionRows, type Transaction } from '#transactions/store.ts'
 
@@ -58,8 +58,8 @@ const move = command({
   input: MovePaymentInput,
   async run(tx, input): Promise<MovedPayment> {
     const { payment_id: paymentId, transaction_id: transactionId, note } = input
-    const booked = (await listKeptOfPayment(tx, paymentId)).map((part) => part.transactionId)
-    const transactions = await lockTransactions(tx, [...booked, transactionId])
+    const bookedBefore = (await listKeptOfPayment(tx, paymentId)).map((part) => part.transactionId)
+    const transactions = await lockTransactions(tx, [...bookedBefore, transactionId])
     const payment = await lockPayment(tx, paymentId)
     if (!payment) throw notFound(`payment ${paymentId}`)
     const target = transactions.get(transactionId)
@@ -67,7 +67,8 @@ const move = command({
     if (payment.currency !== target.currency)
       throw invalidField('transaction_id', `is in ${target.currency}, and the payment in ${payment.currency}`)
     await refuseForeignMoney(tx, payment, target)
-    const sources = await sourcesOf(tx, payment, target, transactions)
+    const booked = await listKeptOfPayment(tx, paymentId)
+    const sources = sourcesOf(payment, booked, target, transactions)
     const free = freeOf(payment, input)
     const amount = amountOf(free, sources, { ...input, currency: payment.currency })
     const operatorNote = noteOf(tx, note)
@@ -89,7 +90,7 @@ const move = command({
     await tx.audit({
       appId: target.appId,
       subject: `payment ${paymentId}`,
-      before: { ...presentPayment(payment), transaction_ids: booked },
+      before: { ...presentPayment(payment), transaction_ids: booked.map((part) => part.transactionId) },
       after: { transaction_id: transactionId, amount, outcome: received.kind },
       reason: note,
     })
@@ -97,16 +98,16 @@ const move = command({
   },
 })
 
-async function sourcesOf(
-  tx: CommandTx,
+function sourcesOf(
   payment: Payment,
+  booked: readonly { readonly transactionId: number; readonly kept: number }[],
   target: Transaction,
   transactions: ReadonlyMap<number, Transaction>,
-): Promise<Source[]> {
-  return (await listKeptOfPayment(tx, payment.id)).flatMap(({ transactionId, kept }) => {
+): Source[] {
+  return booked.flatMap(({ transactionId, kept }) => {
     const transaction = transactions.get(transactionId)
-    if (!transaction || transactionId === target.id) return []
-    return [{ transaction, kept: Math.min(kept, movableOf(transaction)) }]
+    if (!transaction) throw movedMeanwhile(payment.id)
+    return transactionId === target.id ? [] : [{ transaction, kept: Math.min(kept, movableOf(transaction)) }]
   })
 }
 

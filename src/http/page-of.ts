@@ -70,8 +70,8 @@ export function parseCursor(cursor: string | undefined): Position | null {
   if (cursor === undefined) return null
   const [ms = '', idText = '', ...rest] = Buffer.from(cursor, 'base64url').toString('latin1').split('.')
   const id = parseNumericId(idText)
-  // Thirteen digits of milliseconds are later than every row and within the range of DATETIME.
-  const createdAt = new Date(/^\d{1,13}$/.test(ms) ? Number(ms) : NaN)
+  // Fifteen digits of milliseconds hold the end of the year 9999, the latest of a row.
+  const createdAt = new Date(/^\d{1,15}$/.test(ms) ? Number(ms) : NaN)
   const position = id === null || rest.length > 0 || Number.isNaN(createdAt.getTime()) ? null : { createdAt, id }
   if (!position || formatCursor(position) !== cursor)
     throw invalidField('cursor', 'is not a cursor that a list returned')

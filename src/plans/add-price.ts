@@ -1,6 +1,6 @@
 import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
-import { presentPlan } from './present.ts'
+import { auditedPlan, presentPrice } from './present.ts'
 import { PriceInput, priceRow } from './price-input.ts'
 import { getPlan, insertPrices, lockPlan, touchPlan } from './store.ts'
 
@@ -13,7 +13,9 @@ export const addPrice = command({
     await insertPrices(tx, [priceRow(planId, price, tx.now)])
     await touchPlan(tx, planId)
     const updated = await getPlan(tx, app.id, planId)
-    const [before, after] = [presentPlan(current, { all: true }), presentPlan(updated, { all: true })]
+    const known = new Set(current.prices.map(({ id }) => id))
+    const added = updated.prices.filter(({ id }) => !known.has(id)).map(presentPrice)
+    const [before, after] = [auditedPlan(current), { ...auditedPlan(updated), added }]
     await tx.audit({ appId: app.id, subject: `plan ${planId}`, before, after })
     return updated
   },

@@ -82,6 +82,11 @@ export function presentPlan(plan: PlanWithPrices, { all }: { all: boolean }): z.
   }
 }
 
+/** The plan in the audit log. It may have so many prices that the log could not hold them: each has an entry of its own. */
+export function auditedPlan(plan: PlanWithPrices): Omit<z.input<typeof PlanOutput>, 'prices'> & { prices: number } {
+  return { ...presentPlan(plan, { all: true }), prices: plan.prices.length }
+}
+
 export function presentPrice(price: Price): z.input<typeof PriceOutput> {
   return {
     id: formatId('price', price.id),

@@ -3,7 +3,7 @@ import { command } from '#commands/command.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { given, patchOf } from '#shared/patch.ts'
 import { longText, name } from '#shared/validate.ts'
-import { presentPlan } from './present.ts'
+import { auditedPlan } from './present.ts'
 import { saleStatus } from './sale-status.ts'
 import { getPlan, lockPlan, updatePlanRow, type Plan } from './store.ts'
 
@@ -26,7 +26,7 @@ export const updatePlan = command({
     const current = await lockPlan(tx, app.id, planId)
     await updatePlanRow(tx, planId, given<Plan>({ name, description, status }))
     const updated = await getPlan(tx, app.id, planId)
-    const [before, after] = [presentPlan(current, { all: true }), presentPlan(updated, { all: true })]
+    const [before, after] = [auditedPlan(current), auditedPlan(updated)]
     await tx.audit({ appId: app.id, subject: `plan ${planId}`, before, after })
     return updated
   },

@@ -9,7 +9,7 @@ import { databaseNow } from '#db/database-now.ts'
 import { readPages } from '#db/read-pages.ts'
 import type { AppTime } from '#shared/time.ts'
 import { expiredData, viewSubscription } from '#subscriptions/present.ts'
-import { findSubscriptionById } from '#subscriptions/store.ts'
+import { findSubscriptionById, lockEndUserOfSubscription } from '#subscriptions/store.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import type { SweepOptions } from '#mails/send-mails.ts'
 import { listRunOut, storeExpired, type RunOut } from './store.ts'
@@ -59,12 +59,16 @@ const expire = command({
     storeExpired(tx, scope.subscriptionIds, scope.now),
 })
 
-/** Emits one event when the row leaves `active`. A period that was extended in the meantime has not ended. */
+/**
+ * Emits one event when the row leaves `active`. A period that was extended in the meantime has not ended. Under the end user's lock, because
+ * a late payment reports the end of the period if it finds the row `active`.
+ */
 const expireAndAnnounce = command({
   name: 'subscription.expire',
   input: nothing,
   isRepeatable: true,
   async run(tx, _input, { subscriptionId, now }: { readonly subscriptionId: number; readonly now: AppTime }) {
+    await lockEndUserOfSubscription(tx, subscriptionId)
     const expired = await storeExpired(tx, [subscriptionId], now)
     const subscription = expired === 1 ? await findSubscriptionById(tx, subscriptionId) : null
     if (!subscription?.currentPeriodEnd) return expired

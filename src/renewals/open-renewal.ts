@@ -2,14 +2,13 @@ import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { completeUnpaid } from '#checkout/promote.ts'
-import { insertCheckoutSession } from '#checkout/store.ts'
+import { hasSession, insertCheckoutSession } from '#checkout/store.ts'
 import { checkoutUrl } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { payer } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
-import { randomHex } from '#shared/crypto.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { SECOND_MS, addMs, formatTimestamp, wholeSeconds } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
@@ -120,8 +119,8 @@ function requireMethod({ methods }: RenewalView, method: Method | undefined): vo
 const openPayment = command({
   name: 'renewal.open',
   input: nothing,
-  // A second run finds what the first one opened.
-  isRepeatable: true,
+  // The token is the checkout's own. A run that opens none can be repeated.
+  findToken: hasSession,
   async run(tx, _input, { renewalToken, view, asksIfRenewed }: OpenScope): Promise<Opened> {
     const { app } = view
     await lockExistingEndUser(tx, app.id, view.subscription.externalRef)
@@ -151,7 +150,7 @@ const openPayment = command({
       metadata: null,
     })
     const link = renewalLink(tx.ctx.config.baseUrl, renewalToken)
-    const token = randomHex(32)
+    const { token } = tx
     await insertCheckoutSession(tx, {
       appId: app.id,
       endUserId,

@@ -10,7 +10,8 @@ export function formatCsv(
     header,
     ...(columns ? { columns: [...columns] } : {}),
     cast: { string: guardCell, boolean: String, object: (value) => JSON.stringify(value) },
-    // To a spreadsheet that separates cells by semicolons, what follows one would be a cell of its own.
-    quoted_match: ';',
+    // To a spreadsheet that separates cells by semicolons, what follows one would be a cell of its own. Programs that read CSV, such as
+    // `subscription import`, drop the blanks around a cell without quotation marks.
+    quoted_match: /;|^\s|\s$/,
   })
 }

@@ -17,8 +17,8 @@ export interface SubscriptionFilter {
   readonly withinMs: number | null
 }
 
-/** The time that places lifetime subscriptions after all others in a cursor. */
-const LIFETIME = new Date(9_999_999_999_999)
+/** The time that places lifetime subscriptions after all others in a cursor: after the year 9999. */
+const LIFETIME = new Date(999_999_999_999_999)
 
 /** A page of an app's subscriptions as the API presents them, with their `external_ref`, the earliest end first. */
 export async function listSubscriptions(ctx: Context, app: App, filter: SubscriptionFilter, page: unknown) {

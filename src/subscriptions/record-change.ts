@@ -19,7 +19,6 @@ import {
 import {
   insertLedgerLine,
   insertSubscription,
-  lockActive,
   updateSubscription,
   type LedgerLine,
   type Subscription,
@@ -70,7 +69,6 @@ export async function recordChange(
   current: Subscription | NewSubscription,
   { set, line, planAndCustomer, transactionId, announce }: SubscriptionChange,
 ): Promise<SubscriptionView> {
-  const ended = 'id' in current ? await endBeforeRestart(tx, app, current, line) : []
   const saved =
     'id' in current ? await saveChange(tx, app, current, set, line) : await saveNew(tx, app, current, set, line)
   if (line) await addLine(tx, saved, 'id' in current ? current : null, line)
@@ -81,15 +79,13 @@ export async function recordChange(
     data: updatedData(view, appNow(app, tx.now)),
     subject: { externalRef: saved.externalRef, transactionId: transactionId ?? null },
   }
+  const ended = 'id' in current ? await endBeforeRestart(tx, app, current, line) : []
   await emitEvents(tx, [...ended, ...(announce?.(view) ?? []), updated])
   if (app.realtimeDatabaseUrl !== null) await queueNode(tx, app, saved)
   return view
 }
 
-/**
- * The end of the period before one that starts anew, which the expiry job has not reported and can no longer see (R118). The job holds the
- * row while it reports the end: whoever has the row first reports it.
- */
+/** The end of the period before one that starts anew, which the expiry job has not reported and can no longer see (R118). */
 async function endBeforeRestart(
   tx: Tx,
   app: NotifiedApp,
@@ -98,7 +94,7 @@ async function endBeforeRestart(
 ): Promise<Emission<EventType>[]> {
   const { currentPeriodEnd: end, status, inTrial, externalRef } = before
   const isUnreported = line?.kind === 'restarted' && status === 'active' && end !== null && end <= line.paidAt
-  if (!isUnreported || !isSentTo(app, 'subscription.expired') || !(await lockActive(tx, before.id))) return []
+  if (!isUnreported || !isSentTo(app, 'subscription.expired')) return []
   const view = { subscription: before, ...(await readPlanAndCustomer(tx, before)) }
   const data = expiredData(view, end, inTrial)
   return [{ app, type: 'subscription.expired', data, subject: { externalRef, transactionId: null } }]

@@ -119,6 +119,14 @@ export async function lockExistingEndUser(tx: Tx, appId: number, externalRef: st
   await tx.bump(endUsers, 'version', { appId, externalRef })
 }
 
+/** As `lockExistingEndUser`, by the subscription. */
+export async function lockEndUserOfSubscription(tx: Tx, subscriptionId: number): Promise<void> {
+  await tx.run(
+    'UPDATE end_users SET version = version + 1 WHERE id = (SELECT end_user_id FROM subscriptions WHERE id = ?)',
+    [subscriptionId],
+  )
+}
+
 export async function findSubscription(db: Queries, appId: number, externalRef: string): Promise<Subscription | null> {
   return db.one(subscriptions, 'WHERE app_id = ? AND external_ref = ?', [appId, externalRef])
 }
@@ -189,11 +197,6 @@ export const subscriptionsByRenewalToken = rowsBy(subscriptions, 'renewalToken')
 
 export async function insertSubscription(tx: Tx, row: Omit<Subscription, 'id'>): Promise<Subscription> {
   return { ...row, id: await tx.insert(subscriptions, row) }
-}
-
-/** Locks the subscription until the commit; returns whether it is still stored as active. */
-export async function lockActive(tx: Tx, subscriptionId: number): Promise<boolean> {
-  return (await tx.one(subscriptions, `WHERE id = ? AND status = 'active' FOR UPDATE`, [subscriptionId])) !== null
 }
 
 /** Saves a change made from `fromRevision`; throws if it has changed since, so that nothing is overwritten. */

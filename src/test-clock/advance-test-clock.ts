@@ -8,7 +8,7 @@ import { command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
-import { SECOND_MS, addMs, formatTimestamp, parseAppTime, type AppTime } from '#shared/time.ts'
+import { SECOND_MS, addMs, formatTimestamp, parseAppTime, type AppTime, type RealTime } from '#shared/time.ts'
 import { integer, timestamp } from '#shared/validate.ts'
 import { expireDue } from '#renewals/expire-due.ts'
 import { staleBefore } from '#mails/claims/store.ts'
@@ -97,9 +97,11 @@ const moveClock = command({
   input: AdvanceClockInput,
   async run(tx, input, { app }: { readonly app: App }): Promise<App | null> {
     const current = await getApp(tx, app.id)
-    const from = appNow(current, tx.now)
+    // Jobs use the database's clock: the work of the new time must be due by that one, too.
+    const now = earlierOf(tx.now, await databaseNow(tx.ctx, tx))
+    const from = appNow(current, now)
     const to = targetOf(input, from)
-    const clockOffsetMs = to.getTime() - tx.now.getTime()
+    const clockOffsetMs = to.getTime() - now.getTime()
     if (!(await moveAppClock(tx, app.id, current.clockOffsetMs, clockOffsetMs))) return null
     await tx.audit({
       appId: app.id,
@@ -110,6 +112,10 @@ const moveClock = command({
     return { ...current, clockOffsetMs }
   },
 })
+
+function earlierOf(one: RealTime, other: RealTime): RealTime {
+  return one < other ? one : other
+}
 
 function targetOf(input: z.infer<typeof AdvanceClockInput>, from: AppTime): AppTime {
   if (input.advance_seconds !== undefined) {

@@ -1,4 +1,5 @@
 import type { Tx } from '#commands/transaction.ts'
+import { retryable } from '#db/database-error.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { findOwner, getTransaction, type Transaction } from './store.ts'
 
@@ -21,4 +22,9 @@ export async function lockTransactions(
   const transactions = new Map<number, Transaction>()
   for (const { id } of found) transactions.set(id, await getTransaction(tx, id))
   return transactions
+}
+
+/** A transaction got money of the payment after its others were locked: the work begins anew, and locks that one, too. */
+export function movedMeanwhile(paymentId: number): Error {
+  return retryable(`payment ${paymentId} was moved meanwhile`)
 }

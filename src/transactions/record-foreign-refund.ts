@@ -12,7 +12,7 @@ import {
 } from '#payments/store.ts'
 import { announceRefunds } from './announce-refund.ts'
 import { takeMoney } from './change-transaction.ts'
-import { lockTransactions } from './lock-transactions.ts'
+import { lockTransactions, movedMeanwhile } from './lock-transactions.ts'
 import { endedNow, newRefund, pendingNow } from './refund-steps.ts'
 
 /** A refund that was made at the provider. */
@@ -46,7 +46,7 @@ export async function recordForeignRefund(
   const parts = takeNewest(amount - fromFree, kept)
   const plan = parts.map(({ part, amount: share }) => {
     const transaction = transactions.get(part.transactionId)
-    if (!transaction) throw new Error(`payment ${paymentId} was moved meanwhile`)
+    if (!transaction) throw movedMeanwhile(paymentId)
     return { transaction, share, balance: refunded(transaction, share) }
   })
   const row = {

@@ -37,7 +37,10 @@ const KEPT = [
 
 export type DeletedRows = Record<(typeof KEPT)[number]['name'], number>
 
-/** Removes expired rows, by the database's clock, in small transactions. Safe when several daemons do so at once. */
+/**
+ * Removes expired rows in small transactions. Safe when several daemons do so at once. Their age counts by the database's clock: a machine
+ * with a wrong one would remove what is still needed.
+ */
 export async function deleteOldRows(
   ctx: Context,
   options: { readonly signal?: AbortSignal } = {},

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
-import { isRetryable } from '#db/database-error.ts'
+import { isDatabaseBusy, isRetryable } from '#db/database-error.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import type { AttemptResult } from './attempt-delivery.ts'
 import { finishAttempts } from './finish-attempts.ts'
@@ -49,7 +49,7 @@ export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
       addTally(tally, await finishAttempts(ctx, results, doubted))
     } catch (error) {
       ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
-      if (isRetryable(error)) {
+      if (isRetryable(error) || isDatabaseBusy(error)) {
         await delay(PAUSE_MS)
         // Another sender takes over an expired lease and sends again, with the same event id.
         const held = group.filter(({ leaseEndsMs }) => leaseEndsMs > performance.now())

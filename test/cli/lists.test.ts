@@ -189,16 +189,18 @@ describe('lists of the command line', () => {
     expect(await cli.refused(['transaction', 'list', '--cursor', 'x'])).to.include('--cursor')
   })
 
-  it('page through subscriptions, also those that end together and lifetime ones', async () => {
+  it('page through subscriptions, also those that end together or in the year 9999, and lifetime ones', async () => {
     const app = await anApp(ctx)
     const own = await aPlan(ctx, app, { prices: [MONTHLY, LIFETIME] })
-    for (const ref of ['c', 'a', 'b']) await aSubscription(ctx, app, own, { external_ref: ref })
+    for (const ref of ['c', 'a', 'b', 'f', 'g']) await aSubscription(ctx, app, own, { external_ref: ref })
     for (const ref of ['e', 'd']) await aSubscription(ctx, app, own, { external_ref: ref, price_id: priceId(own, 1) })
     const together = { currentPeriodEnd: parseAppTime('2099-01-01 00:00:00')! }
     await ctx.db.update(subscriptions, { externalRef: ['a', 'b', 'c'] }, together)
+    const latest = { currentPeriodEnd: parseAppTime('9999-12-31 23:59:59')! }
+    await ctx.db.update(subscriptions, { externalRef: ['f', 'g'] }, latest)
     for (const [options, expected] of [
-      [[], 'c a b e d'],
-      [['--status', 'active'], 'c a b e d'],
+      [[], 'c a b f g e d'],
+      [['--status', 'active'], 'c a b f g e d'],
       [['--status', 'expired'], ''],
       [['--expiring-within', '36500d'], 'c a b'],
     ] as const) {

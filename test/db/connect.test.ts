@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'mocha'
 import { createConnection, type Connection } from 'mysql2/promise'
 import { sessionOf } from '#db/session.ts'
 import { openDatabase, parseDatabaseUrl } from '#db/connect.ts'
+import { insertedNew } from '#db/database-error.ts'
 import { embeddedSetup } from '#embedded/setup.ts'
 import { pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { ISOLATION_LEVEL, RELOAD_TLS, STATEMENT_SECONDS } from '../support/database-server.ts'
@@ -32,6 +33,25 @@ describe('database sessions', () => {
     expect(new Set(sessions.map(([session]) => session!['id'])).size).to.equal(10)
     const expected = { isolation: 'READ-COMMITTED', zone: '+00:00', strict: 1, lockSeconds: 5, seconds: 10 }
     for (const [session] of sessions) expect(session).to.include(expected)
+  })
+
+  it('recognize a duplicate by its key on a server whose messages are in another language', async () => {
+    const { db, url } = testDatabase()
+    await db.query("SET GLOBAL lc_messages = 'de_DE'")
+    try {
+      const german = await openDatabase({ databaseUrl: url, home: '' })
+      const add = () =>
+        german.db.run(
+          "INSERT INTO end_users (app_id, external_ref, version, created_at) VALUES (1, 'an', 0, UTC_TIMESTAMP(3))",
+        )
+      expect([
+        await insertedNew('end_users_app_ref', add()),
+        await insertedNew('end_users_app_ref', add()),
+      ]).to.deep.equal([true, false])
+      await german.close()
+    } finally {
+      await db.query("SET GLOBAL lc_messages = 'en_US'")
+    }
   })
 
   it('are refused where the server forces what the lists in statements are not written for', async () => {

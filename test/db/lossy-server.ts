@@ -42,6 +42,7 @@ const ERRORS = {
   1290: ['HY000', 'The MariaDB server is running with the --read-only option so it cannot execute this statement'],
   1317: ['70100', 'Query execution was interrupted'],
   1461: ['42000', "Can't create more than max_prepared_stmt_count statements (current value: 16382)"],
+  1969: ['70100', 'Query execution was interrupted (max_statement_time exceeded)'],
 } as const
 
 const QUERY = 0x03

@@ -40,3 +40,18 @@ describe('an update by a table’s columns', () => {
     expect(String(nothing)).to.include('changes nothing')
   })
 })
+
+describe('a time after the year 9999', () => {
+  it('is later than every stored one, in a prepared statement and in a text', async () => {
+    const { db } = testDatabase()
+    const last = asRealTime(new Date('9999-12-31T23:59:59Z'))
+    const beyond = asRealTime(new Date('+010000-01-01T00:00:00Z'))
+    await db.insert(endUsers, { appId: APP, externalRef: 'an', version: 0, createdAt: last })
+    const counts = []
+    for (const condition of ['created_at >= ?', 'created_at < ?']) {
+      counts.push(await db.count(endUsers, `WHERE ${condition}`, [beyond]))
+      counts.push(await db.count(endUsers, `WHERE ${condition} AND app_id IN (?)`, [beyond, [APP]]))
+    }
+    expect(counts).to.deep.equal([0, 0, 1, 1])
+  })
+})

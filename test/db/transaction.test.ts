@@ -328,6 +328,21 @@ describe('a transaction', () => {
       })
     }
 
+    it('returns the result of the attempt that was committed, also if the next one lost to it at its own COMMIT', async () => {
+      const fates: Fate[] = ['answer lost', 1213]
+      line.fateOf = (statement) => (statement === 'COMMIT' ? (fates.shift() ?? 'pass') : 'pass')
+      let attempts = 0
+      const work = async (tx: Tx): Promise<number> => {
+        attempts += 1
+        await insert(tx, `an${attempts}`)
+        return attempts
+      }
+      // To another node of the cluster, the first commit is known only when it refuses the second one.
+      const result = await inTransaction(ctx, work, (_tx, attempt) => Promise.resolve(attempt === 3))
+      expect(await refs()).to.deep.equal(['an1'])
+      expect(result).to.equal(1)
+    })
+
     const TROUBLE: readonly Fate[] = ['lost', 'answer lost', 'hang', 'refused', 'killed', 'run, answered as killed']
 
     for (const command of ['START TRANSACTION', 'COMMIT', 'ROLLBACK']) {

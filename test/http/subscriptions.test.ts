@@ -86,6 +86,7 @@ describe('the API of subscriptions', () => {
       expect(await refsOf('ends_before=2027-03-01+10:00:01')).to.deep.equal(['month', 'year'])
       expect(await refsOf('ends_before=2027-03-01+10:00:00')).to.deep.equal(['month'])
       expect(await refsOf('status=active&plan=gold&ends_after=2026-05-01+00:00:00')).to.deep.equal(['year'])
+      expect(await refsOf('ends_after=9999-12-31+23:59:59')).to.deep.equal([])
     })
 
     it('pages through all of them', async () => {

@@ -130,6 +130,14 @@ describe('the API of transactions', () => {
       expect(seen).to.deep.equal(made)
     })
 
+    it('pages through them in a sandbox whose clock is centuries ahead', async () => {
+      service.ctx.clock.set('2300-01-01 10:00:00')
+      const made = [await lifetimeCheckout(), await lifetimeCheckout()].map((session) => session.transaction_id)
+      const first = (await seller.get(`${PATH}?limit=1`)).body
+      const second = (await seller.get(`${PATH}?limit=1&cursor=${first.next_cursor}`)).body
+      expect([...second.data, ...first.data].map(({ transaction_id: id }) => id)).to.deep.equal(made)
+    })
+
     it('answers 400 invalid_request for a bad filter, limit or cursor', async () => {
       const bad = { status: 'open', flagged: '1', external_ref: '', limit: '0', cursor: 'x' }
       for (const [field, value] of Object.entries(bad))

@@ -22,6 +22,7 @@ import { Stopped } from '#mails/mail-queue.ts'
 import { reminderQueue } from '#mails/reminders/reminder-queue.ts'
 import { handOver } from '#mails/send-mails.ts'
 import { settleReceipt, settleReminder } from '#mails/settle-mail.ts'
+import { listPaymentsOf } from '#payments/store.ts'
 import { updatePromotion } from '#promotions/update-promotion.ts'
 import { expireDue } from '#renewals/expire-due.ts'
 import { openRenewal } from '#renewals/open-renewal.ts'
@@ -30,6 +31,7 @@ import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { recordForeignRefund } from '#transactions/record-foreign-refund.ts'
 import { openCharger } from '#webhooks/charger.ts'
 import { claimDueEvents } from '#webhooks/claim-due-events.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
@@ -139,6 +141,27 @@ export const COMMANDS: Readonly<Record<string, PairCommand>> = {
     run: async (ctx, { waitingPayment, open }) =>
       (await movePayment(ctx, LINH, { payment_id: waitingPayment, transaction_id: open.transactionId, ...NOTE }))
         .status,
+  },
+  'move what was paid twice': {
+    scenes: ['running'],
+    about: MONEY,
+    run: async (ctx, scene) =>
+      (
+        await movePayment(ctx, LINH, {
+          payment_id: await paidTwiceBy(ctx, scene),
+          transaction_id: scene.open.transactionId,
+          ...NOTE,
+        })
+      ).status,
+  },
+  'a refund at the provider is reported': {
+    scenes: ['running'],
+    about: MONEY,
+    run: async (ctx, scene) => {
+      const paymentId = await paidTwiceBy(ctx, scene)
+      const refund = { reference: 're_1', amount: 60_000, status: 'succeeded' } as const
+      await silent(inTransaction(ctx, (tx) => recordForeignRefund(tx, paymentId, refund)))
+    },
   },
   'close a waiting payment': {
     scenes: ['running'],
@@ -255,6 +278,11 @@ export const COMMANDS: Readonly<Record<string, PairCommand>> = {
     about: ['event'],
     run: (ctx, { app }) => retryFailed(ctx, LINH, app),
   },
+}
+
+/** The second payment of the transaction that was paid twice. */
+async function paidTwiceBy(ctx: Context, { paidTwice }: Scene): Promise<number> {
+  return (await listPaymentsOf(ctx.db, paidTwice)).at(-1)?.id ?? 0
 }
 
 async function silent(done: Promise<unknown>): Promise<void> {

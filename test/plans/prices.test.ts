@@ -4,7 +4,9 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
 import { addPrice } from '#plans/add-price.ts'
-import type { PlanWithPrices } from '#plans/store.ts'
+import { presentPrice } from '#plans/present.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { insertPrices, type PlanWithPrices } from '#plans/store.ts'
 import { updatePrice } from '#plans/update-price.ts'
 import type { Plan } from '../../client/src/types.ts'
 import { startService, type Answer, type SellerClient, type TestService } from '../support/api.ts'
@@ -202,6 +204,16 @@ describe('prices of a plan', () => {
     })
   })
 
+  it('may be any number over the years: the plan can still be changed, and a price added', async () => {
+    const { ctx } = service
+    const rows = Array.from({ length: 500 }, () => ({ ...plan.prices[0]!, id: undefined, name: 'A name'.repeat(20) }))
+    await inTransaction(ctx, (tx) => insertPrices(tx, rows))
+    const added = await seller.post(`${path}/prices`, YEARLY)
+    expect([added.status, added.body.data.prices.length]).to.deep.equal([201, 502])
+    const named = await seller.patch(path, { name: 'Gold' })
+    expect([named.status, named.body.data.name, named.body.data.prices.length]).to.deep.equal([200, 'Gold', 502])
+  })
+
   describe('price commands', () => {
     it('are written to the audit log with their operator', async () => {
       const { ctx } = service
@@ -220,6 +232,7 @@ describe('prices of a plan', () => {
       expect(archive!.afterState).to.include({ status: 'archived' })
       const [add] = await listAuditEntries(ctx.db, { subject: `plan ${plan.id}`, limit: 10 })
       expect(add).to.include({ actor: 'ann', action: 'price.add' })
+      expect(add!.afterState).to.deep.include({ prices: 2, added: [{ ...presentPrice(added.prices[1]!) }] })
     })
 
     it('that are added at once each begin in the audit log where the one before ended', async () => {
@@ -227,7 +240,7 @@ describe('prices of a plan', () => {
       const add = () => perform(ctx, operator('ann'), addPrice, YEARLY, { app: app.app, planId: plan.id })
       await Promise.all([add(), add(), add()])
       const entries = (await listAuditEntries(ctx.db, { subject: `plan ${plan.id}`, limit: 3 })).toReversed()
-      const count = (state: unknown): number => (state as Plan).prices.length
+      const count = (state: unknown): number => (state as { prices: number }).prices
       expect(entries.map(({ beforeState, afterState }) => [count(beforeState), count(afterState)])).to.deep.equal([
         [1, 2],
         [2, 3],

@@ -6,6 +6,8 @@ import { planReminders } from '#mails/reminders/plan-reminders.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { addMs, DAY_MS, HOUR_MS } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
+import { advanceTestClock } from '#test-clock/advance-test-clock.ts'
+import { SERVER } from '../support/factories.ts'
 import { aScene, type Scene } from './scene.ts'
 
 /** The period of `user-1` ends on 1 April, 10:00. */
@@ -50,6 +52,19 @@ describe('reminders where clocks are wrong', () => {
     scene.ctx.clock.set('2026-03-29 12:00:00')
     expect(await sendDueReminders(scene.ctx, { appId: scene.seller.app.id })).to.include({ sent: 1 })
   })
+
+  for (const [side, offsetMs] of [
+    ['ahead', 200],
+    ['behind', -200],
+  ] as const) {
+    it(`a daemon whose clock is ${side} completes the work of the time to which it moves a test clock`, async () => {
+      await scene.subscribe()
+      const now = '2026-04-01 10:00:00'
+      await advanceTestClock(daemon(offsetMs), SERVER, await scene.app(), { now })
+      expect(await storedStatus()).to.equal('expired')
+      expect(await scene.stages()).to.deep.equal(['0'])
+    })
+  }
 
   it('a daemon whose clock is ten years ahead stores nothing as expired, and sends no notice', async () => {
     await scene.subscribe()

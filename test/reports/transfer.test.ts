@@ -246,6 +246,25 @@ describe('import and export', () => {
       )
     })
 
+    it('quotes a cell that begins or ends with a blank, so that subscription import reads it unchanged', async () => {
+      const refs = [' an', 'an ', '\u3000an', 'an']
+      for (const ref of refs)
+        await scenario.pay(await scenario.checkout({ external_ref: ref, price_id: plan.prices[0] }))
+      const folder = scratchFolder('export')
+      await exportApp(scenario.service.ctx, scenario.app.app, folder)
+      const [, ...lines] = readFileSync(join(folder, 'subscriptions.csv'), 'utf8').trimEnd().split('\n')
+      const cells = lines.map((line) => line.split(',')[1])
+      const report = await importCsv(
+        [
+          'external_ref,price_id,current_period_end',
+          ...cells.map((cell) => `${cell}, ${plan.prices[0]} ,2026-04-01 10:00:00`),
+        ].join('\n'),
+      )
+      expect(report.lines.map((line) => [line.external_ref, line.result])).to.deep.equal(
+        refs.map((ref) => [ref, 'skipped']),
+      )
+    })
+
     it('writes lines that subscription import accepts unchanged, and removes the marks', async () => {
       const refs = ['=cmd', '  @x', "'=y", "'z", '-42', '\u2007+1', "  '=q", 'plain']
       for (const ref of refs)

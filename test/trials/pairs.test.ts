@@ -66,8 +66,19 @@ describe('trial: two commands in every order of their writes', () => {
   it('an attempt is recorded once, also where the answer to COMMIT is lost', () =>
     replay('running: deliver an event + deliver an event again / A A A A A?'))
 
-  it('the end of a period is reported once, by the expiry job or by the late payment that waited for it', () =>
-    replay('ended: pay by a bank transfer + sweep the ended periods / B A B A A A A A B B A A A A'))
+  it('a renewal is opened once, also where the answer to COMMIT is lost and the plan is switched meanwhile', () =>
+    replay('running: switch the plan + renew by the link / B A B B B A B? B A A A A A B B B B B B B B B B B'))
+
+  it('the end of a period is reported once, by a late payment or by the sweep', async () => {
+    const { pairs } = caseNamed('ended: pay by a bank transfer + sweep the ended periods')
+    expect(await everyPair({ seed: 41, pairs, mostOrders: 60, faults: 0 })).to.include({ everyOrder: 1 })
+  })
+
+  it('a refund at the provider is recorded, also while an operator moves its money', async () => {
+    const { pairs } = caseNamed('running: move what was paid twice + a refund at the provider is reported')
+    const figures = await everyPair({ seed: 41, pairs, mostOrders: 30, faults: 0.3 })
+    expect(figures.waits).to.be.at.least(1)
+  })
 
   it('names at least 250 pairs, each once, and every command', () => {
     const pairs = listPairs()

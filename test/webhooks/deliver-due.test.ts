@@ -15,6 +15,7 @@ import { claimDueEvents, newLease } from '#webhooks/claim-due-events.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { envelopeOf } from '#webhooks/envelope.ts'
+import { openRecorder } from '#webhooks/recorder.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { listAttempts, type DeliveryAttempt, deliveryAttempts } from '#webhooks/attempts/store.ts'
@@ -492,6 +493,25 @@ describe('webhook delivery', () => {
       }
       expect([await attempts(doubtful!), await attempts(id!)].map(({ length }) => length)).to.deep.equal([1, 1])
       expect(await event(id!)).to.include({ deliveryStatus: 'delivered' })
+    })
+
+    it('records an attempt that the database took too long to record at first', async () => {
+      const [id] = await emit()
+      const [begun] = await beginAll()
+      const lossy = await openLossyDatabase()
+      try {
+        let inserts = 0
+        lossy.line.fateOf = (statement) =>
+          statement.includes(` INTO ${deliveryAttempts.name} `) && (inserts += 1) === 1 ? 1969 : 'pass'
+        const recorder = openRecorder({ ...ctx, db: lossy.db }, () => undefined)
+        recorder.record(delivered(begun!), performance.now() + MINUTE_MS)
+        await recorder.stop()
+        expect(recorder.tally).to.include({ delivered: 1 })
+      } finally {
+        await lossy.close()
+      }
+      expect(await attempts(id!)).to.have.length(1)
+      expect(await event(id!)).to.include({ deliveryStatus: 'delivered', attempts: 1 })
     })
 
     it('ignores the outcome of a sender that lost its lease', async () => {

@@ -94,6 +94,7 @@ describe('GET /api/v1/events', () => {
       expect(await refsOf('event_type=subscription.updated&external_ref=an')).to.deep.equal([])
       expect(await refsOf('created_after=2026-03-01+10:00:00')).to.deep.equal(['an', 'binh', 'an'])
       expect(await refsOf('created_after=2026-03-01%2010:00:01')).to.deep.equal([])
+      expect(await refsOf('created_after=9999-12-31+23:59:59')).to.deep.equal([])
       await emit('late')
       const { id, createdAt } = (await service.ctx.db.one(events, "WHERE external_ref = 'late'"))!
       await service.ctx.db.update(events, { id }, { createdAt: addMs(createdAt, 500) })
