@@ -1,5 +1,7 @@
 import { Readable } from 'node:stream'
-import nodemailer, { type Transporter } from 'nodemailer'
+import nodemailer, { type SendMailOptions, type Transporter } from 'nodemailer'
+import type { Logger } from '#shared/log.ts'
+import { messageOf } from '#shared/errors.ts'
 import { isLoopbackHost } from '#shared/loopback.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { MailError, toMessage, type Mail, type Mailer, type SendOptions } from './mail.ts'
@@ -10,12 +12,15 @@ import { failureOf, type Progress } from './smtp-failure.ts'
 export const MAIL_CONNECTIONS = 5
 
 const SEND_DEADLINE_MS = 60 * SECOND_MS
+const INCOMPLETE = 'a mail was sent, and not to all of its Cc and Bcc'
 
 /** Sends over several connections to an SMTP server. */
 export class SmtpMailer implements Mailer {
   readonly #transport: Transporter
+  readonly #log: Logger
 
-  constructor(url: string, sign: SignMessage | null) {
+  constructor(url: string, sign: SignMessage | null, log: Logger) {
+    this.#log = log
     const { hostname } = new URL(url)
     this.#transport = nodemailer.createTransport({
       url,
@@ -45,13 +50,36 @@ export class SmtpMailer implements Mailer {
     // AbortSignal.timeout would keep its timer running after the mail.
     const deadline = new AbortController()
     const timer = setTimeout(() => deadline.abort(), SEND_DEADLINE_MS)
+    const { signal } = deadline
     try {
-      const message = { ...toMessage(mail), handOver, signal: deadline.signal }
+      const message = { ...toMessage(mail), handOver, signal, envelope: envelopeFor(mail, addressesOf(mail)) }
       await this.#transport.sendMail(message)
+      await this.#sendCopies(mail, signal)
     } catch (error) {
       throw new MailError(failureOf(error, handOver), handOver.refusal ?? error)
     } finally {
       clearTimeout(timer)
+    }
+  }
+
+  /**
+   * Sends Cc and Bcc, by an envelope of their own: a server takes a mail that it accepts for one of its recipients, so that a mail whose
+   * customer is refused would count as sent, or would send the copies again with each retry.
+   */
+  async #sendCopies(mail: Mail, signal: AbortSignal): Promise<void> {
+    const { messageId, cc, bcc } = mail
+    const served = addressesOf(mail).map((address) => address.toLowerCase())
+    const others = [...cc, ...bcc].filter((address) => !served.includes(address.toLowerCase()))
+    if (others.length === 0) return
+    try {
+      const { rejected = [] } = await this.#transport.sendMail({
+        ...toMessage(mail),
+        signal,
+        envelope: envelopeFor(mail, others),
+      })
+      if (rejected.length > 0) this.#log.warn({ messageId, refused: rejected.length }, INCOMPLETE)
+    } catch (error) {
+      this.#log.warn({ messageId, reason: messageOf(error) }, INCOMPLETE)
     }
   }
 
@@ -66,6 +94,14 @@ export class SmtpMailer implements Mailer {
   close(): void {
     this.#transport.close()
   }
+}
+
+function addressesOf({ to }: Mail): string[] {
+  return to.map(({ address }) => address)
+}
+
+function envelopeFor({ from }: Mail, to: string[]): SendMailOptions['envelope'] {
+  return { from: from.address, to }
 }
 
 /** The hand-over of one message to the server. */

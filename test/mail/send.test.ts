@@ -12,15 +12,16 @@ import { scratchFolder } from '../support/scratch.ts'
 
 const MAIL: Mail = {
   from: { name: 'Cửa hàng', address: 'billing@shop.example' },
-  to: { name: 'Nguyễn Văn An', address: 'an@customer.example' },
-  cc: ['boss@customer.example'],
-  bcc: ['archive@shop.example'],
+  to: [{ name: 'Nguyễn Văn An', address: 'an@customer.example' }],
+  cc: [],
+  bcc: [],
   subject: 'Gia hạn gói của bạn',
   text: 'Xin chào An',
   html: '<p>Xin chào <b>An</b></p>',
   messageId: 'reminder.1.1774915200.3@shop.example',
   headers: { 'List-Unsubscribe': '<https://pay.example/renew/t/opt-out>' },
 }
+const COPIED = { ...MAIL, cc: ['boss@customer.example'], bcc: ['archive@shop.example'] }
 const silent = pino({ level: 'silent' })
 
 async function failureOf(sending: Promise<void>): Promise<string> {
@@ -36,11 +37,14 @@ async function failureOf(sending: Promise<void>): Promise<string> {
 describe('sending mail by SMTP', () => {
   let inbox: SmtpInbox
   let mailer: Mailer
+  let logged: Record<string, unknown>[]
 
   beforeEach(async () => {
     inbox = await SmtpInbox.open({ starttls: true })
+    logged = []
+    const log = pino({}, { write: (line: string) => void logged.push(JSON.parse(line) as Record<string, unknown>) })
     const config = loadConfig({ BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'billing@shop.example' })
-    mailer = openMailer(config, silent) ?? expect.fail('no mailer')
+    mailer = openMailer(config, log) ?? expect.fail('no mailer')
   })
 
   afterEach(async () => {
@@ -49,13 +53,38 @@ describe('sending mail by SMTP', () => {
   })
 
   it('reaches To, Cc and Bcc, and shows no recipient the Bcc', async () => {
-    await mailer.send(MAIL)
+    await mailer.send(COPIED)
     const [mail] = inbox.mails
-    expect(mail?.recipients).to.have.members(['an@customer.example', 'boss@customer.example', 'archive@shop.example'])
-    expect(mail?.raw).not.to.contain('archive@shop.example')
+    expect(inbox.mails.map(({ recipients }) => recipients)).to.deep.equal([
+      ['an@customer.example'],
+      ['boss@customer.example', 'archive@shop.example'],
+    ])
+    expect(inbox.messageIds).to.deep.equal(Array(2).fill(`<${MAIL.messageId}>`))
+    for (const { raw } of inbox.mails) expect(raw).not.to.contain('archive@shop.example')
     expect(mail?.parsed.from).to.include(MAIL.from)
-    expect(mail?.parsed.to?.[0]).to.include(MAIL.to)
-    expect(mail?.parsed.cc?.map(({ address }) => address)).to.deep.equal(MAIL.cc)
+    expect(mail?.parsed.to?.[0]).to.include(MAIL.to[0])
+    expect(mail?.parsed.cc?.map(({ address }) => address)).to.deep.equal(COPIED.cc)
+  })
+
+  it('is sent though a copy is refused, which the log reports', async () => {
+    for (const refused of ['boss@customer.example', 'archive@shop.example']) {
+      inbox.refusals.set(refused, [550, '5.1.1 no such mailbox'])
+      expect(await failureOf(mailer.send(COPIED))).to.equal('none')
+    }
+    expect(inbox.mails.map(({ recipients }) => recipients)).to.deep.equal([
+      ['an@customer.example'],
+      ['archive@shop.example'],
+      ['an@customer.example'],
+    ])
+    expect(logged.map(({ messageId, refused, reason }) => [messageId, refused ?? reason])).to.deep.equal([
+      [COPIED.messageId, 1],
+      [COPIED.messageId, "Can't send mail - all recipients were rejected: 550 5.1.1 no such mailbox"],
+    ])
+  })
+
+  it('sends no second mail to a customer who is in Cc, too', async () => {
+    await mailer.send({ ...MAIL, cc: ['AN@customer.example'] })
+    expect(inbox.mails.map(({ recipients }) => recipients)).to.deep.equal([['an@customer.example']])
   })
 
   it('has text and HTML, and its headers unchanged', async () => {
@@ -157,14 +186,14 @@ describe('mail without an SMTP server', () => {
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(line) })
     const mailer = openMailer(loadConfig({ BILLING_HOME: home }), log) ?? expect.fail('no mailer')
-    await mailer.send(MAIL)
+    await mailer.send(COPIED)
     const [file = ''] = await readdir(join(home, 'mail'))
     const path = join(home, 'mail', file)
     expect((await stat(path)).mode & 0o777).to.equal(0o600)
     expect((JSON.parse(lines[0] ?? '') as { path: string }).path).to.equal(path)
     const parsed = await PostalMime.parse(await readFile(path))
     expect(parsed.subject).to.equal(MAIL.subject)
-    expect(parsed.bcc?.[0]?.address).to.equal(MAIL.bcc[0])
+    expect(parsed.bcc?.[0]?.address).to.equal(COPIED.bcc[0])
   })
 
   it('in production there is no mailer', () => {

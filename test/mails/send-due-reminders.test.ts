@@ -210,7 +210,11 @@ describe('reminder e-mails', () => {
       const { renewalToken } = await scene.subscribe({ customer })
       await sweepAt('2026-03-29 10:00:00')
       const mail = scene.inbox.mails[0] ?? expect.fail('no mail')
-      expect(mail.recipients).to.have.members(['an@example.com', 'boss@example.com', 'archive@example.com'])
+      expect(scene.inbox.mails.flatMap(({ recipients }) => recipients)).to.have.members([
+        'an@example.com',
+        'boss@example.com',
+        'archive@example.com',
+      ])
       expect(mail.raw).not.to.contain('archive@example.com')
       expect(mail.parsed.from).to.include({ name: 'Reader', address: 'billing@pay.example' })
       expect(mail.parsed.to?.[0]).to.include({ name: 'Nguyễn Văn An', address: 'an@example.com' })
@@ -347,6 +351,25 @@ describe('reminder e-mails', () => {
       const [result] = await checkReminders(scene.ctx)
       expect(result!.detail).to.include('1 mail to addresses that the mail server permanently refuses')
       expect(await sweepAt('2026-03-31 10:00:00')).to.include({ sent: 1 })
+    })
+
+    it('a mail whose customer is refused for now or for good goes to nobody in copy, and to everybody once it is accepted', async () => {
+      const copies = { cc_emails: ['boss@example.com'], bcc_emails: ['archive@example.com'] }
+      scene.inbox.refusals.set('grey@example.com', [450, '4.2.0 greylisted, try again later'])
+      scene.inbox.refusals.set('wrong@example.com', [550, '5.1.1 no such mailbox'])
+      for (const email of scene.inbox.refusals.keys()) {
+        const customer = await aCustomer(scene.ctx, scene.seller, { email, ...copies })
+        await scene.subscribe({ customer, externalRef: email })
+      }
+      expect(await sweepAt('2026-03-29 10:00:00')).to.deep.equal({ ...NOTHING, failed: 1, refused: 1 })
+      expect(scene.inbox.mails).to.deep.equal([])
+      scene.inbox.refusals.clear()
+      expect(await retryRefusedReminders(scene.ctx, LINH)).to.equal(1)
+      expect(await sweepAt('2026-03-29 10:02:00')).to.deep.equal({ ...NOTHING, sent: 2 })
+      expect(scene.inbox.mails.flatMap(({ recipients }) => recipients).sort()).to.deep.equal([
+        ...['archive@example.com', 'archive@example.com', 'boss@example.com', 'boss@example.com'],
+        ...['grey@example.com', 'wrong@example.com'],
+      ])
     })
 
     it('a mail to an address that does not exist goes to the customer’s next one, within its stage', async () => {
