@@ -71,7 +71,7 @@ export async function openRenewal(
 /** The checkout with which the payer goes on. */
 type OpenedCheckout = Pick<OpenPayment, 'token' | 'takesRest'>
 
-/** Null if there was nothing to pay: the period is renewed. */
+/** Null if the period is renewed. */
 async function openChecked(
   ctx: Context,
   {
@@ -106,8 +106,8 @@ function requireMethod({ methods }: RenewalView, method: Method | undefined): vo
 }
 
 /**
- * The checkout that the payer continues with; null if there was nothing to pay and the period is renewed. Two concurrent calls
- * share one checkout, because the end user's lock admits one at a time.
+ * The checkout that the payer continues with; null if the period is renewed: there was nothing to pay, or a concurrent call was faster.
+ * Two concurrent calls share one checkout, because the end user's lock admits one at a time.
  */
 const openPayment = command({
   name: 'renewal.open',
@@ -125,11 +125,11 @@ const openPayment = command({
     const now = appNow(app, tx.now)
     const payable = await findOpenPayment(tx, app, subscription, now)
     if (payable) return payable
+    // Renewed since the view, perhaps by a second click: the page asks before it takes money again (R177).
+    if (subscription.currentPeriodEnd.getTime() !== view.subscription.currentPeriodEnd.getTime()) return null
     const { plan, price } = await priceOf(tx, subscription)
     const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
     const due = discounted(await promotionOf(tx, subscription), price)
-    const isSeen = subscription.currentPeriodEnd.getTime() === view.subscription.currentPeriodEnd.getTime()
-    if (due.amount === 0 && !isSeen) return null
     const transactionId = await openTransaction(tx, app, {
       endUserId,
       externalRef,

@@ -265,6 +265,21 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
         expect(await transactionsOf()).to.have.lengthOf(2)
       })
 
+      it('is renewed once by several clicks at once', async () => {
+        scenario.at('2026-02-26 10:00:00')
+        const click = () => submit('payment_method=test&period_end=2026-02-28+10%3A00%3A00')
+        const clicks = await Promise.all(Array.from({ length: 8 }, click))
+        const outcomes = clicks.map(({ status, headers }) => [status, headers['location'] ?? null])
+        // Those that find the period renewed ask again.
+        for (const outcome of outcomes)
+          expect([
+            [303, `/renew/${token}`],
+            [409, null],
+          ]).to.deep.include(outcome)
+        expect((await scenario.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
+        expect(await transactionsOf()).to.have.lengthOf(2)
+      })
+
       it('once the next reminder is due it is a renewal like any other', async () => {
         scenario.at('2026-02-26 10:00:00')
         await renew('test')
