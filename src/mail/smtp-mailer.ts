@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import nodemailer, { type SendMailOptions, type Transporter } from 'nodemailer'
+import nodemailer, { type Transporter } from 'nodemailer'
 import type { Logger } from '#shared/log.ts'
 import { messageOf } from '#shared/errors.ts'
 import { isLoopbackHost } from '#shared/loopback.ts'
@@ -12,7 +12,6 @@ import { failureOf, type Progress } from './smtp-failure.ts'
 export const MAIL_CONNECTIONS = 5
 
 const SEND_DEADLINE_MS = 60 * SECOND_MS
-const INCOMPLETE = 'a mail was sent, and not to all of its Cc and Bcc'
 
 /** Sends over several connections to an SMTP server. */
 export class SmtpMailer implements Mailer {
@@ -52,8 +51,7 @@ export class SmtpMailer implements Mailer {
     const timer = setTimeout(() => deadline.abort(), SEND_DEADLINE_MS)
     const { signal } = deadline
     try {
-      const message = { ...toMessage(mail), handOver, signal, envelope: envelopeFor(mail, addressesOf(mail)) }
-      await this.#transport.sendMail(message)
+      await this.#deliver(mail, addressesOf(mail), { signal, handOver })
       await this.#sendCopies(mail, signal)
     } catch (error) {
       throw new MailError(failureOf(error, handOver), handOver.refusal ?? error)
@@ -67,20 +65,30 @@ export class SmtpMailer implements Mailer {
    * customer is refused would count as sent, or would send the copies again with each retry.
    */
   async #sendCopies(mail: Mail, signal: AbortSignal): Promise<void> {
-    const { messageId, cc, bcc } = mail
+    const { cc, bcc } = mail
     const served = addressesOf(mail).map((address) => address.toLowerCase())
     const others = [...cc, ...bcc].filter((address) => !served.includes(address.toLowerCase()))
     if (others.length === 0) return
     try {
-      const { rejected = [] } = await this.#transport.sendMail({
-        ...toMessage(mail),
-        signal,
-        envelope: envelopeFor(mail, others),
-      })
-      if (rejected.length > 0) this.#log.warn({ messageId, refused: rejected.length }, INCOMPLETE)
+      await this.#deliver(mail, others, { signal })
     } catch (error) {
-      this.#log.warn({ messageId, reason: messageOf(error) }, INCOMPLETE)
+      this.#logIncomplete(mail, { reason: messageOf(error) })
     }
+  }
+
+  /** Resolves when the server has accepted the mail for one of these addresses. */
+  async #deliver(
+    mail: Mail,
+    to: string[],
+    control: { readonly signal: AbortSignal; readonly handOver?: HandOver },
+  ): Promise<void> {
+    const message = { ...toMessage(mail), ...control, envelope: { from: mail.from.address, to } }
+    const { rejected = [] } = await this.#transport.sendMail(message)
+    if (rejected.length > 0) this.#logIncomplete(mail, { refused: rejected.length })
+  }
+
+  #logIncomplete({ messageId }: Mail, details: object): void {
+    this.#log.warn({ messageId, ...details }, 'a mail was sent, and not to all of its recipients')
   }
 
   async verify(): Promise<void> {
@@ -98,10 +106,6 @@ export class SmtpMailer implements Mailer {
 
 function addressesOf({ to }: Mail): string[] {
   return to.map(({ address }) => address)
-}
-
-function envelopeFor({ from }: Mail, to: string[]): SendMailOptions['envelope'] {
-  return { from: from.address, to }
 }
 
 /** The hand-over of one message to the server. */
