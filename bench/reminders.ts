@@ -68,7 +68,8 @@ async function readyMail(shop: Shop): Promise<MailOrder['mail']> {
   await makeDue(shop, 0, 1)
   for await (const due of findDue(ctx, { scope: 'apps in real time', clockOffsetMs: 0 }, new Set())) {
     const { from, to, subject, text, html } = await composeReminder(ctx.config, due)
-    return { from: `${from.name} <${from.address}>`, to: `${to.name} <${to.address}>`, subject, text, html }
+    const [sender = '', receiver = ''] = [from, ...to].map(({ name, address }) => `${name} <${address}>`)
+    return { from: sender, to: receiver, subject, text, html }
   }
   throw new Error('no reminder is due')
 }

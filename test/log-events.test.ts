@@ -44,7 +44,7 @@ function logCallsIn(path: string): LogCall[] {
   const visit = (node: ts.Node): void => {
     if (ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)) {
       const { name, expression } = node.expression
-      if (LEVELS.includes(name.text) && /(^|\.)log$/.test(expression.getText())) {
+      if (LEVELS.includes(name.text) && /(^|\.)#?log$/.test(expression.getText())) {
         const place = `${path}:${source.getLineAndCharacterOfPosition(node.getStart()).line + 1}`
         found.push({ place, level: name.text, messages: literalsOf(node.arguments.at(-1)) })
       }

@@ -27,12 +27,11 @@ export async function mailAlerts(ctx: Context, messages: readonly OutgoingAlert[
 
 function mailOf(config: Config, messages: readonly OutgoingAlert[]): Mail {
   const from = senderOf({ name: 'Paygate', mailFrom: null }, config)
-  const [first = '', ...others] = config.alerts.mail
   const text = `${messages.map(paragraphOf).join('\n\n')}\n\n-- \nPaygate at ${config.baseUrl}\n`
   return {
     from,
-    to: { name: '', address: first },
-    cc: others,
+    to: config.alerts.mail.map((address) => ({ name: '', address })),
+    cc: [],
     bcc: [],
     subject: `[Paygate] ${titleOf(messages)}`.replace(/\s+/g, ' '),
     text,

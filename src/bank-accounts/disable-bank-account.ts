@@ -1,16 +1,15 @@
 import { command, nothing } from '#commands/command.ts'
-import { requireBankAccount } from './require-bank-account.ts'
-import { disableBankAccountRow } from './store.ts'
+import { lockBankAccount, setBankAccountDisabled } from './store.ts'
 
 /** Disables an account: its mails complete no payment, and apps that have it offer no bank transfer. Throws `not_found`. */
 export const disableBankAccount = command({
   name: 'bank-account.disable',
   input: nothing,
   async run(tx, _input, { accountId }: { readonly accountId: number }) {
-    const account = await requireBankAccount(tx, accountId)
+    const account = await lockBankAccount(tx, accountId)
     if (account.disabledAt) return account
-    await disableBankAccountRow(tx, accountId)
+    await setBankAccountDisabled(tx, accountId, tx.now)
     await tx.audit({ subject: `bank account ${accountId}`, before: { disabled: false }, after: { disabled: true } })
-    return requireBankAccount(tx, accountId)
+    return { ...account, disabledAt: tx.now }
   },
 })

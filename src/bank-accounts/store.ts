@@ -3,6 +3,8 @@ import { table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
+import { notFound } from '#shared/errors.ts'
+import type { RealTime } from '#shared/time.ts'
 
 /** An account that customers transfer to. Several apps may be paid to one. */
 export const bankAccounts = table('bank_accounts', {
@@ -44,6 +46,13 @@ export async function insertBankAccount(tx: Tx, row: Omit<BankAccount, 'id'>): P
 
 export async function findBankAccount(db: Queries, accountId: number): Promise<BankAccount | null> {
   return db.one(bankAccounts, 'WHERE id = ?', [accountId])
+}
+
+/** The account as it is now, locked until the commit: for a change that depends on what it has. Throws `not_found`. */
+export async function lockBankAccount(tx: Tx, accountId: number): Promise<BankAccount> {
+  const account = await tx.one(bankAccounts, 'WHERE id = ? FOR UPDATE', [accountId])
+  if (!account) throw notFound('bank account')
+  return account
 }
 
 export async function findBankAccountByForwardCode(db: Queries, forwardCode: string): Promise<BankAccount | null> {
@@ -100,6 +109,6 @@ export async function listBankAccountsNumbered(
   return db.all(bankAccounts, 'WHERE bin IN (?) AND number = ? ORDER BY id', [bins, number])
 }
 
-export async function disableBankAccountRow(tx: Tx, accountId: number): Promise<void> {
-  await tx.update(bankAccounts, { id: accountId, disabledAt: null }, { disabledAt: tx.now })
+export async function setBankAccountDisabled(tx: Tx, accountId: number, disabledAt: RealTime): Promise<void> {
+  await tx.update(bankAccounts, { id: accountId }, { disabledAt })
 }

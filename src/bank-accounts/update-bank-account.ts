@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { command } from '#commands/command.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { emailAddress } from '#shared/validate.ts'
-import { requireBankAccount } from './require-bank-account.ts'
-import { setMailbox } from './store.ts'
+import { lockBankAccount, setMailbox } from './store.ts'
 
 const UpdateBankAccountInput = z.strictObject({
   /** The address that the bank writes to; empty to take mails to any address. */
@@ -17,7 +16,7 @@ export const updateBankAccount = command({
   async run(tx, { mailbox: address, ...others }, { accountId }: { readonly accountId: number }) {
     noFieldsLeft(others)
     const mailbox = address === '' ? null : address
-    const account = await requireBankAccount(tx, accountId)
+    const account = await lockBankAccount(tx, accountId)
     if (account.mailbox === mailbox) return account
     await setMailbox(tx, accountId, mailbox)
     await tx.audit({

@@ -4,7 +4,7 @@ export interface AuthenticationResults {
   readonly authservId: string
   /** Empty if the field says `none`: the server checked nothing. */
   readonly results: readonly MethodResult[]
-  /** Whether it has no versions and only the property types of RFC 8601, so that every server can read it. */
+  /** Whether it has no versions, only the property types of RFC 8601 and no `action=`, so that every server can read it. */
   readonly isPlain: boolean
   /** False if a comment contains a part of a quotation, or a quoted value contains what could end a comment or a value. */
   readonly isIntact: boolean
@@ -22,9 +22,10 @@ export interface MethodResult {
 }
 
 /**
- * Parses the value of the field strictly; null if it violates the grammar, since forgers exploit lenient parsers. Two exceptions, which
- * common servers need: an unquoted property value may contain `/`, `=`, `:`, `+` and brackets (base64, IPv6), and a quoted local part may
- * stand before `@domain`. A quoted authserv-id, which no server writes, is refused.
+ * Parses the value of the field strictly; null if it violates the grammar, since forgers exploit lenient parsers. Three exceptions, which
+ * common servers need: an unquoted property value may contain `/`, `=`, `:`, `+` and brackets (base64, IPv6), a quoted local part may
+ * stand before `@domain`, and a `dmarc` result may have an `action=`, as Exchange Online writes it into its ARC chains. A quoted authserv-id,
+ * which no server writes, is refused.
  */
 export function parseAuthenticationResults(value: string): AuthenticationResults | null {
   try {
@@ -97,7 +98,7 @@ class Reader {
     const result = this.#take(KEYWORD).toLowerCase()
     this.#expectBoundary()
     this.#skip()
-    const properties = this.#readProperties()
+    const properties = this.#readProperties(method)
     return { method, result, properties, remarks: this.#remarks }
   }
 
@@ -114,13 +115,14 @@ class Reader {
     this.#skip()
   }
 
-  #readProperties(): Map<string, string> {
+  #readProperties(method: string): Map<string, string> {
     const properties = new Map<string, string>()
     let isFirst = true
     while (!this.#isAtEnd() && this.#next() !== ';') {
       const type = this.#take(KEYWORD).toLowerCase()
       this.#skip()
       if (type === 'reason' && isFirst && this.#next() === '=') this.#readReason()
+      else if (type === 'action' && method === 'dmarc' && this.#next() === '=') this.#readAction()
       else this.#readProperty(type, properties)
       isFirst = false
     }
@@ -131,6 +133,15 @@ class Reader {
     this.#expect('=')
     this.#skip()
     this.#take(this.#next() === '"' ? QUOTED : TOKEN)
+    this.#expectBoundary()
+    this.#skip()
+  }
+
+  #readAction(): void {
+    this.#isPlain = false
+    this.#expect('=')
+    this.#skip()
+    this.#take(TOKEN)
     this.#expectBoundary()
     this.#skip()
   }

@@ -71,9 +71,10 @@ export interface UnallocatedMoney extends Pick<MailMoney, 'reference' | 'bankAcc
   readonly appId: number | null
 }
 
-/** A payment that is recorded without a transaction, and whether some of it waits for an operator. */
+/** A payment that is recorded without a transaction. */
 export interface RecordedMoney {
   readonly paymentId: number
+  /** Whether its mails wait for an operator: nothing of it was booked, refunded or closed. */
   readonly isWaiting: boolean
 }
 
@@ -106,7 +107,7 @@ export async function recordUnallocatedMoney(tx: Tx, money: UnallocatedMoney): P
     await updatePayment(tx, existing.id, { amount, amountLeft: amount, closedAt: null })
     return { paymentId: existing.id, isWaiting: true }
   }
-  return { paymentId: existing.id, isWaiting: existing.closedAt === null && existing.amountLeft !== 0 }
+  return { paymentId: existing.id, isWaiting: existing.closedAt === null && existing.amountLeft === existing.amount }
 }
 
 /** The identity of a mail's money, so that it is not booked twice: the bank's movement, or else the mail's content. */

@@ -1,8 +1,12 @@
 import { sha256Hex } from '#shared/crypto.ts'
 
-/** Hash of a mail's body, which does not depend on the mail's route; of the whole mail if the body is empty. */
+/**
+ * Hash of a mail's body, which does not depend on the mail's route: one mail server hands lines over with LF, another with CRLF. Of the
+ * whole mail if the body is empty.
+ */
 export function contentHashOf(raw: Buffer): string {
-  const ends = ['\n\n', '\n\r\n'].map((end) => raw.indexOf(end)).filter((at) => at !== -1)
-  const body = ends.length === 0 ? null : raw.subarray(Math.min(...ends))
-  return sha256Hex(body === null || body.toString('latin1').trim() === '' ? raw : body)
+  const mail = raw.toString('latin1').replaceAll('\r\n', '\n')
+  const end = mail.indexOf('\n\n')
+  const body = end === -1 ? '' : mail.slice(end)
+  return sha256Hex(Buffer.from(body.trim() === '' ? mail : body, 'latin1'))
 }

@@ -8,7 +8,8 @@ export interface Mailbox {
 
 export interface Mail {
   readonly from: Mailbox
-  readonly to: Mailbox
+  /** Whose mail it is: it is sent once the server accepts it for one of them. */
+  readonly to: readonly Mailbox[]
   readonly cc: readonly string[]
   readonly bcc: readonly string[]
   readonly subject: string
@@ -23,7 +24,7 @@ export interface Mail {
  * Why a mail was not confirmed as sent. Except for `unknown`, nothing was handed over.
  * `unreachable`: the server cannot be reached or does not let us in; another mail would fail too.
  * `refused`: the server (or the caller's `beforeHandOver`) refused this mail.
- * `no_such_address`: the server permanently refused every recipient, because there is no such mailbox.
+ * `no_such_address`: the server permanently refused every `to`, because there is no such mailbox.
  * `unknown`: the whole message was sent and no answer came; it may or may not be on its way.
  */
 export type MailFailure = 'unreachable' | 'refused' | 'no_such_address' | 'unknown'
@@ -48,7 +49,7 @@ export interface SendOptions {
 
 /** Where mails go: an SMTP server, or in development a folder. */
 export interface Mailer {
-  /** Resolves when the mail was accepted. Throws `MailError`. */
+  /** Resolves when the mail was accepted for `to`, whatever became of the copies. Throws `MailError`. */
   send(mail: Mail, options?: SendOptions): Promise<void>
   /** Connects and logs in. Throws `MailError`. */
   verify(): Promise<void>
@@ -59,7 +60,7 @@ export interface Mailer {
 export function toMessage(mail: Mail): SendMailOptions {
   return {
     from: { ...mail.from },
-    to: { ...mail.to },
+    to: [...mail.to],
     cc: [...mail.cc],
     bcc: [...mail.bcc],
     subject: mail.subject,

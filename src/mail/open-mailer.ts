@@ -8,7 +8,7 @@ import { SmtpMailer } from './smtp-mailer.ts'
 
 /** The configured mailer; null in production without an SMTP server. */
 export function openMailer(config: Config, log: Logger): Mailer | null {
-  if (config.smtpUrl) return new SmtpMailer(config.smtpUrl, dkimSigner(config))
+  if (config.smtpUrl) return new SmtpMailer(config.smtpUrl, dkimSigner(config), log)
   return config.env === 'development' ? new FileMailer(join(config.home, 'mail'), log) : null
 }
 

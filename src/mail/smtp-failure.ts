@@ -1,6 +1,9 @@
 import type { MailFailure } from './mail.ts'
 
-interface SmtpError {
+/** An error as nodemailer makes it. */
+export interface SmtpError {
+  /** The address that was refused. */
+  readonly recipient?: string
   readonly code?: string
   readonly responseCode?: number
   readonly response?: string
@@ -22,17 +25,18 @@ export function failureOf(error: unknown, { refusal, isComplete }: Progress): Ma
   if (refusal) return 'refused'
   const wasAnswered = (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== undefined
   if (wasAnswered && responseCode === 421) return 'unreachable'
-  if (wasAnswered) return areAddressesWrong(error as SmtpError) ? 'no_such_address' : 'refused'
+  if (wasAnswered) return failureOfRefused((error as SmtpError).rejectedErrors ?? [])
   if (isComplete) return 'unknown'
   return code === 'EENVELOPE' || code === 'EMESSAGE' ? 'refused' : 'unreachable'
 }
 
 /**
- * Whether every recipient's address is wrong. A server that refuses us (5.7.x, relaying denied) or whose mailbox is full (5.2.2) may
- * accept the mail later, even if its code is permanent.
+ * What it means that a server refused these recipients: `no_such_address` if each address is wrong. A server that refuses us (5.7.x, relaying
+ * denied) or whose mailbox is full (5.2.2) may accept the mail later, even if its code is permanent.
  */
-function areAddressesWrong({ rejectedErrors = [] }: SmtpError): boolean {
-  return rejectedErrors.length > 0 && rejectedErrors.every(({ response = '' }) => isNoSuchAddress(response))
+export function failureOfRefused(refused: readonly SmtpError[]): MailFailure {
+  const areWrong = refused.length > 0 && refused.every(({ response = '' }) => isNoSuchAddress(response))
+  return areWrong ? 'no_such_address' : 'refused'
 }
 
 function isNoSuchAddress(response: string): boolean {

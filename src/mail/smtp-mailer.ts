@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream'
 import nodemailer, { type Transporter } from 'nodemailer'
+import type { Logger } from '#shared/log.ts'
 import { isLoopbackHost } from '#shared/loopback.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { MailError, toMessage, type Mail, type Mailer, type SendOptions } from './mail.ts'
 import type { SignMessage } from './sign.ts'
-import { failureOf, type Progress } from './smtp-failure.ts'
+import { failureOf, failureOfRefused, type Progress, type SmtpError } from './smtp-failure.ts'
 
 /** The size of the connection pool: this many mails are sent at the same time. */
 export const MAIL_CONNECTIONS = 5
@@ -14,8 +15,10 @@ const SEND_DEADLINE_MS = 60 * SECOND_MS
 /** Sends over several connections to an SMTP server. */
 export class SmtpMailer implements Mailer {
   readonly #transport: Transporter
+  readonly #log: Logger
 
-  constructor(url: string, sign: SignMessage | null) {
+  constructor(url: string, sign: SignMessage | null, log: Logger) {
+    this.#log = log
     const { hostname } = new URL(url)
     this.#transport = nodemailer.createTransport({
       url,
@@ -41,13 +44,24 @@ export class SmtpMailer implements Mailer {
   }
 
   async send(mail: Mail, options: SendOptions = {}): Promise<void> {
-    const handOver = new HandOver(options.beforeHandOver)
+    const refused = await this.#deliver(mail, new HandOver(options.beforeHandOver))
+    if (refused.length === 0) return
+    const ofReceivers = refused.filter(({ recipient = '' }) => isReceiver(mail, recipient))
+    // The server has taken it for a copy alone.
+    if (ofReceivers.length === mail.to.length) throw new MailError(failureOfRefused(ofReceivers), ofReceivers[0])
+    const { messageId } = mail
+    this.#log.warn({ messageId, refused: refused.length }, 'a mail was sent, and not to all of its recipients')
+  }
+
+  /** Resolves when the server has accepted the mail for one of its recipients; returns the errors of those that it refused. */
+  async #deliver(mail: Mail, handOver: HandOver): Promise<readonly SmtpError[]> {
     // AbortSignal.timeout would keep its timer running after the mail.
     const deadline = new AbortController()
     const timer = setTimeout(() => deadline.abort(), SEND_DEADLINE_MS)
     try {
       const message = { ...toMessage(mail), handOver, signal: deadline.signal }
-      await this.#transport.sendMail(message)
+      const { rejectedErrors = [] } = (await this.#transport.sendMail(message)) as { rejectedErrors?: SmtpError[] }
+      return rejectedErrors
     } catch (error) {
       throw new MailError(failureOf(error, handOver), handOver.refusal ?? error)
     } finally {
@@ -66,6 +80,10 @@ export class SmtpMailer implements Mailer {
   close(): void {
     this.#transport.close()
   }
+}
+
+function isReceiver({ to }: Mail, recipient: string): boolean {
+  return to.some(({ address }) => address.toLowerCase() === recipient.toLowerCase())
 }
 
 /** The hand-over of one message to the server. */

@@ -37,7 +37,7 @@ export async function composeMail(
   const common = { ...mailBrand(app, config.baseUrl), is_test: app.isSandbox, app_name: app.name, customer_name: name }
   return {
     from,
-    to: { name, address: customer.email },
+    to: [{ name, address: customer.email }],
     cc: customer.ccEmails,
     bcc: customer.bccEmails,
     ...(await renderMail(template, customer.locale, { ...common, ...content.values })),

@@ -49,7 +49,7 @@ export interface MailQueue<Due> {
   releaseUntried(tx: Tx, claim: Claim): Promise<void>
   /** Throws `Stopped` for a mail that must not leave. */
   compose(due: Due): Promise<Mail>
-  /** What must still be true of the row `r` at the hand-over, at `now` by the database's clock; null for nothing. */
+  /** What must still be true of the row `r` at the hand-over, at `now` by the database's clock. */
   stillDue(due: Due, now: Present): Condition
   /** Records that the mail server accepted the mail. */
   recordSent(mail: ClaimedMail<Due>): Promise<void>

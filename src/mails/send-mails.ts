@@ -88,7 +88,7 @@ async function sendOne<Due>(
   let to: string | null = null
   try {
     const composed = await queue.compose(mail.due)
-    to = composed.to.address
+    to = composed.to[0]?.address ?? null
     await sweep.mailer.send(composed, { beforeHandOver: () => handOver(ctx, queue, mail) })
   } catch (error) {
     const failure = error instanceof MailError ? error.failure : 'refused'

@@ -51,6 +51,8 @@ export interface Recorded {
   readonly paymentId: number
   /** Whether it had been recorded before, without a transaction. */
   readonly wasUnallocated: boolean
+  /** When it was paid, as it was recorded first: a later report of the same money makes it no later. */
+  readonly paidAt: RealTime
 }
 
 /**
@@ -78,7 +80,7 @@ async function recordOnce(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOut
   if (payment.currency !== transaction.currency) return { kind: 'wrong_currency' }
   if (!(await recordEvents(tx, transaction, payment))) return { kind: 'duplicate' }
   const recorded = await recordPayment(tx, transaction, payment)
-  if (recorded) return { ...(await receiveMoney(tx, rows, payment)), ...recorded }
+  if (recorded) return { ...(await receiveMoney(tx, rows, { ...payment, paidAt: recorded.paidAt })), ...recorded }
   if (transaction.status === 'pending') return { kind: 'duplicate' }
   // The same payment under another event: the daemon that took the first may have died before it wrote the node.
   await rewriteNode(tx, app, transaction.endUserId)
@@ -105,10 +107,12 @@ async function recordEvents(
 async function recordPayment(tx: Tx, transaction: Transaction, payment: ConfirmedPayment): Promise<Recorded | null> {
   const { amount, operatorNote = null } = payment
   const added = await insertPayment(tx, rowOf(tx, transaction, payment))
-  const paymentId = added ?? (await takeUnallocated(tx, transaction, payment))
-  if (paymentId === null) return null
+  const recorded =
+    added === null ? await takeUnallocated(tx, transaction, payment) : { id: added, paidAt: payment.paidAt }
+  if (!recorded) return null
+  const { id: paymentId, paidAt } = recorded
   await allocate(tx, transaction, { paymentId, amount, cause: operatorNote ? 'matched' : 'booked', operatorNote })
-  return { paymentId, wasUnallocated: added === null }
+  return { paymentId, wasUnallocated: added === null, paidAt }
 }
 
 function rowOf(tx: Tx, { appId, endUserId }: Transaction, payment: ConfirmedPayment): Omit<Payment, 'id'> {
@@ -130,16 +134,16 @@ function rowOf(tx: Tx, { appId, endUserId }: Transaction, payment: ConfirmedPaym
   }
 }
 
-/** Takes a payment that was recorded without a transaction. Returns its id, or null if any of it is already allocated or refunded. */
+/** Takes a payment that was recorded without a transaction. Null if any of it is already allocated or refunded. */
 async function takeUnallocated(
   tx: Tx,
   { appId, endUserId }: Transaction,
   { provider, reference, amount }: ConfirmedPayment,
-): Promise<number | null> {
+): Promise<Payment | null> {
   const recorded = await lockPaymentOf(tx, provider, reference)
   if (!recorded || !isUnallocated(recorded)) return null
   await updatePayment(tx, recorded.id, { appId, endUserId, amount, amountLeft: 0, closedAt: null })
-  return recorded.id
+  return recorded
 }
 
 function isUnallocated({ amount, amountLeft }: Payment): boolean {

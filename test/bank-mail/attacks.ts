@@ -60,6 +60,7 @@ export const FORGED_RESULTS: Record<string, string> = {
   'in other letters': `AUTHENTICATION-RESULTS: ${OUR_MX.toUpperCase()}; DKIM=PASS HEADER.D=TIMO.VN\r\n`,
   'with a version': `Authentication-Results: ${OUR_MX} 1; dkim/1=pass header.d=timo.vn\r\n`,
   'with a property type that no server knows': `Authentication-Results: ${OUR_MX}; dkim=pass x-a.b=c header.d=timo.vn\r\n`,
+  'beside an action, which the grammar does not know': `Authentication-Results: ${OUR_MX}; dmarc=pass action=none; dkim=pass header.d=timo.vn\r\n`,
   'behind forty other results': `Authentication-Results: ${OUR_MX}${'; x-a=pass'.repeat(40)}; dkim=pass header.d=timo.vn\r\n`,
   'with the name quoted': `Authentication-Results: "${OUR_MX}"; dkim=pass header.d=timo.vn\r\n`,
   'with a blank that does not break': `Authentication-Results: ${OUR_MX}\u00a0; dkim=pass header.d=timo.vn\r\n`,
@@ -75,6 +76,7 @@ export const FORGED_RESULTS: Record<string, string> = {
 const LEFT_BY_SERVERS = [
   'with a version',
   'with a property type that no server knows',
+  'beside an action, which the grammar does not know',
   'behind forty other results',
   'with the name quoted',
   'with a blank that does not break',

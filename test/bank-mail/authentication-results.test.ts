@@ -41,6 +41,10 @@ describe('Authentication-Results', () => {
       ' mx.x; dkim=pass header.i=@timo.vn',
       [['dkim', 'pass', { 'header.i': '@timo.vn' }]],
     ],
+    'what Exchange Online did about a mail': [
+      ' mx.x; dmarc=pass (p=none) action=none header.from=timo.vn; dkim=pass header.d=timo.vn',
+      [['dmarc', 'pass', { 'header.from': 'timo.vn' }], ...PASS],
+    ],
     'a quoted value': [
       ' mx.x; arc=pass smtp.remote-ip="2607:f8b0::1"',
       [['arc', 'pass', { 'smtp.remote-ip': '2607:f8b0::1' }]],
@@ -93,6 +97,8 @@ describe('Authentication-Results', () => {
     'a quote that does not end': ' mx.x; dkim=fail reason="bad; dkim=pass header.d=timo.vn',
     'words behind a quote': ' mx.x; dkim=fail reason="bad"dkim=pass header.d=timo.vn',
     'a property said twice': ' mx.x; dkim=pass header.d=evil.example header.d=timo.vn',
+    'an action of another method': ' mx.x; dkim=pass action=none header.d=timo.vn',
+    'an action that is no word': ' mx.x; dmarc=pass action="none; dkim=pass"; dkim=fail header.d=timo.vn',
     'a reason behind a property': ' mx.x; dkim=pass header.d=timo.vn reason=x',
     'none beside a result': ' mx.x; dkim=pass header.d=timo.vn; none',
     'a NUL': ' mx.x; dkim=pass header.d=timo.vn\0.evil.example',

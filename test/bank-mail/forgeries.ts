@@ -49,6 +49,7 @@ const CLAIMS: Record<string, string> = {
   'about the bank’s domain': found('arc=pass header.d=timo.vn header.i=@timo.vn'),
   'about another address': found('arc=pass smtp.remote-ip=198.51.100.9'),
   'with a property type that no server knows': found(`arc=pass arc.chain=${SEALER}`),
+  'beside an action': found('dmarc=pass action=none; arc=pass'),
   'with a reason': found('arc=pass reason="two seals"'),
   'behind forty other results': found(`${'x-a=pass; '.repeat(40)}arc=pass`),
   'with a version, and DKIM too': `Authentication-Results: ${OUR_MX} 1; dkim=fail header.d=timo.vn; arc=pass\r\n`,

@@ -97,6 +97,10 @@ const WAYS: Record<string, GenuineForm> = {
     const results = `mx.${SEALER}; dkim=pass header.i=@timo.vn header.s=mail header.b="${beginningOf(mail)}"`
     return receivedBy(OUR_MX, await sealedBy(SEALER, mail, { found: results }))
   },
+  'a trusted sealer whose results are in the form of Exchange Online': async (transfer) => {
+    const results = `mx.${SEALER} 1; spf=pass (sender ip is 203.0.113.7) smtp.rcpttodomain=shop.example smtp.mailfrom=timo.vn; dmarc=pass (p=quarantine sp=quarantine pct=100) action=none header.from=timo.vn; dkim=pass (signature was verified) header.d=timo.vn; arc=none (0)`
+    return receivedBy(OUR_MX, await sealedBy(SEALER, await signedTimo(transfer), { found: results }))
+  },
   'a trusted forwarder that took the bank’s signature away': async (transfer) => {
     const results = found(' dkim=pass header.d=timo.vn', `mx.${FORWARDER}`)
     const taken = results + takenBy(`mx.${FORWARDER}`, bankMail('TIMO', transfer))

@@ -212,6 +212,23 @@ describe('what a bank writes beside its notices', () => {
       expect((await shop.transaction(other.id)).amountReceived).to.equal(0)
     })
 
+    it('waits once, though two routes have it with different ends of lines', async () => {
+      await open()
+      const { ctx } = shop.service
+      const odd = bankMail('ACB', TRANSFER, { 'Message-ID': null }, 'a new kind of notice')
+      const mail = await receivedBy(OUR_MX, await signed(odd, 'acb.com.vn'))
+      for (const copy of [mail, mail.replaceAll('\r\n', '\n')])
+        expect((await shop.relay(copy)).body).to.deep.equal(NO_CODE)
+      const [copy, first] = await unmatched()
+      const match = async (id: number) => {
+        const { id: transactionId } = await shop.pay()
+        return matchBankMail(ctx, operator('linh'), { id, transactionId, amount: 99_000, note })
+      }
+      expect(await match(first!.id)).to.include(PROCESSED)
+      expect(await failureOf(match(copy!.id))).to.have.property('code', 'invalid_request')
+      expect(await unmatched()).to.deep.equal([])
+    })
+
     it('is new money if the bank writes the same words in another mail after it was decided, and none in the same mail', async () => {
       await open()
       const { ctx } = shop.service

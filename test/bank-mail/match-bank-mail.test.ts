@@ -159,15 +159,17 @@ describe('unmatched money', () => {
       (ctx: Context, order: object) => refundPayment(ctx, operator('linh'), { ...order, reference: 'FT-BACK-1' }),
     ],
   ] as const)
-    it(`waits as a payment, with its rest, once a part was ${how}`, async () => {
+    it(`waits as a payment, with its rest, once a part was ${how}, also if its mail comes again`, async () => {
       await open()
       const { ctx } = shop.service
       const [payment, other] = [await shop.pay(), await shop.pay()]
       await shop.relay(await genuineMail('ACB', transfer({ content: payment.transferCode!, amount: 99_000 })))
-      await shop.relay(await genuineMail('ACB', transfer({ amount: 99_000 })))
+      const noCode = await genuineMail('ACB', transfer({ amount: 99_000 }))
+      await shop.relay(noCode)
       const [mail] = await unmatched()
       const [waiting] = await listPaymentRows(ctx.db, { appId: null, waiting: true, below: null, limit: 1 })
       await take(ctx, { payment_id: waiting!.id, amount: 60_000, note: 'he called' }, other.id)
+      await shop.relay(noCode)
       expect(await unmatched()).to.deep.equal([])
       const items = (await readReview(ctx, null)).filter(({ kind }) => kind !== 'flagged_payment')
       expect(items.map(({ kind, id, amount, next_step }) => [kind, id, amount, next_step])).to.deep.equal([
@@ -195,6 +197,36 @@ describe('unmatched money', () => {
       ['unknown_sender', 1],
     ])
     expect([fitOf(genuine!)?.transaction_id, fitOf(unproven!)]).to.deep.equal([payment.id, null])
+  })
+
+  it('counts from when its first mail came, though a later copy is matched, or has come to the right address', async () => {
+    await open('ACB', { BILLING_ENV: 'production' })
+    const { ctx } = shop.service
+    const app = { ...shop.app, app: await getApp(ctx.db, shop.app.app.id) }
+    const plan = await aPlan(ctx, app, { prices: [MONTHLY] })
+    const former = await addBankAccount(ctx, 'tester', {
+      bank: 'ACB',
+      number: TRANSFER.account,
+      holder: 'NGUYEN VAN A',
+    })
+    const paidBy = async (external_ref: string) => {
+      const checkout = await aCheckout(ctx, app, { price_id: priceId(plan), external_ref })
+      await chooseMethod(ctx, tokenOf(checkout), 'bank_transfer')
+      return openBankPage(ctx, tokenOf(checkout))
+    }
+    const [first, second] = [await paidBy('user-1'), await paidBy('user-2')]
+    const [noCode, withCode] = [transfer(), transfer({ content: second.transaction.transferCode! })]
+    await shop.relay(await genuineMail('ACB', noCode))
+    await shop.relay(await genuineMail('ACB', withCode), `bank+${former.forwardCode}@pay.example`)
+    ctx.clock.advance('2d')
+    await shop.relay(await genuineMail('ACB', noCode))
+    const copy = (await unmatched()).find(({ transfer_code: code }) => code === null)
+    await match({ id: copy!.id, transactionId: first.transaction.id })
+    expect((await shop.relay(await genuineMail('ACB', withCode))).body).to.deep.equal({ status: 'processed' })
+    for (const ref of ['user-1', 'user-2'])
+      expect((await shop.service.seller(app).get(`/api/v1/subscriptions/${ref}`)).body.data, ref).to.include({
+        current_period_end: '2026-04-01 10:00:00',
+      })
   })
 
   it('is booked once by two operators at once', async () => {

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { setIdentity } from '#apps/set-identity.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
+import type { BankAccount } from '#bank-accounts/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { perform } from '#commands/perform.ts'
 import { updateCustomer } from '#customers/update-customer.ts'
@@ -10,7 +11,7 @@ import { updatePrice } from '#plans/update-price.ts'
 import { updatePromotion } from '#promotions/update-promotion.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCustomer, anApp, aPlan, aPromotion, SERVER, type TestApp } from '../support/factories.ts'
-import { setDisabled } from '../support/operators.ts'
+import { addBankAccount, assignBankAccount, setDisabled, updateBankAccount } from '../support/operators.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 
 interface Changed {
@@ -45,6 +46,7 @@ const CHANGED: Readonly<Record<string, (ctx: TestContext, app: TestApp) => Promi
   },
 }
 
+const ACCOUNT = { bank: 'ACB', number: '27550951', holder: 'NGUYEN VAN A' }
 const ROUNDS = 12
 
 describe('the audit log of changes at once', () => {
@@ -66,6 +68,27 @@ describe('the audit log of changes at once', () => {
       expect(
         updates.slice(1).map(({ beforeState }) => beforeState),
         what,
+      ).to.deep.equal(left)
+    }
+  })
+
+  it('shows as the state before each change of a bank account, and of the account of an app, what the one before it left', async () => {
+    const accounts: BankAccount[] = []
+    for (let round = 0; round < ROUNDS; round += 1) accounts.push(await addBankAccount(ctx, 'linh', ACCOUNT))
+    const [first] = accounts as [BankAccount, ...BankAccount[]]
+    const change = (account: BankAccount, round: number) => [
+      updateBankAccount(ctx, 'linh', first.id, { mailbox: `shop-${round}@example.com` }),
+      assignBankAccount(ctx, 'linh', app.app, account.id),
+    ]
+    await Promise.all(accounts.flatMap(change))
+    for (const subject of [`bank account ${first.id}`, `app ${app.app.id}`]) {
+      const entries = await listAuditEntries(ctx.db, { subject, limit: 2 * ROUNDS })
+      const updates = entries.filter(({ action }) => /update|assign/.test(action)).sort((a, b) => a.id - b.id)
+      expect(updates, subject).to.have.lengthOf(ROUNDS)
+      const left = updates.slice(0, -1).map(({ afterState }) => afterState)
+      expect(
+        updates.slice(1).map(({ beforeState }) => beforeState),
+        subject,
       ).to.deep.equal(left)
     }
   })

@@ -12,7 +12,7 @@ import { SmtpInbox, headerOf } from './smtp-inbox.ts'
 const KEY = newDkimKey()
 const MAIL: Mail = {
   from: { name: 'Cửa hàng', address: 'billing@shop.example' },
-  to: { name: 'Nguyễn Văn An', address: 'an@customer.example' },
+  to: [{ name: 'Nguyễn Văn An', address: 'an@customer.example' }],
   cc: [],
   bcc: ['archive@shop.example'],
   subject: 'Gia hạn gói của bạn',

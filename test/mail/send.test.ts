@@ -12,15 +12,16 @@ import { scratchFolder } from '../support/scratch.ts'
 
 const MAIL: Mail = {
   from: { name: 'Cửa hàng', address: 'billing@shop.example' },
-  to: { name: 'Nguyễn Văn An', address: 'an@customer.example' },
-  cc: ['boss@customer.example'],
-  bcc: ['archive@shop.example'],
+  to: [{ name: 'Nguyễn Văn An', address: 'an@customer.example' }],
+  cc: [],
+  bcc: [],
   subject: 'Gia hạn gói của bạn',
   text: 'Xin chào An',
   html: '<p>Xin chào <b>An</b></p>',
   messageId: 'reminder.1.1774915200.3@shop.example',
   headers: { 'List-Unsubscribe': '<https://pay.example/renew/t/opt-out>' },
 }
+const COPIED = { ...MAIL, cc: ['boss@customer.example'], bcc: ['archive@shop.example'] }
 const silent = pino({ level: 'silent' })
 
 async function failureOf(sending: Promise<void>): Promise<string> {
@@ -36,11 +37,14 @@ async function failureOf(sending: Promise<void>): Promise<string> {
 describe('sending mail by SMTP', () => {
   let inbox: SmtpInbox
   let mailer: Mailer
+  let logged: Record<string, unknown>[]
 
   beforeEach(async () => {
     inbox = await SmtpInbox.open({ starttls: true })
+    logged = []
+    const log = pino({}, { write: (line: string) => void logged.push(JSON.parse(line) as Record<string, unknown>) })
     const config = loadConfig({ BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'billing@shop.example' })
-    mailer = openMailer(config, silent) ?? expect.fail('no mailer')
+    mailer = openMailer(config, log) ?? expect.fail('no mailer')
   })
 
   afterEach(async () => {
@@ -49,13 +53,30 @@ describe('sending mail by SMTP', () => {
   })
 
   it('reaches To, Cc and Bcc, and shows no recipient the Bcc', async () => {
-    await mailer.send(MAIL)
-    const [mail] = inbox.mails
+    await mailer.send(COPIED)
+    const [mail, ...others] = inbox.mails
+    expect(others).to.deep.equal([])
     expect(mail?.recipients).to.have.members(['an@customer.example', 'boss@customer.example', 'archive@shop.example'])
     expect(mail?.raw).not.to.contain('archive@shop.example')
     expect(mail?.parsed.from).to.include(MAIL.from)
-    expect(mail?.parsed.to?.[0]).to.include(MAIL.to)
-    expect(mail?.parsed.cc?.map(({ address }) => address)).to.deep.equal(MAIL.cc)
+    expect(mail?.parsed.to?.[0]).to.include(MAIL.to[0])
+    expect(mail?.parsed.cc?.map(({ address }) => address)).to.deep.equal(COPIED.cc)
+  })
+
+  it('is sent though a copy is refused, which the log reports', async () => {
+    inbox.refusals.set('boss@customer.example', [550, '5.1.1 no such mailbox'])
+    expect(await failureOf(mailer.send(COPIED))).to.equal('none')
+    expect(inbox.mails.map(({ recipients }) => recipients)).to.deep.equal([
+      ['an@customer.example', 'archive@shop.example'],
+    ])
+    expect(logged.map(({ messageId, refused }) => [messageId, refused])).to.deep.equal([[COPIED.messageId, 1]])
+  })
+
+  it('is not sent if the customer is refused, though a copy is accepted', async () => {
+    inbox.refusals.set('an@customer.example', [450, '4.2.0 greylisted, try again later'])
+    expect(await failureOf(mailer.send(COPIED))).to.equal('refused')
+    inbox.refusals.set('an@customer.example', [550, '5.1.1 no such mailbox'])
+    expect(await failureOf(mailer.send({ ...COPIED, cc: ['AN@customer.example'] }))).to.equal('no_such_address')
   })
 
   it('has text and HTML, and its headers unchanged', async () => {
@@ -157,14 +178,14 @@ describe('mail without an SMTP server', () => {
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(line) })
     const mailer = openMailer(loadConfig({ BILLING_HOME: home }), log) ?? expect.fail('no mailer')
-    await mailer.send(MAIL)
+    await mailer.send(COPIED)
     const [file = ''] = await readdir(join(home, 'mail'))
     const path = join(home, 'mail', file)
     expect((await stat(path)).mode & 0o777).to.equal(0o600)
     expect((JSON.parse(lines[0] ?? '') as { path: string }).path).to.equal(path)
     const parsed = await PostalMime.parse(await readFile(path))
     expect(parsed.subject).to.equal(MAIL.subject)
-    expect(parsed.bcc?.[0]?.address).to.equal(MAIL.bcc[0])
+    expect(parsed.bcc?.[0]?.address).to.equal(COPIED.bcc[0])
   })
 
   it('in production there is no mailer', () => {

@@ -27,6 +27,8 @@ export class SmtpInbox {
   refusal: readonly [code: number, text: string] = [550, 'no such mailbox']
   /** Recipients at which it hangs up, whatever the behaviour. */
   readonly hangsUpAt = new Set<string>()
+  /** What it answers to RCPT for these addresses, whatever the behaviour. */
+  readonly refusals = new Map<string, readonly [code: number, text: string]>()
   /** Messages that reached the end of DATA, taken or not. */
   messagesSeen = 0
   /** Runs before a recipient is accepted, hence before any byte of the message. */
@@ -92,9 +94,10 @@ export class SmtpInbox {
           this.#hangUp(session)
           return
         }
+        const refused = this.refusals.get(address) ?? (this.behaviour === 'refuse-recipient' ? this.refusal : null)
         const goAhead = this.beforeGoAhead?.() ?? Promise.resolve()
         goAhead.then(
-          () => done(this.behaviour === 'refuse-recipient' ? refusal(...this.refusal) : null),
+          () => done(refused && refusal(...refused)),
           (error: unknown) => done(error as Error),
         )
       },

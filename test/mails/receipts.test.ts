@@ -192,6 +192,19 @@ describe('receipts', () => {
     expect(subjects()).to.deep.equal(['[TEST] Payment received: Premium'])
   })
 
+  it('do not ask for the rest if it arrives while the mail server is asked to take the mail', async () => {
+    const { transaction } = await partByTransfer()
+    scene.inbox.beforeGoAhead = async () => {
+      scene.inbox.beforeGoAhead = null
+      await pay(transaction.id, 39_000)
+    }
+    await sweep()
+    scene.ctx.clock.advance('10m')
+    await sweep()
+    expect(subjects()).to.deep.equal(['[TEST] Payment received: Premium'])
+    expect(await hasDueMails(scene.ctx)).to.equal(false)
+  })
+
   it('report a part again after the first one was moved away', async () => {
     const [first, other] = [await open(), await open()]
     await pay(first, 60_000)

@@ -349,6 +349,22 @@ describe('reminder e-mails', () => {
       expect(await sweepAt('2026-03-31 10:00:00')).to.include({ sent: 1 })
     })
 
+    it('a mail that is accepted for a copy alone is no mail to the customer: it is tried again, or listed for operators', async () => {
+      const copies = { cc_emails: ['boss@example.com'], bcc_emails: [] }
+      scene.inbox.refusals.set('grey@example.com', [450, '4.2.0 greylisted, try again later'])
+      scene.inbox.refusals.set('wrong@example.com', [550, '5.1.1 no such mailbox'])
+      for (const email of scene.inbox.refusals.keys()) {
+        const customer = await aCustomer(scene.ctx, scene.seller, { email, ...copies })
+        await scene.subscribe({ customer, externalRef: email })
+      }
+      expect(await sweepAt('2026-03-29 10:00:00')).to.deep.equal({ ...NOTHING, failed: 1, refused: 1 })
+      scene.inbox.refusals.clear()
+      expect(await retryRefusedReminders(scene.ctx, LINH)).to.equal(1)
+      expect(await sweepAt('2026-03-29 10:02:00')).to.deep.equal({ ...NOTHING, sent: 2 })
+      const sentTo = scene.inbox.mails.flatMap(({ recipients }) => recipients)
+      expect(sentTo).to.include.members(['grey@example.com', 'wrong@example.com'])
+    })
+
     it('a mail to an address that does not exist goes to the customer’s next one, within its stage', async () => {
       await refused()
       const { customerId } = await scene.subscription()

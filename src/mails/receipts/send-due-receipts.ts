@@ -8,7 +8,7 @@ import { receipts, type Receipt } from '#transactions/receipts/store.ts'
 import { claimAsRead, markSent, releaseBeforeHandOver, type Claim } from '#mails/claims/store.ts'
 import { composeReceipt } from './compose-receipt.ts'
 import { receiptLimit } from '#mails/daily-limit.ts'
-import { listDueReceipts } from './store.ts'
+import { listDueReceipts, STILL_TRUE } from './store.ts'
 import { reserveMails } from '#mails/limits/store.ts'
 import { RECEIPTS } from '#mails/mail-kinds.ts'
 import type { ClaimedMail, MailQueue } from '#mails/mail-queue.ts'
@@ -42,7 +42,8 @@ function receiptQueue(ctx: Context, status: 'due' | 'failed'): MailQueue<DueRece
     claim: (mails) => inTransaction(ctx, (tx) => claimReceipts(tx, mails)),
     releaseUntried,
     compose: ({ app, receipt }) => composeReceipt(ctx, app, receipt),
-    stillDue: () => null,
+    // A payer whose rest has just arrived is not asked for it.
+    stillDue: () => STILL_TRUE,
     async recordSent({ claim }) {
       await inTransaction(ctx, (tx) => markSent(tx, receipts, claim, tx.now))
     },
