@@ -18,14 +18,11 @@ export function fitted(text: string, columns: number): string {
   const own = columnsOf(text)
   if (own <= columns) return text + ' '.repeat(columns - own)
   let kept = ''
-  let used = 0
   for (const character of charactersOf(text)) {
-    const width = columnsOf(character)
-    if (used + width > columns - 1) break
+    if (columnsOf(`${kept}${character}…`) > columns) break
     kept += character
-    used += width
   }
-  return `${kept}…${' '.repeat(Math.max(0, columns - used - 1))}`
+  return `${kept}…${' '.repeat(Math.max(0, columns - columnsOf(`${kept}…`)))}`
 }
 
 /** As `fitted`, with the blanks in front. */
