@@ -1,4 +1,4 @@
-import { endProcess } from './end-process.ts'
+import { endProgram } from './end-program.ts'
 import { runCli } from './run.ts'
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -9,4 +9,4 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 })
 
 await runCli(process.argv.slice(2))
-await endProcess()
+await endProgram()

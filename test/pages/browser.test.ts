@@ -169,7 +169,9 @@ describe('hosted pages in a browser', () => {
       await page.getByRole('button', { name: 'Apply' }).click()
       await page.getByRole('alert').waitFor()
       const loaded: string[] = []
-      page.on('request', (request) => void (request.isNavigationRequest() && loaded.push(request.method())))
+      page.on('request', (request) => {
+        if (request.isNavigationRequest()) loaded.push(request.method())
+      })
       scenario.at('2026-03-01 11:00:00')
       await page.getByRole('heading', { name: 'This payment link has expired' }).waitFor()
       expect(loaded).to.include('GET').and.not.include('POST')

@@ -1,5 +1,0 @@
-/** Ends the process, faster than Node's own teardown. What a pipe has not taken yet is written before: it would be lost. */
-export async function endProcess(): Promise<never> {
-  for (const stream of [process.stdout, process.stderr]) await new Promise((written) => stream.write('', written))
-  process.exit()
-}
