@@ -1,6 +1,6 @@
 import { printableLines } from './printable.ts'
 import { terminalWidth } from './terminal-width.ts'
-import { wrapLines } from './wrap.ts'
+import { wrapLines } from './wrap-lines.ts'
 
 /** Text for standard error: on a terminal it is broken between words, at the terminal's edge. */
 export function errorText(text: string): string {
