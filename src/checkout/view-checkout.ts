@@ -52,7 +52,7 @@ export interface CheckoutView {
   readonly preview: PaymentEffect | null
   /**
    * Whether the rest of a part payment may still be transferred although the link has expired: money with the same code counts, however
-   * late it comes. The bank page then still asks for it.
+   * late it comes. The bank page then still asks for it, unless it is being processed.
    */
   readonly takesRest: boolean
 }
@@ -70,6 +70,7 @@ export async function admitToCheckout(ctx: Context, token: string): Promise<Chec
 async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<CheckoutView> {
   if (!found) throw notFound('checkout')
   const { app, session, transaction, price, plan, customer } = found
+  const isProcessing = found.processing !== null
   const now = appNow(app, ctx.clock.now())
   const preview = await previewOf(ctx, found, wholeSeconds(now))
   const { plan: givenPlan, ...renewals } = await givenBy(ctx, found, preview)
@@ -91,9 +92,9 @@ async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<Chec
     takesPromotion: state === 'open' && preview?.kind !== 'refused' && takesPromotion(found, now),
     customer,
     methods: await payableMethods(ctx, found),
-    isProcessing: found.processing !== null,
+    isProcessing,
     preview,
-    takesRest: state === 'expired' && takesTransferOfRest(transaction) && preview?.kind !== 'refused',
+    takesRest: state === 'expired' && !isProcessing && takesTransferOfRest(transaction) && preview?.kind !== 'refused',
   }
 }
 

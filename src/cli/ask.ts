@@ -6,16 +6,23 @@ export function isTerminal(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY
 }
 
-/** Questions go to standard error, so that `--json` output stays one value. */
-const prompts = { output: process.stderr }
+/** Asks on standard error, so that `--json` output stays one value. At Ctrl-D the prompt stops reading, and would never be answered. */
+async function asked<T>(
+  question: (place: { output: NodeJS.WriteStream; signal: AbortSignal }) => Promise<T>,
+): Promise<T> {
+  const left = new AbortController()
+  const leave = (): void => left.abort()
+  process.stdin.once('pause', leave)
+  try {
+    return await question({ output: process.stderr, signal: left.signal })
+  } finally {
+    process.stdin.off('pause', leave)
+  }
+}
 
 /** The operator said no: exit code 1. */
 export class DeclinedError extends Error {
   override readonly name = 'DeclinedError'
-
-  constructor() {
-    super('Cancelled, nothing changed')
-  }
 }
 
 /** The value, or on a terminal the answer to a question. Elsewhere a missing value is wrong usage. */
@@ -23,7 +30,7 @@ export async function required(value: string | undefined, name: string, question
   if (value !== undefined && value !== '') return value
   refuseToAsk(name)
   const { input } = await import('@inquirer/prompts')
-  return input({ message: printable(question), required: true }, prompts)
+  return asked((place) => input({ message: printable(question), required: true }, place))
 }
 
 /** The operator's reason. Ask for it only when the change is known to be possible. */
@@ -67,13 +74,13 @@ export async function requiredWord<T extends string>(
 /** Lets the operator pick one from a menu. */
 export async function select<T extends string>(message: string, choices: readonly Choice<T>[]): Promise<T> {
   const prompt = await import('@inquirer/prompts')
-  return prompt.select({ message, choices: choices.map(shownChoice) }, prompts)
+  return asked((place) => prompt.select({ message, choices: choices.map(shownChoice) }, place))
 }
 
 /** The answer to a question on a terminal, which may be left empty. */
 export async function optional(question: string): Promise<string> {
   const { input } = await import('@inquirer/prompts')
-  return input({ message: printable(`${question} (Enter for none)`) }, prompts)
+  return asked((place) => input({ message: printable(`${question} (Enter for none)`) }, place))
 }
 
 function shownChoice<T extends string>({ value, name, description }: Choice<T>): Choice<T> {
@@ -90,7 +97,7 @@ export async function requiredSecret(
   refuseToAsk(variable, `a secret is needed: set ${variable}, or run this on a terminal`)
   const { password } = await import('@inquirer/prompts')
   // Without `toggleMask: false`, Ctrl+T shows what was typed.
-  return password({ message, mask: '*', toggleMask: false }, prompts)
+  return asked((place) => password({ message, mask: '*', toggleMask: false }, place))
 }
 
 /** Whether to continue: `--yes`, or the answer on a terminal. Anywhere else a missing `--yes` is wrong usage. */
@@ -98,7 +105,7 @@ export async function confirmed(isYes: boolean | undefined, message: string): Pr
   if (isYes === true) return true
   if (!isTerminal()) throw new UsageError(`${message} Use --yes to skip this prompt.`)
   const { confirm } = await import('@inquirer/prompts')
-  return confirm({ message: printable(message), default: false }, prompts)
+  return asked((place) => confirm({ message: printable(message), default: false }, place))
 }
 
 /** Asks on a terminal before the command continues; a script is not asked. Throws `DeclinedError`. */

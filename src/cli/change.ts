@@ -4,7 +4,7 @@ import type { Output } from './output.ts'
 import { printable } from './printable.ts'
 import { bannersOf, type Session } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
-import { wrapLines } from './wrap.ts'
+import { wrapLines } from './wrap-lines.ts'
 
 /**
  * Runs work that changes something. With `--dry-run`, every transaction is rolled back, and the changes (before → after) and events are

@@ -38,7 +38,7 @@ export interface Declaration {
   /** Changes something, which `--dry-run` rolls back and shows. */
   change?(session: Session, args: Arguments, options: object): Promise<void>
   /** Works without the database. */
-  print?(out: Output, args: Arguments, options: object): Promise<void>
+  print?(out: Output, args: Arguments, options: object, who: Who): Promise<void>
 }
 
 /** Commands by their words, followed by the names of their arguments: `plan show [app] [plan_id]`. */
@@ -85,7 +85,7 @@ async function runDeclared(command: Command, declared: Declaration, who: Who): P
   const args = command.processedArgs as Arguments
   const options = command.opts()
   await declared.refuse?.(args, options)
-  if (declared.print) await declared.print(await outputOf(command), args, options)
+  if (declared.print) await declared.print(await outputOf(command), args, options, who)
   else await inSession(command, who, (session) => runOnDatabase(session, declared, args, options))
 }
 

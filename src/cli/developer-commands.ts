@@ -118,6 +118,8 @@ async function listenTo(
   const stop = new AbortController()
   const end = (): void => stop.abort()
   process.once('SIGINT', end).once('SIGTERM', end)
+  // The reader of a pipe has closed it: nobody sees the events any more.
+  process.stdout.once('error', end)
   out.hint(`${banner(app)}: listening${forwardTo === undefined ? '' : `, forwarding to ${forwardTo}`}; Ctrl-C ends`)
   try {
     for await (const event of followEvents(ctx, app, { since, signal: stop.signal })) {
@@ -130,6 +132,7 @@ async function listenTo(
     }
   } finally {
     process.off('SIGINT', end).off('SIGTERM', end)
+    process.stdout.off('error', end)
     forwarder?.close()
   }
 }

@@ -50,13 +50,8 @@ async function findAll(out: Output): Promise<CheckResult[]> {
     return [settings, failed('database', explainError(error), fix)]
   }
   try {
-    return [
-      settings,
-      ...(await examine(opened.ctx, {
-        explain: explainError,
-        onProgress: (check) => out.progress(`checking ${check}`),
-      })),
-    ]
+    const onProgress = (check: string): void => out.progress(`checking ${check}`)
+    return [settings, ...(await examine(opened.ctx, { explain: explainError, onProgress }))]
   } finally {
     await opened.close()
   }

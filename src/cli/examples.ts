@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { terminalWidth } from './terminal-width.ts'
-import { wrapCommand } from './wrap.ts'
+import { wrapCommand } from './wrap-lines.ts'
 
 const EXAMPLES = new WeakMap<Command, readonly string[]>()
 

@@ -26,14 +26,10 @@ const TYPED_AS: Readonly<Record<string, string>> = {
 /** Fields of the same name. */
 const SAME_NAME =
   /^(client_amounts|return_origins|time_zone|logo|accent|support|terms_url|privacy_url|statement_name|cursor)$/
-/** What the operator typed or declined, and settings that are wrong. */
-const USAGE: ReadonlySet<string> = new Set([
-  'UsageError',
-  'CommanderError',
-  'ExitPromptError',
-  'DeclinedError',
-  'ConfigError',
-])
+/** The operator said no, or left a question by Ctrl-C or Ctrl-D. */
+const DECLINED = /^(?:Declined|ExitPrompt|AbortPrompt)Error$/
+/** What the operator typed, and settings that are wrong. */
+const USAGE = /^(?:Usage|Commander|Config)Error$/
 const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
 const LOST = /^(PROTOCOL_CONNECTION_LOST|ER_SERVER_SHUTDOWN|ER_CONNECTION_KILLED)$/
 const DENIED = /^ER_(ACCESS_DENIED|DBACCESS_DENIED|BAD_DB)/
@@ -43,7 +39,7 @@ const OLD_SCHEMA = /^ER_(NO_SUCH_TABLE|BAD_FIELD_ERROR)$/
 export function codeOf(thrown: unknown): ErrorCode {
   if (thrown instanceof AppError) return thrown.code
   if (!(thrown instanceof Error)) return 'internal_error'
-  if (USAGE.has(thrown.name) || ofFile(thrown) !== null) return 'invalid_request'
+  if (USAGE.test(thrown.name) || DECLINED.test(thrown.name) || ofFile(thrown) !== null) return 'invalid_request'
   if (thrown.name === 'MailError') return 'provider_error'
   if (thrown.name === 'EndpointError') return 'service_unavailable'
   return ofDatabase(thrown) === null ? 'internal_error' : 'service_unavailable'
@@ -52,8 +48,7 @@ export function codeOf(thrown: unknown): ErrorCode {
 /** What went wrong and what to do next, in one line; one line for each invalid setting. */
 export function explainError(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
-  // Ctrl-C at a question.
-  if (thrown.name === 'ExitPromptError') return 'Cancelled, nothing changed'
+  if (DECLINED.test(thrown.name)) return 'Cancelled, nothing changed'
   if (thrown.name === 'AppError') return withHint(thrown)
   if (thrown.name === 'MailError')
     return `the mail server did not accept it: ${thrown.message}; check BILLING_SMTP_URL and BILLING_MAIL_FROM`

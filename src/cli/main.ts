@@ -1,3 +1,4 @@
+import { endProgram } from './end-program.ts'
 import { runCli } from './run.ts'
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -8,5 +9,4 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 })
 
 await runCli(process.argv.slice(2))
-// Faster than Node's own teardown. Errors of writing have been reported by then.
-setImmediate(() => process.exit())
+await endProgram()

@@ -5,7 +5,7 @@ import { addCommands, type Commands } from './declaration.ts'
 import { errorText } from './error-text.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { ACCOUNT, type Who } from './who.ts'
-import { wrapLines } from './wrap.ts'
+import { wrapLines } from './wrap-lines.ts'
 
 /** Headings of the list of commands. */
 type Section = 'Search' | 'Apps and plans' | 'Customers' | 'Payments' | 'Webhooks and mails' | 'Development' | 'Service'

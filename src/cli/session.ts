@@ -27,17 +27,22 @@ export interface Session {
 export async function inSession(command: Command, who: Who, work: (session: Session) => Promise<void>): Promise<void> {
   const out = await outputOf(command)
   refuseMissing(command)
-  const { loadConfig, operatorName } = await import('#config.ts')
+  const { loadConfig } = await import('#config.ts')
   const { openContext } = await import('#open-context.ts')
   // Log lines would mix with the command's output; errors reach the operator as messages.
   const config = { ...loadConfig(), logLevel: 'silent' as const }
   const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 4 })
   try {
-    const caller = operator(who.name ?? operatorName(userInfo().username))
-    await work({ ctx, out, caller, who, app: (named) => pickApp(ctx, named) })
+    await work({ ctx, out, caller: await callerOf(who), who, app: (named) => pickApp(ctx, named) })
   } finally {
     await close()
   }
+}
+
+/** The operator, as the audit log names them. */
+export async function callerOf({ name }: Who): Promise<Caller> {
+  const { operatorName } = await import('#config.ts')
+  return operator(name ?? operatorName(userInfo().username))
 }
 
 /** Performs a command as the operator. */

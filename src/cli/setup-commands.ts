@@ -6,7 +6,7 @@ import type { Commands, Flags, Texts } from './declaration.ts'
 import { explainError } from './explain-error.ts'
 import type { Output } from './output.ts'
 import { readTextFile } from './read-file.ts'
-import { fail } from './session.ts'
+import { callerOf, fail } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 type Options = Texts<'answers'> & Flags<'check' | 'dryRun'> & { readonly prefix: string }
@@ -21,7 +21,7 @@ export const commands: Commands = {
       ['--prefix <folder>', 'write below this folder instead of /', ''],
     ],
     examples: ['setup', 'setup --answers answers.txt --dry-run', 'setup --answers answers.txt --json'],
-    async print(out, _args, { answers: file, check, dryRun, prefix }: Options) {
+    async print(out, _args, { answers: file, check, dryRun, prefix }: Options, who) {
       const [{ checkAnswers, parseAnswerLines }, { setUp }, { systemClock }] = await Promise.all([
         import('#setup/answers.ts'),
         import('#setup/set-up.ts'),
@@ -32,7 +32,7 @@ export const commands: Commands = {
       const report = await setUp(answers, {
         prefix,
         isCheck: check === true || dryRun === true,
-        caller: await callerHere(),
+        caller: await callerOf(who),
         explain: explainError,
         onProgress: (part) => out.progress(part),
       })
@@ -40,15 +40,6 @@ export const commands: Commands = {
       if (report.steps.some(({ status }) => status === 'failed')) await fail('invalid_request', 'a step failed')
     },
   },
-}
-
-async function callerHere() {
-  const [{ userInfo }, { operator }, { operatorName }] = await Promise.all([
-    import('node:os'),
-    import('#commands/caller.ts'),
-    import('#config.ts'),
-  ])
-  return operator(operatorName(userInfo().username))
 }
 
 /** Asks until each answer is right. */

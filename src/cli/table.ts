@@ -2,6 +2,7 @@ import { styleText } from 'node:util'
 import Table from 'cli-table3'
 import { exactJson } from '#shared/exact-json.ts'
 import { Coloured, type Colour } from './coloured.ts'
+import { columnsOf } from './columns.ts'
 import { printable, printableLines } from './printable.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { unbreakable, unbreakableCodes, wrap } from './wrap.ts'
@@ -65,7 +66,7 @@ export function formatTable(options: TableOptions, width = terminalWidth()): str
       const left = optional.slice(0, count)
       const kept = <T>(row: readonly T[]): T[] => row.filter((_, column) => !left.includes(head[column] ?? ''))
       const shown = cells.map(kept)
-      const widths = fitWidths(columnsOf(kept(head), shown.map(textsOf)), width, breakable)
+      const widths = fitWidths(tableColumns(kept(head), shown.map(textsOf)), width, breakable)
       if (widths) return `${drawTable(kept(head), shown, widths, right)}${leftOut(left, width)}`
     }
   }
@@ -108,9 +109,6 @@ function drawTable(
     },
     colWidths: [...widths],
     colAligns: (head ?? []).map((text) => (right.includes(text) ? 'right' : 'left')),
-    // For characters that take two columns; all others are wrapped already.
-    wordWrap: true,
-    wrapOnWordBoundary: false,
   })
   table.push(...rows.map((row) => row.map((cell, column) => drawCell(cell, widths[column] ?? 0))))
   return table
@@ -120,9 +118,9 @@ function drawTable(
     .join('\n')
 }
 
-function drawCell({ text, look }: Cell, width: number): string | { content: string; wordWrap: boolean } {
+function drawCell({ text, look }: Cell, width: number): string {
   const lines = wrap(text, width)
-  return look === null || !isColoured() ? lines : { content: paintLines(lines, look), wordWrap: false }
+  return look === null ? lines : paintLines(lines, look)
 }
 
 function paintLines(text: string, look: Colour | 'bold'): string {
@@ -182,7 +180,7 @@ interface Column {
   readonly texts: readonly string[]
 }
 
-function columnsOf(head: readonly string[], rows: readonly (readonly string[])[]): Column[] {
+function tableColumns(head: readonly string[], rows: readonly (readonly string[])[]): Column[] {
   return head.map((title, column) => ({ head: title, texts: rows.map((row) => row[column] ?? '') }))
 }
 
@@ -207,5 +205,5 @@ function fitWidths(columns: readonly Column[], width: number, breakable: readonl
 }
 
 function longest(texts: readonly string[]): number {
-  return Math.max(...texts.map(({ length }) => length))
+  return Math.max(...texts.map(columnsOf))
 }

@@ -2,7 +2,7 @@
 const USUAL_WIDTH = 80
 const MIN_WIDTH = 40
 
-/** Of standard output, or 80. */
-export function terminalWidth(): number {
-  return Math.max(MIN_WIDTH, (process.stdout.isTTY ? process.stdout.columns : 0) || USUAL_WIDTH)
+/** In columns, or 80 where the terminal does not know its own. */
+export function terminalWidth({ isTTY, columns }: NodeJS.WriteStream = process.stdout): number {
+  return Math.max(MIN_WIDTH, (isTTY ? columns : 0) || USUAL_WIDTH)
 }

@@ -52,6 +52,10 @@ export interface PageOwner {
   readonly takesTransfers?: boolean
   /** Whether the subscription has changed since the link was made, so that the link can no longer be paid. */
   readonly isOvertaken?: boolean
+  /** Whether a payment by the link would not be applied any more: an operator decides about money that still comes. */
+  readonly isRefused?: boolean
+  /** Whether the payment is being processed, so that the payer must not pay again (R217). */
+  readonly isProcessing?: boolean
   /** How the seller's pages look; see `brandOf`. */
   readonly brand?: () => Brand
   /** The part of the money that has arrived; absent if none or all of it has. */

@@ -4,9 +4,11 @@ const COMPOUNDS =
   'kiểm tra|liên hệ|liên kết|ngân hàng|nhân viên|nội dung|phương thức|quay lại|sao kê|số tiền|tài khoản|thanh toán|' +
   'tham chiếu|thay đổi|thông báo|thông tin|tiếp tục|tổng số|trình duyệt|trọn đời|tự động|tự nhập|ứng dụng|vui lòng|xác nhận|xử lý'
 
-const BREAKABLE = new RegExp(`(?<!\\p{L})(?:${COMPOUNDS})(?!\\p{L})`, 'giu')
+/** Addresses, and what a form sends: another blank would make them others. */
+const EXACT = '(?:href|action|content|value)="[^"]*"'
+const EXACT_OR_BREAKABLE = new RegExp(`${EXACT}|(?<!\\p{L})(?:${COMPOUNDS})(?!\\p{L})`, 'giu')
 
-/** Keeps the syllables of a word on one line. */
-export function keepWordsTogether(text: string): string {
-  return text.replace(BREAKABLE, (word) => word.replace(' ', '\u00a0'))
+/** Keeps the syllables of a word on one line, wherever the HTML shows them. */
+export function keepWordsTogether(html: string): string {
+  return html.replace(EXACT_OR_BREAKABLE, (found) => (found.endsWith('"') ? found : found.replace(' ', '\u00a0')))
 }

@@ -16,7 +16,7 @@ import {
 } from '#http/html.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { brandOf } from './brand.ts'
-import { keptOf } from '#payments/balance.ts'
+import { dueOf, keptOf } from '#payments/balance.ts'
 import { partPaidOf } from './received.ts'
 import { pageTexts } from './texts.ts'
 
@@ -30,7 +30,7 @@ export function tokenOf(http: TokenHttp): string {
 /** The checkout behind a token, and makes its app the owner of the page. Throws `not_found` and `rate_limited`. */
 export async function openView(ctx: Context, http: PageHttp, token: string): Promise<CheckoutView> {
   const view = await admitToCheckout(ctx, token)
-  const { app, session, transaction, customer, state, hasLostPromotion } = view
+  const { app, session, transaction, customer, state, hasLostPromotion, isProcessing, preview } = view
   http.state.owner = {
     appName: app.name,
     isTest: app.isSandbox,
@@ -39,6 +39,8 @@ export async function openView(ctx: Context, http: PageHttp, token: string): Pro
     exit: session.cancelUrl,
     // The subscription is as it was: the link alone is void.
     isOvertaken: state === 'overtaken' && !hasLostPromotion,
+    isRefused: preview?.kind === 'refused',
+    isProcessing,
     takesTransfers: takesTransfers(transaction),
     ...(await partOf(ctx, view)),
     brand: () => brandOf(app),
@@ -66,11 +68,15 @@ export async function whileOpen(ctx: Context, http: TokenHttp, send: SendPage): 
   })
 }
 
-/** As `whileOpen`, and sends the page of an expired checkout, too, if the rest of a part payment can still be transferred. */
+/**
+ * As `whileOpen`, and sends the page of an expired checkout, too, if the rest of a part payment can still be transferred. While the payment
+ * is being processed, leads to the page that says so (R217).
+ */
 export async function whileTransferable(ctx: Context, http: TokenHttp, send: SendPage): Promise<void> {
-  await unlessCompleted(ctx, http, (view) => {
+  await unlessCompleted(ctx, http, async (view) => {
     if (!(http.state as PageState).owner?.part?.transfer) requireOpen(view)
-    return send(ctx, http, view)
+    if (view.isProcessing) seeOther(http, checkoutPath(ctx, http, view.session.token))
+    else await send(ctx, http, view)
   })
 }
 
@@ -108,7 +114,8 @@ export function hasNothingToPay({ isProcessing, preview, methods }: CheckoutView
   return isProcessing || preview?.kind === 'refused' || methods.length === 0
 }
 
-/** An etag that changes whenever a page would show other progress of the payment. */
-export function progressTag({ transaction, isProcessing }: CheckoutView): string {
-  return `"${transaction.status}-${transaction.amountReceived}${isProcessing ? '-processing' : ''}"`
+/** An etag that changes whenever a page would show other progress of the payment, or ask for another amount. */
+export function progressTag({ transaction, isProcessing, takesRest }: CheckoutView): string {
+  const money = `${transaction.status}-${keptOf(transaction)}-${dueOf(transaction)}`
+  return `"${money}${isProcessing ? '-processing' : ''}${takesRest ? '-rest' : ''}"`
 }

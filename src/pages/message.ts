@@ -8,13 +8,14 @@ import {
   pathBase,
   sendPage,
   type PageHttp,
+  type PageOwner,
   type PageState,
   type TransferFacts,
 } from '#http/html.ts'
 import { formatMoney } from '#shared/money.ts'
 import type { AppError } from '#shared/errors.ts'
 import { restWords } from './received.ts'
-import { pageTexts, type PageTexts } from './texts.ts'
+import { pageTexts, type Notice, type PageTexts } from './texts.ts'
 import { accountFacts, amountFact, noteFact } from './transfer-facts.ts'
 
 /** A page with one message: what went wrong, or what was done. */
@@ -69,9 +70,8 @@ async function sendError(ctx: Context, http: PageHttp, error: AppError): Promise
   const texts = pageTexts(pageLocale(http))
   const isLate = error.code === 'checkout_expired'
   const notice =
-    isLate && http.state.owner?.isOvertaken
-      ? texts.overtaken
-      : (texts.errors[error.code] ?? texts.errors[error.status < 500 ? 'invalid_request' : 'internal_error'])
+    (isLate && noticeOfChange(texts, http)) ||
+    (texts.errors[error.code] ?? texts.errors[error.status < 500 ? 'invalid_request' : 'internal_error'])
   http.set(error.headers)
   await sendMessage(ctx, http, {
     status: error.status,
@@ -84,19 +84,32 @@ async function sendError(ctx: Context, http: PageHttp, error: AppError): Promise
   })
 }
 
+/** Why nothing can be paid by a link, if not because it has expired. */
+function noticeOfChange({ overtaken, checkout }: PageTexts, { state: { owner } }: PageHttp): Notice | null {
+  if (owner?.isOvertaken) return overtaken
+  return owner?.isProcessing ? { heading: checkout.processing, lines: [checkout.processingHint] } : null
+}
+
 /** For a link where nothing can be paid any more: what happens with money that has arrived or is under way; null without any. */
 function linesAboutMoney(texts: PageTexts, http: PageHttp): readonly string[] | null {
   const { owner } = http.state
   if (!owner) return null
-  const { part, appName, isOvertaken, takesTransfers } = owner
-  if (!part)
-    return takesTransfers ? (isOvertaken ? texts.overtakenAfterTransfer(appName) : texts.expiredAfterTransfer) : null
+  const { part, appName, isOvertaken, isProcessing, takesTransfers } = owner
+  if (isProcessing) return isOvertaken ? [texts.overtakenWhileProcessing(appName)] : null
+  if (!part) return takesTransfers ? linesAfterTransfer(texts, owner) : null
   const money = (amount: number) => formatMoney(amount, part.currency, pageLocale(http))
   const received = texts.part.received(money(part.received), money(part.asked), money(part.due))
-  if (isOvertaken) return [...texts.overtakenAfterTransfer(appName).slice(0, 1), received, texts.part.decide(appName)]
+  if (isOvertaken) return [texts.afterTransfer.noMore, received, texts.part.decide(appName)]
   const transfer = transferOfRest(http)
   if (!transfer) return [received, texts.part.completeOrBack(appName)]
   return restWords(part, { transferCode: transfer.transferCode, appName }, pageLocale(http))
+}
+
+/** For a payer who may have transferred the money already. */
+function linesAfterTransfer({ afterTransfer }: PageTexts, { appName, isOvertaken, isRefused }: PageOwner): string[] {
+  const { noMore, isChecked, counts, newLink } = afterTransfer
+  if (isOvertaken) return [noMore, isChecked(appName)]
+  return [isRefused ? isChecked(appName) : counts, newLink]
 }
 
 /** How the rest of a part payment can still be transferred; null if it cannot. */

@@ -164,7 +164,9 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       way_back: refusal !== null || leadsBack(view) ? wayBack(http) : null,
       is_refused: refusal !== null,
       unpaid: refusal === null && isUnpaid(view) ? promotionTexts(locale) : null,
-      methods: open?.takesRest ? [] : view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
+      methods: takesNoMethod(open)
+        ? []
+        : view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
       statement: app.pageSettings?.statement_name ? words.statement(app.pageSettings.statement_name) : null,
       period_end: formatTimestamp(subscription.currentPeriodEnd),
       renew_path: renewPath(ctx, http),
@@ -173,10 +175,15 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
   })
 }
 
-/** Whether the payer's next step is back to the seller: the period is paid, or cannot be paid. */
+/** Whether the payer must choose no method: the payment is being processed, or only its rest can be transferred. */
+function takesNoMethod(open: OpenPayment | null): boolean {
+  return open !== null && (open.isProcessing || open.takesRest)
+}
+
+/** Whether the payer's next step is back to the seller: the period is paid, is being paid, or cannot be paid. */
 function leadsBack(view: RenewalView): boolean {
   const { paid, open, isRenewedAlready } = view
-  return paid !== null || (open === null && (isRenewedAlready || isUnpayable(view)))
+  return paid !== null || (open === null ? isRenewedAlready || isUnpayable(view) : open.isProcessing)
 }
 
 /** Whether a click renews, since a discount leaves nothing to pay. */
@@ -230,8 +237,10 @@ function noticeOf(
     : { sentences, isUrgent: urgent.length > 0, action: open && wayOn(ctx, http, open) }
 }
 
-/** To the payment that is open; to its bank page if only the rest can be transferred. */
-function wayOn(ctx: Context, http: PageHttp, { token, transaction, takesRest }: OpenPayment): PageLink {
+/** To the payment that is open; to its bank page if only the rest can be transferred. Null while it is being processed. */
+function wayOn(ctx: Context, http: PageHttp, open: OpenPayment): PageLink | null {
+  const { token, transaction, takesRest, isProcessing } = open
+  if (isProcessing) return null
   const locale = pageLocale(http)
   const due = formatMoney(dueOf(transaction), transaction.currency, locale)
   return {
@@ -240,14 +249,17 @@ function wayOn(ctx: Context, http: PageHttp, { token, transaction, takesRest }: 
   }
 }
 
-function openWords({ transaction, takesRest }: OpenPayment, { name }: App, locale: PageLocale): string[] {
-  const { stillOpen, stillOpenHint } = renewTexts(locale)
+function openWords(open: OpenPayment, { name }: App, locale: PageLocale): string[] {
+  const { transaction, takesRest, isProcessing } = open
+  const { checkout } = pageTexts(locale)
+  if (isProcessing) return [checkout.processing, checkout.processingHint]
   if (takesRest) {
     const named = { transferCode: transaction.transferCode ?? '', appName: name }
     return restWords(partPaidOf(transaction), named, locale)
   }
   const received = receivedOf(transaction, locale)
-  return received === null ? [stillOpen, stillOpenHint] : [received, pageTexts(locale).checkout.restOnly]
+  const { stillOpen, stillOpenHint } = renewTexts(locale)
+  return received === null ? [stillOpen, stillOpenHint] : [received, checkout.restOnly]
 }
 
 function isPartPaid(open: OpenPayment | null): boolean {

@@ -1,7 +1,8 @@
 import type { PageLocale } from '#http/html.ts'
 import type { ErrorCode } from '#shared/errors.ts'
 
-interface Notice {
+/** The text of a page with one message. */
+export interface Notice {
   readonly heading: string
   readonly lines: readonly string[]
 }
@@ -12,10 +13,15 @@ export interface PageTexts {
     Readonly<Record<'invalid_request' | 'internal_error' | 'service_unavailable', Notice>>
   /** Replaces `checkout_expired` if the subscription has changed since the link was made. */
   readonly overtaken: Notice
-  /** Replaces its lines where the payment takes bank transfers. */
-  readonly overtakenAfterTransfer: (appName: string) => readonly string[]
-  /** Replaces the lines of `checkout_expired` if the payment takes bank transfers. */
-  readonly expiredAfterTransfer: readonly string[]
+  /** Replaces its lines while a payment is being processed. */
+  readonly overtakenWhileProcessing: (appName: string) => string
+  /** About a transfer that may be on its way to a link that can no longer be paid. */
+  readonly afterTransfer: {
+    readonly noMore: string
+    readonly isChecked: (appName: string) => string
+    readonly counts: string
+    readonly newLink: string
+  }
   readonly reference: string
   readonly startAgain: string
   readonly tryAgain: string
@@ -150,14 +156,16 @@ const en: PageTexts = {
     heading: 'Your subscription has changed',
     lines: ['It has just changed, so this link can no longer be used. Go back to get a new one.'],
   },
-  overtakenAfterTransfer: (appName) => [
-    "It has just changed, so this link can no longer be used. Please don't make another transfer with this code.",
-    `Already transferred? Your money is safe. ${appName} will check the transfer and contact you.`,
-  ],
-  expiredAfterTransfer: [
-    'Already transferred? Your money is safe. It counts as soon as the bank reports it.',
-    'If not, go back to the app or page you came from to get a new link.',
-  ],
+  overtakenWhileProcessing: (appName) =>
+    `It has just changed while your payment is being processed. Your money is safe. ${appName} will check the payment and contact you.`,
+  afterTransfer: {
+    noMore:
+      "It has just changed, so this link can no longer be used. Please don't make another transfer with this code.",
+    isChecked: (appName) =>
+      `Already transferred? Your money is safe. ${appName} will check the transfer and contact you.`,
+    counts: 'Already transferred? Your money is safe. It counts as soon as the bank reports it.',
+    newLink: 'If not, go back to the app or page you came from to get a new link.',
+  },
   reference: 'Reference',
   startAgain: 'Back to the payment page',
   tryAgain: 'Try again',
@@ -295,14 +303,15 @@ const vi: PageTexts = {
     heading: 'Gói đăng ký của bạn đã thay đổi',
     lines: ['Gói của bạn vừa thay đổi nên liên kết này không còn dùng được. Vui lòng quay lại để lấy liên kết mới.'],
   },
-  overtakenAfterTransfer: (appName) => [
-    'Gói của bạn vừa thay đổi nên liên kết này không còn dùng được. Vui lòng không chuyển thêm tiền với mã này.',
-    `Nếu bạn đã chuyển khoản, tiền vẫn an toàn. ${appName} sẽ kiểm tra và liên hệ với bạn.`,
-  ],
-  expiredAfterTransfer: [
-    'Nếu bạn đã chuyển khoản, tiền vẫn an toàn. Khoản chuyển được ghi nhận ngay khi ngân hàng báo tiền về.',
-    'Nếu chưa, vui lòng quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.',
-  ],
+  overtakenWhileProcessing: (appName) =>
+    `Gói của bạn vừa thay đổi trong khi khoản thanh toán đang được xử lý. Tiền của bạn vẫn an toàn. ${appName} sẽ kiểm tra và liên hệ với bạn.`,
+  afterTransfer: {
+    noMore:
+      'Gói của bạn vừa thay đổi nên liên kết này không còn dùng được. Vui lòng không chuyển thêm tiền với mã này.',
+    isChecked: (appName) => `Nếu bạn đã chuyển khoản, tiền vẫn an toàn. ${appName} sẽ kiểm tra và liên hệ với bạn.`,
+    counts: 'Nếu bạn đã chuyển khoản, tiền vẫn an toàn. Khoản chuyển được ghi nhận ngay khi ngân hàng báo tiền về.',
+    newLink: 'Nếu chưa, vui lòng quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.',
+  },
   reference: 'Mã tham chiếu',
   startAgain: 'Về trang thanh toán',
   tryAgain: 'Thử lại',

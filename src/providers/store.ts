@@ -90,6 +90,16 @@ export async function listPayableSessions(db: Queries, transactionId: number): P
   ])
 }
 
+/** Whether a pending payment is being processed. */
+export async function hasProcessingSession(
+  db: Queries,
+  { id: transactionId, status }: { readonly id: number; readonly status: string },
+): Promise<boolean> {
+  if (status !== 'pending') return false
+  const sessions = await listPayableSessions(db, transactionId)
+  return sessions.some((session) => session.status === 'processing')
+}
+
 /** Changes a session that is still in one of the statuses `from`; returns false otherwise. */
 export async function updateSessionIn(
   tx: Tx,

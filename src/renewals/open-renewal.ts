@@ -43,8 +43,8 @@ export type OpenedRenewal =
 
 /**
  * Opens a checkout for the subscription's current price, less the discount of a promotion for every period. Reuses the checkout that this
- * link opened, if it can still be paid, and leads to the bank page for the rest of a part payment whose checkout has expired. Otherwise
- * chooses the method. A renewal with nothing to pay completes at once. `asksAgain`: a payer
+ * link opened, if it can still be paid, and leads to its page while it is being processed, and to the bank page for the rest of a part
+ * payment whose checkout has expired. Otherwise chooses the method. A renewal with nothing to pay completes at once. `asksAgain`: a payer
  * reads the answer, so a body without `period_end` asks again before it pays for a period that is already renewed. Throws `not_found`,
  * `checkout_expired`, `app_disabled`, `invalid_request`, `payment_method_unavailable`, `provider_error`.
  */
@@ -64,13 +64,15 @@ export async function openRenewal(
   const opened = await openChecked(ctx, { renewalToken, view, method, asksIfRenewed })
   if (opened === 'renewed_meanwhile') return { kind: opened, view: await viewRenewal(ctx, renewalToken) }
   if (opened === 'renewed') return { kind: 'go_on', redirectUrl: renewalLink(ctx.config.baseUrl, renewalToken) }
-  if (opened.takesRest) return { kind: 'go_on', redirectUrl: `${checkoutUrl(ctx.config.baseUrl, opened.token)}/bank` }
+  const page = checkoutUrl(ctx.config.baseUrl, opened.token)
+  if (opened.isProcessing) return { kind: 'go_on', redirectUrl: page }
+  if (opened.takesRest) return { kind: 'go_on', redirectUrl: `${page}/bank` }
   const { redirectUrl } = await chooseMethod(ctx, opened.token, method)
   return { kind: 'go_on', redirectUrl }
 }
 
 /** The checkout with which the payer goes on. */
-type OpenedCheckout = Pick<OpenPayment, 'token' | 'takesRest'>
+type OpenedCheckout = Pick<OpenPayment, 'token' | 'takesRest' | 'isProcessing'>
 
 interface OpenScope {
   readonly renewalToken: string
@@ -165,7 +167,7 @@ const openPayment = command({
       expiresAt: wholeSeconds(addMs(now, tx.ctx.config.checkoutTtlSeconds * SECOND_MS)),
       createdAt: now,
     })
-    if (due.amount > 0) return { token, takesRest: false }
+    if (due.amount > 0) return { token, takesRest: false, isProcessing: false }
     await completeUnpaid(tx, transactionId)
     return 'renewed'
   },

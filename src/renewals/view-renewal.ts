@@ -11,6 +11,7 @@ import { discounted, type DiscountedAmount } from '#promotions/discount.ts'
 import { findPromotion, type Promotion } from '#promotions/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import type { Method } from '#providers/providers.ts'
+import { hasProcessingSession } from '#providers/store.ts'
 import { wholeSeconds, type AppTime } from '#shared/time.ts'
 import { decideOn } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
@@ -49,6 +50,8 @@ export interface OpenPayment {
   readonly transaction: Transaction
   /** Whether the checkout has expired, and only the rest of a part payment can still be transferred. */
   readonly takesRest: boolean
+  /** Whether the payment is being processed, so that the payer must not pay again (R217). */
+  readonly isProcessing: boolean
 }
 
 /** The payment of the current period. */
@@ -129,7 +132,10 @@ export async function promotionOf(
   return promotionCode === null ? null : findPromotion(db, appId, promotionCode)
 }
 
-/** The last checkout that the link opened, if it or its rest can still be paid and it asks for the current price and discount. */
+/**
+ * The last checkout that the link opened, if it asks for the current price and discount, and it or its rest can still be paid or is being
+ * processed.
+ */
 export async function findOpenPayment(
   db: Queries,
   app: App,
@@ -140,10 +146,12 @@ export async function findOpenPayment(
   const transaction = latest?.transactionId ? await findTransaction(db, latest.transactionId) : null
   if (!latest || !transaction) return null
   const isOpen = stateOf(latest, transaction, now) === 'open'
-  const takesRest = !isOpen && takesTransferOfRest(transaction) && (await receivingAccount(db, app)) !== null
-  if (!isOpen && !takesRest) return null
+  const isProcessing = await hasProcessingSession(db, transaction)
+  const isOver = !isOpen && !isProcessing
+  const takesRest = isOver && takesTransferOfRest(transaction) && (await receivingAccount(db, app)) !== null
+  if (isOver && !takesRest) return null
   const isSame = transaction.priceId === subscription.priceId && transaction.promotionCode === due.promotionCode
-  return isSame ? { token: latest.token, transaction, takesRest } : null
+  return isSame ? { token: latest.token, transaction, takesRest, isProcessing } : null
 }
 
 /** Before the first mail of the current period is due, whoever has the link most likely has it from a mail about an earlier period. */

@@ -3,6 +3,11 @@
 
 const all = (selector) => [...document.querySelectorAll(selector)]
 
+/** By its address: to reload a page that answered a form would send the form again. */
+function loadAgain() {
+  location.replace(location.pathname + location.search)
+}
+
 /** Counts down, and reloads the page at the end. */
 function countDown(element) {
   const end = Date.now() + Number(element.dataset.countdown) * 1000
@@ -13,7 +18,7 @@ function countDown(element) {
     element.textContent = `${hours > 0 ? `${hours}:` : ''}${minutes}:${String(left % 60).padStart(2, '0')}`
     if (left > 0) return
     clearInterval(timer)
-    location.reload()
+    loadAgain()
   }
   const timer = setInterval(show, 1000)
   show()
@@ -90,7 +95,7 @@ function poll(element) {
       element.classList.add('is-paid')
       location.replace(element.dataset.next ?? state.redirect_url)
     } else if ((state.expired && late === undefined) || (tag !== null && tag !== seen)) {
-      location.reload()
+      loadAgain()
     } else {
       return false
     }

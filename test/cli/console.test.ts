@@ -1,9 +1,11 @@
+import { PassThrough } from 'node:stream'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { columnsOf, fitted } from '#cli/console/columns.ts'
+import { columnsOf, fitted } from '#cli/columns.ts'
 import { drawConsole } from '#cli/console/draw.ts'
 import { keysIn } from '#cli/console/keys.ts'
 import type { Screen } from '#cli/console/pages.ts'
+import { runLine } from '#cli/console/run-line.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import { auditLog } from '#commands/store.ts'
 import type { Context } from '#context.ts'
@@ -12,11 +14,12 @@ import { DAY_MS, addMs } from '#shared/time.ts'
 import { events } from '#webhooks/store.ts'
 import { realTimeContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
-import { anApp, aPlan, partlyPaid, priceId } from '../support/factories.ts'
+import { aCustomer, anApp, aPlan, partlyPaid, priceId } from '../support/factories.ts'
 import { endPauses, oneOfEachKind } from '../support/review.ts'
 import { shownOn } from '../support/screen.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
+import { within } from './run-here.ts'
 import { CTRL_C, DOWN, ENTER, onTerminal, type Step } from './terminal.ts'
 
 const ESCAPE = '\u001b'
@@ -207,6 +210,23 @@ describe('console', () => {
     ])
   })
 
+  it('shows a long output with every character whole, wherever the pipe cut it', async () => {
+    const app = await anApp(ctx)
+    const words = ['customer', 'list', String(app.app.id), '--json', '--limit', '1000']
+    const surroundings = { env: cli.env, stdin: new PassThrough().end(), write: () => undefined, columns: null }
+    for (let customers = 0; customers < 150; customers += 1) await aCustomer(ctx, app, { name: 'ễ'.repeat(191) })
+    // Each further customer moves the cuts.
+    for (const name of ['x', 'xx', 'xxx']) {
+      await aCustomer(ctx, app, { name })
+      const ran = await within(
+        surroundings,
+        () => runLine(words, { name: null, role: 'owner' }, { readOnly: false }).ended,
+      )
+      expect(JSON.parse(ran.lines.join('')), name).to.be.an('array')
+      expect(ran.lines.join(''), name).not.to.include('\ufffd')
+    }
+  })
+
   it('live and sandbox look different without colour too, and wide characters stand in their columns', async () => {
     const wide = await anApp(ctx, { name: 'Cửa hàng', sandbox: false })
     await partlyPaid(ctx, wide, { external_ref: '日本語のお客様 Nguyễn', price_id: priceId(await aPlan(ctx, wide)) })
@@ -229,6 +249,14 @@ describe('console', () => {
       expect(lines).to.have.length(size.rows)
       for (const line of lines) expect(columnsOf(line), line).to.equal(size.columns)
     }
+    const typed = { prompt: 'note: ', text: `${'Chị Nguyễn gọi, 王さん. '.repeat(20)}the end`, completes: false }
+    const [bottom] = drawConsole(
+      { ...screen, typing: { ...typed, enter: () => undefined } },
+      { columns: 80, rows: 24 },
+    ).slice(-1)
+    expect([columnsOf(bottom!), bottom], 'what was typed last').to.satisfy(
+      ([columns, line]: [number, string]) => columns === 80 && /^note: .*the end█ ?$/.test(line),
+    )
     const ofCase = (sandbox: boolean): Screen => ({
       ...screen,
       pages: [

@@ -205,6 +205,18 @@ describe('the command line: tools for developers', () => {
     }
   })
 
+  it('listen ends once the reader of its output has gone', async () => {
+    const program = spawn(PROGRAM, ['listen', id, '--json'], { env: cli.env, stdio: ['ignore', 'pipe', 'ignore'] })
+    try {
+      program.stdout.once('data', () => program.stdout.destroy())
+      for (let events = 0; events < 20 && program.exitCode === null; events += 1)
+        await cli.json(['trigger', id, 'transaction.completed'])
+      expect(program.exitCode).to.equal(0)
+    } finally {
+      program.kill('SIGKILL')
+    }
+  })
+
   it('listen names an invalid option, and what an app lacks', async () => {
     const silent = await anApp(service.ctx)
     const local = ['--forward-to', 'http://127.0.0.1:1/hooks']

@@ -11,7 +11,7 @@ import { aCheckout, anApp, aPlan, paid, partlyPaid, priceId, transferred } from 
 import { flaggedOf } from '../support/review.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
-import { CTRL_C, DOWN, ENTER, onTerminal } from './terminal.ts'
+import { CTRL_C, CTRL_D, DOWN, ENTER, onTerminal } from './terminal.ts'
 
 const ESCAPE = '\u001b'
 
@@ -34,6 +34,25 @@ describe('the command line on a terminal', () => {
       for (const line of lines) expect(line.length, line).to.be.at.most(columns)
       expect(lines.join(' ')).to.match(/^error: the database cannot be reached at .+ BILLING_DATABASE_URL right\?$/)
     }
+  })
+
+  it('breaks an error as for 80 columns on a terminal that does not know its width', async () => {
+    const { text } = await onTerminal(cli.env, ['app', 'show', 'nothing'], [], { columns: 0 })
+    expect(text).to.match(/^error: app "nothing" not found; see billing-cli app list\s+$/)
+  })
+
+  it('ends a question at Ctrl-D as at Ctrl-C, and changes nothing', async () => {
+    const { app } = await anApp(ctx)
+    for (const [words, question] of [
+      [['app', 'show'], 'Which app?'],
+      [['app', 'create', '--json'], 'Name of the app'],
+      [['app', 'disable', String(app.id)], '(y/N)'],
+    ] as const) {
+      const { code, text, left } = await onTerminal(cli.env, words, [[question, CTRL_D]])
+      expect([code, left], text).to.deep.equal([1, []])
+      expect(text, words.join(' ')).to.include('Cancelled, nothing changed')
+    }
+    expect((await cli.json(['app', 'list'])).map(({ disabled }) => disabled)).to.deep.equal([false])
   })
 
   it('takes an app from a menu, and keeps the menu out of the JSON on standard output', async () => {

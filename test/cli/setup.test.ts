@@ -1,9 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { operator } from '#commands/caller.ts'
+import { auditLog } from '#commands/store.ts'
+import { runCli } from '#cli/run.ts'
 import { checkAnswers } from '#setup/answers.ts'
 import { findDatabase } from '#setup/database.ts'
 import { writeInstalled } from '#setup/files.ts'
@@ -22,6 +25,7 @@ import { itRunsEveryForm } from './forms.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { DOWN, ENTER, type Step as Answer } from './terminal.ts'
 import { openCli, type Cli } from './run-cli.ts'
+import { within } from './run-here.ts'
 
 interface Step {
   readonly name: string
@@ -109,6 +113,13 @@ describe('the command line: setup', () => {
     expect(filesBelow().map((path) => readFileSync(join(root, path), 'utf8'))).to.deep.equal(before)
     expect(inbox.mails, 'one test mail').to.have.length(1)
     expect(statuses(await run(answers, '--check'))).to.deep.equal({ ...same, ...systemd })
+  })
+
+  it('is in the audit log under the name of the operator, who may have come by SSH', async () => {
+    const surroundings = { env: cli.env, stdin: new PassThrough().end(), write: () => undefined, columns: null }
+    await within(surroundings, () => runCli(words(answers), { name: 'linh', role: 'owner' }))
+    const created = await testDatabase().db.all(auditLog, `WHERE action = 'app.create'`)
+    expect(created.map(({ actor }) => actor)).to.deep.equal(['linh'])
   })
 
   it('what was written and not loaded, since a restart failed, is loaded by the next run', async () => {

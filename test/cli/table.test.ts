@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
+import { columnsOf } from '#cli/columns.ts'
 import { formatFields, formatTable } from '#cli/table.ts'
 import { wrap } from '#cli/wrap.ts'
 import { boldOf, shownOn } from '../support/screen.ts'
@@ -41,6 +42,25 @@ describe('tables for people', () => {
     )
     const long = 'x'.repeat(300)
     expect(formatFields({ value: long }).match(/x/g)).to.have.length(300)
+  })
+
+  it('count the columns that characters take: none is cut, and none stands beside its column', async () => {
+    const names = ['王小明', 'Nguyễn Thị Bích', 'नमस्ते', '👩‍👩‍👧‍👦 Lan', '🇻🇳', '東京都'.repeat(20), `x${'😀'.repeat(50)}`]
+    for (const width of [40, 60, 80]) {
+      const table = formatTable({ head: ['name', 'note'], rows: names.map((name) => [name, 'the note of it']) }, width)
+      const fields = names.map((name) => formatFields({ name, note: 'x' }, width)).join('\n')
+      for (const shown of [table, fields]) {
+        expect(shown).not.to.match(/[…\ufffd]/u)
+        expect(Buffer.from(shown).toString(), 'no half of a character').to.equal(shown)
+        expect(shown.replace(/\s|name|note/g, ''))
+          .to.include(names[5])
+          .and.to.include(names[6])
+        for (const line of shown.split('\n')) expect(columnsOf(line), line).to.be.at.most(width)
+      }
+    }
+    const short = formatTable({ head: ['name', 'note'], rows: names.slice(0, 2).map((name) => [name, 'a note']) })
+    for (const { text } of (await shownOn(80, short.replaceAll('\n', '\r\n'))).slice(2, 4))
+      expect(columnsOf(text.slice(0, text.indexOf('a note'))), text).to.equal(17)
   })
 
   it('break words only where lines broken between words do not fit', () => {

@@ -8,6 +8,7 @@ import { scratchFolder } from '../support/scratch.ts'
 export const ENTER = '\r'
 export const DOWN = '\u001b[B'
 export const CTRL_C = '\u0003'
+export const CTRL_D = '\u0004'
 
 /** What to wait for on the screen, and what to type then. */
 export type Step = readonly [seen: string, typed: string]

@@ -130,6 +130,14 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
     expect([stdout, stderr]).to.deep.equal(['* 1\n', 'error: the output cannot be written: ENOSPC\n'])
   })
 
+  it('ends only when the reader of a pipe has all of a long output, however slow it is', async () => {
+    // The reader starts a program before it reads.
+    const line = `${PROGRAM} docs --json | { ${process.execPath} --version > /dev/null; cat; }`
+    const { stdout } = await promisify(execFile)('bash', ['-c', line], { env: openCli().env, maxBuffer: 2 ** 24 })
+    expect(stdout.length).to.be.above(100_000)
+    expect(JSON.parse(stdout)).to.be.an('array')
+  })
+
   it('explains a command after help, and prints UTF-8 at full width in any locale', async () => {
     const cli = openCli()
     const { stdout } = await cli.run(['help', 'app', 'create'])

@@ -1,5 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -120,6 +122,39 @@ describe('npx paygate', () => {
     expect(shown.split('\n')[0]).to.match(/ {2}\\u\{1b\}\[2Jan$/)
     program.kill('SIGINT')
     expect(await ended).to.equal(0)
+  })
+
+  it('listen ends quietly once the reader of its output has gone', async () => {
+    const program = start(['listen'], settings)
+    const said = text(program.stderr!)
+    program.stdout!.once('data', () => program.stdout!.destroy())
+    await until(async () => {
+      await emit('an')
+      return program.exitCode !== null
+    })
+    expect([program.exitCode, await said]).to.deep.equal([0, 'listening; Ctrl-C ends\n'])
+  })
+
+  it('prints JSON that steers no terminal, and reads as the same value', async () => {
+    const ref = 'Jan\u009b2J\u202e'
+    await emit(ref)
+    const words = ['listen', '--since', '1h', '--count', '1', '--json']
+    for (const { stdout } of [await run(words), await run(['request', 'GET', '/events'])]) {
+      expect(stdout)
+        .to.include('Jan\\u009b2J\\u202e')
+        .and.not.to.match(/[\u0080-\u009f\u202e]/)
+      expect(JSON.stringify(JSON.parse(stdout))).to.include(ref)
+    }
+  })
+
+  it('request says so where the answer breaks off', async () => {
+    const broken = createServer((_request, response) => {
+      response.writeHead(200, { 'Content-Length': '100' }).write('{"success"', () => response.destroy())
+    })
+    await new Promise<void>((listening) => broken.listen(0, '127.0.0.1', listening))
+    const url = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`
+    await fails(1, ['request', 'GET', '/plans'], 'did not answer in full', { ...settings, PAYGATE_URL: url })
+    broken.close()
   })
 
   it('listen shows how a receiver refuses, and what cannot be reached', async () => {

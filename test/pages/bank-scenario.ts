@@ -1,5 +1,7 @@
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { addMs, DAY_MS } from '#shared/time.ts'
+import { providerAccounts, providerSessions } from '#providers/store.ts'
 import { addBankAccount, assignBankAccount, enableMethod } from '../support/operators.ts'
 import { type AppOptions, transferred } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
@@ -32,4 +34,27 @@ export async function transfer(
   amount: number,
 ): Promise<void> {
   await transferred(ctx, transactionId, amount)
+}
+
+/** Has a debit of the transaction's whole amount under way, which its bank has not confirmed yet. */
+export async function debitUnderWay({ service, app }: Scenario, transactionId: number): Promise<void> {
+  const { db, clock } = service.ctx
+  const account = await db.one(providerAccounts, "WHERE app_id = ? AND method = 'payos'", [app.app.id])
+  await db.insert(providerSessions, {
+    appId: app.app.id,
+    transactionId,
+    provider: 'payos',
+    providerAccountId: account!.id,
+    reference: 'cs_under_way',
+    url: null,
+    amount: 99_000,
+    currency: 'VND',
+    status: 'processing',
+    expiresAt: clock.now(),
+    lookups: 0,
+    failures: 0,
+    nextLookupAt: addMs(clock.now(), DAY_MS),
+    createdAt: clock.now(),
+    updatedAt: clock.now(),
+  })
 }

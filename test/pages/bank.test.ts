@@ -4,9 +4,9 @@ import { bankAccounts } from '#bank-accounts/store.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { listChanges, transactions } from '#transactions/store.ts'
 import { disableMethod } from '../support/operators.ts'
-import { MONTHLY } from '../support/factories.ts'
+import { aPromotion, MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
-import { ACCOUNT, startBankScenario, transfer } from './bank-scenario.ts'
+import { ACCOUNT, debitUnderWay, startBankScenario, transfer } from './bank-scenario.ts'
 import { attributes, offeredMethods, textOf } from './read-page.ts'
 import { operator } from '#commands/caller.ts'
 
@@ -333,6 +333,89 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect(attributes(page, 'div', 'data-seen')).to.deep.equal([await tag()])
     await transfer(scenario, open.transaction_id, 60_000)
     expect(await tag()).not.to.equal(attributes(page, 'div', 'data-seen')[0])
+  })
+
+  describe('that is open in another tab', () => {
+    const seen = async () => attributes(await get('/bank'), 'div', 'data-seen')
+    const tag = async () => (await get('/status')).headers['etag']
+
+    it('notices by the etag that a promotion code has changed the amount', async () => {
+      await aPromotion(scenario.service.ctx, scenario.app, { code: 'TET2027', on_page: true })
+      const before = await seen()
+      const raw = 'promotion_code=TET2027'
+      await scenario.service.call('POST', `${open.checkout_url}/promotion`, { headers: FORM, raw })
+      expect([await tag()]).not.to.deep.equal(before)
+      expect([await tag()]).to.deep.equal(await seen())
+    })
+
+    it('notices by the etag that a part of the money was given back', async () => {
+      await get('/bank')
+      await transfer(scenario, open.transaction_id, 60_000)
+      const before = await seen()
+      const refund = { action: 'refund', amount: 10_000, note: 'too much', reference: 'FT-BACK' } as const
+      await resolveTransaction(scenario.service.ctx, operator('mai'), { transactionId: open.transaction_id, ...refund })
+      expect(textOf(await get('/bank'))).to.include('We received ₫50,000 of ₫99,000.')
+      expect([await tag()]).not.to.deep.equal(before)
+    })
+
+    it('notices by the etag that the rest would not count any more', async () => {
+      await get('/bank')
+      await transfer(scenario, open.transaction_id, 60_000)
+      scenario.at('2026-03-05 11:00:00')
+      const before = await seen()
+      const gold = await scenario.plan('gold', { ...MONTHLY, amount: 50_000 })
+      await scenario.pay(await scenario.checkout({ price_id: gold.prices[0] }))
+      expect([await tag()]).not.to.deep.equal(before)
+    })
+  })
+
+  describe('of a payment by debit that is under way', () => {
+    it('leads to the page that says so, and takes no transfers', async () => {
+      await debitUnderWay(scenario, open.transaction_id)
+      for (const path of ['/bank', '/qr.svg', '/qr.png'])
+        expect((await get(path)).headers['location'], path).to.equal(new URL(open.checkout_url).pathname)
+      expect(await listChanges(scenario.service.ctx.db, open.transaction_id)).to.deep.equal([])
+    })
+
+    it('says so after the link expired, too, and leads to no new link and no transfer of the rest', async () => {
+      await get('/bank')
+      await debitUnderWay(scenario, open.transaction_id)
+      for (const received of [0, 60_000]) {
+        if (received > 0) await transfer(scenario, open.transaction_id, received)
+        scenario.at('2026-03-01 11:30:00')
+        for (const path of ['', '/bank']) {
+          const page = await get(path)
+          expect([page.status, textOf(page)], path).to.deep.equal([
+            410,
+            'Skip to content TEST sandbox, no real money R Reader Your payment is being processed. There is nothing more to do. ' +
+              'Your bank still has to confirm it, which can take a few days. Back to Reader English Tiếng Việt',
+          ])
+        }
+      }
+    })
+
+    it('says that the app decides if the subscription has changed meanwhile', async () => {
+      await debitUnderWay(scenario, open.transaction_id)
+      scenario.at('2026-03-01 10:10:00')
+      const gold = await scenario.plan('gold', { ...MONTHLY, amount: 50_000 })
+      await scenario.pay(await scenario.checkout({ price_id: gold.prices[0] }))
+      const text = textOf(await get(''))
+      expect(text).to.include(
+        'Your subscription has changed It has just changed while your payment is being processed.',
+      )
+      expect(text).to.include('Reader will check the payment and contact you.').and.not.include('get a new one')
+    })
+  })
+
+  it('promises of an expired link that would not be applied any more only that the app checks a transfer', async () => {
+    await get('/bank')
+    scenario.at('2026-03-01 10:10:00')
+    const gold = await scenario.plan('gold', { ...MONTHLY, amount: 50_000 })
+    await scenario.pay(await scenario.checkout({ price_id: gold.prices[0] }))
+    scenario.at('2026-03-01 12:00:00')
+    const text = textOf(await get(''))
+    expect(text).to.include('This payment link has expired Already transferred? Your money is safe. Reader will check')
+    expect(text).to.include('get a new link.').and.not.include('It counts')
   })
 
   it('gives the QR code alone as a PNG picture to keep', async () => {

@@ -5,7 +5,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { paymentMethods } from '#apps/store.ts'
 import { changeApp, enableMethod } from '../support/operators.ts'
-import { MONTHLY } from '../support/factories.ts'
+import { aPromotion, MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
 import { startStripePeer } from '../support/stripe-peer.ts'
 import { decodeVietQr } from '../bank-accounts/decode-vietqr.ts'
@@ -158,6 +158,23 @@ describe('hosted pages in a browser', () => {
       scenario.at('2026-03-01 11:00:00')
       await page.getByRole('heading', { name: 'This payment link has expired' }).waitFor()
       expect(Date.now() - start).to.be.greaterThan(2000)
+    })
+
+    it('send no form again at the end of the countdown', async () => {
+      await aPromotion(scenario.service.ctx, scenario.app, { code: 'TET2027', on_page: true })
+      scenario.at('2026-03-01 10:59:55')
+      const { page } = await enter(open.checkout_url)
+      await page.getByText('I have a promotion code').click()
+      await page.getByLabel('Promotion code').fill('WRONG')
+      await page.getByRole('button', { name: 'Apply' }).click()
+      await page.getByRole('alert').waitFor()
+      const loaded: string[] = []
+      page.on('request', (request) => {
+        if (request.isNavigationRequest()) loaded.push(request.method())
+      })
+      scenario.at('2026-03-01 11:00:00')
+      await page.getByRole('heading', { name: 'This payment link has expired' }).waitFor()
+      expect(loaded).to.include('GET').and.not.include('POST')
     })
 
     it('show the end of a link also if the clock of a sandbox app was moved', async () => {

@@ -177,6 +177,14 @@ describe('the checkout page, GET /checkout/{token}', () => {
       expect(await languageOf(open.checkout_url, { 'Accept-Language': 'fr' })).to.equal('en')
     })
 
+    it('keeps the words of an address as the seller wrote them in Vietnamese, too', async () => {
+      const cancel_url = 'https://shop.example/thanh toán?a=liên hệ'
+      const { checkout_url } = await scenario.checkout({ price_id: monthly, cancel_url })
+      const page = await scenario.service.call('GET', `${checkout_url}?lang=vi`)
+      expect(attributes(page, 'a', 'href')).to.include(cancel_url)
+      expect(page.text).to.include('thanh\u00a0toán')
+    })
+
     it('lets the payer pick the other language, which stays from page to page', async () => {
       const page = await get(`${vietnamese}?lang=en`, { 'Accept-Language': 'vi' })
       expect(attributes(page, 'html', 'lang')).to.deep.equal(['en'])

@@ -1,11 +1,10 @@
 import { apps } from '#apps/store.ts'
 import { AppError } from '#shared/errors.ts'
-import { providerSessions } from '#providers/store.ts'
 import { aPromotion, LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { changeApp, disableMethod, enableMethod } from '../support/operators.ts'
 import type { Scenario } from '../support/scenario.ts'
 import type { Envelope, Redirect } from '../support/answers.ts'
-import { startBankScenario, transfer } from './bank-scenario.ts'
+import { debitUnderWay, startBankScenario, transfer } from './bank-scenario.ts'
 
 /** Does everything that leads to a page, and returns its address. */
 export type Scene = (scenario: Scenario, prices: readonly string[]) => Promise<string>
@@ -50,24 +49,7 @@ export const SCENES = {
   },
   'a checkout whose debit is under way': async (scenario, [monthly]) => {
     const { checkout_url, transaction_id } = await scenario.checkout({ price_id: monthly, skip_trial: true })
-    const { db, clock } = scenario.service.ctx
-    await db.insert(providerSessions, {
-      appId: scenario.app.app.id,
-      transactionId: transaction_id,
-      provider: 'stripe',
-      providerAccountId: 1,
-      reference: 'cs_under_way',
-      url: null,
-      amount: 99_000,
-      currency: 'VND',
-      status: 'processing',
-      expiresAt: clock.now(),
-      lookups: 0,
-      failures: 0,
-      nextLookupAt: null,
-      createdAt: clock.now(),
-      updatedAt: clock.now(),
-    })
+    await debitUnderWay(scenario, transaction_id)
     return checkout_url
   },
   'an expired link': async (scenario, [monthly]) => {

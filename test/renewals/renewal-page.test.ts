@@ -11,8 +11,8 @@ import type { Answer } from '../support/api.ts'
 import { expectError } from '../support/expect-error.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
-import { startBankScenario, transfer } from '../pages/bank-scenario.ts'
-import { textOf } from '../pages/read-page.ts'
+import { debitUnderWay, startBankScenario, transfer } from '../pages/bank-scenario.ts'
+import { attributes, offeredMethods, textOf } from '../pages/read-page.ts'
 import type { Envelope, Redirect } from '../support/answers.ts'
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'text/html' }
@@ -364,6 +364,20 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
         expect((await page()).text).not.to.contain(bankPage.slice(scenario.service.url.length))
         expect(linkOf(await renew('test'))).not.to.equal(bankPage)
         expect(await transactionsOf()).to.have.lengthOf(3)
+      })
+
+      it('that is a debit under way is not asked for again, after its checkout expired, too', async () => {
+        const checkout = linkOf(await renew('bank_transfer')).slice(0, -'/bank'.length)
+        await debitUnderWay(scenario, (await transactionsOf())[0]!.transaction_id)
+        for (const time of ['2026-01-31 10:30:00', '2026-01-31 12:00:00']) {
+          scenario.at(time)
+          const shown = await page()
+          expect(textOf(shown), time).to.contain('Your payment is being processed. There is nothing more to do.')
+          expect(offeredMethods(shown), time).to.deep.equal([])
+          expect(attributes(shown, 'a', 'href'), time).to.include('https://shop.example')
+          expect(linkOf(await renew('test')), time).to.equal(checkout)
+        }
+        expect((await transactionsOf()).map(({ status }) => status)).to.deep.equal(['pending', 'completed'])
       })
 
       it('of a disabled app completes; nothing new is opened', async () => {

@@ -3,6 +3,7 @@ import { Paygate } from '../paygate.ts'
 import type { Event } from '../types.ts'
 import { parseTime } from '../times.ts'
 import { openForwarder, type Answer, type Forwarder } from './forward.ts'
+import { printable, printableJson } from './printable.ts'
 import { readSettings, type Settings } from './settings.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -34,7 +35,7 @@ export async function listen(words: readonly string[]): Promise<number> {
   const to = values['forward-to']
   const forwarder = to === undefined ? null : openForwarder(to, settings.webhookSecret)
   const paygate = new Paygate(settings)
-  const patterns = (values.events ?? '').split(',').filter((pattern) => pattern !== '')
+  const patterns = (values.events ?? '').split(',').flatMap((pattern) => pattern.trim() || [])
   await checkAccess(paygate, patterns)
   const from = ageMs === null ? null : new Date((await appTime(paygate, settings)) - ageMs)
   process.stderr.write(`listening${to === undefined ? '' : `, forwarding to ${to}`}; Ctrl-C ends\n`)
@@ -50,7 +51,7 @@ async function show(paygate: Paygate, { from, patterns, count, forwarder, isJson
   for await (const { event } of paygate.events.follow({ from, signal: stop.signal })) {
     if (!isSelected(event.event_type, patterns)) continue
     const answer = forwarder === null ? null : await forwarder(event)
-    process.stdout.write(`${isJson ? JSON.stringify({ ...event, forwarded: answer }) : lineOf(event, answer)}\n`)
+    process.stdout.write(`${isJson ? printableJson({ ...event, forwarded: answer }) : lineOf(event, answer)}\n`)
     left -= 1
     if (left === 0) break
   }
@@ -79,11 +80,6 @@ function lineOf({ created_at, id, event_type, data }: Event, answer: Answer | nu
   const about = 'external_ref' in data && typeof data.external_ref === 'string' ? [data.external_ref] : []
   const answered = answer === null ? [] : [answer.error ?? String(answer.http_status), `${answer.duration_ms} ms`]
   return [created_at.slice(11), id, event_type, ...about, ...answered].map(printable).join('  ')
-}
-
-/** End users choose some of it: nothing steers the terminal. */
-function printable(text: string): string {
-  return text.replaceAll(/\p{C}/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
 /** `30m`, `2h`, `7d` in milliseconds; null if there is none. */

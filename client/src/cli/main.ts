@@ -56,4 +56,10 @@ function isOfParseArgs(error: unknown): error is TypeError {
   return error instanceof TypeError && String((error as NodeJS.ErrnoException).code).startsWith('ERR_PARSE_ARGS')
 }
 
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // The reader of a pipe may close it early: paygate listen | head -1
+  if (error.code === 'EPIPE') process.exit()
+  throw error
+})
+
 process.exitCode = await main(process.argv.slice(2)).catch(explain)

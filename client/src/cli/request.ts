@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { text } from 'node:stream/consumers'
 import { ConnectionError } from '../errors.ts'
 import { rootOf, signedHeaders } from '../transport.ts'
+import { printable, printableJson } from './printable.ts'
 import { readNamed, readSettings } from './settings.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -21,7 +22,7 @@ export async function request(words: readonly string[]): Promise<number> {
   const call = { method: methodOf(method), target: targetOf(path), body: await bodyOf(values.data) }
   const answer = await fetchSigned(settings, call)
   process.stderr.write(`${call.method} ${call.target}: ${answer.status}\n`)
-  process.stdout.write(`${readable(await answer.text())}\n`)
+  process.stdout.write(`${readable(answer.text)}\n`)
   return answer.ok ? 0 : 1
 }
 
@@ -31,10 +32,16 @@ interface RawCall {
   readonly body: string
 }
 
+interface RawAnswer {
+  readonly status: number
+  readonly ok: boolean
+  readonly text: string
+}
+
 async function fetchSigned(
   settings: ReturnType<typeof readSettings>,
   { method, target, body }: RawCall,
-): Promise<Response> {
+): Promise<RawAnswer> {
   const url = rootOf(settings.baseUrl) + target
   const init = {
     method,
@@ -44,9 +51,10 @@ async function fetchSigned(
     ...(body === '' ? {} : { body }),
   } as const
   try {
-    return await fetch(url, init)
+    const answer = await fetch(url, init)
+    return { status: answer.status, ok: answer.ok, text: await answer.text() }
   } catch (error) {
-    throw new ConnectionError(`${url} cannot be reached`, { cause: error })
+    throw new ConnectionError(`${url} cannot be reached, or did not answer in full`, { cause: error })
   }
 }
 
@@ -72,8 +80,8 @@ async function bodyOf(data: string | undefined): Promise<string> {
 /** Indented, if it is JSON. */
 function readable(answer: string): string {
   try {
-    return JSON.stringify(JSON.parse(answer), null, 2)
+    return printableJson(JSON.parse(answer), 2)
   } catch {
-    return answer
+    return answer.split('\n').map(printable).join('\n')
   }
 }

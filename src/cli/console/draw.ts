@@ -2,12 +2,12 @@ import { styleText } from 'node:util'
 import type { ReviewItem } from '#review/read-review.ts'
 import type { ScreenSize } from '#cli/alternate-screen.ts'
 import { amountCell, appCell } from '#cli/cells.ts'
+import { charactersOf, columnsOf, fitted, fittedRight } from '#cli/columns.ts'
 import { printable } from '#cli/printable.ts'
 import { ageWords } from '#cli/review-commands.ts'
 import { ACTIONS } from './actions.ts'
-import { fitted, fittedRight } from './columns.ts'
 import { suggestionWords, type Case } from './open-case.ts'
-import { modeOf, pageOn, type Page, type Screen } from './pages.ts'
+import { modeOf, pageOn, type Page, type Screen, type Typing } from './pages.ts'
 
 /** Title, rule, status and keys. */
 const FRAME_ROWS = 4
@@ -40,8 +40,15 @@ export function drawConsole(screen: Screen, size: ScreenSize): string[] {
     (mode === null ? '─' : RULES[mode]).repeat(columns),
     ...lines,
     fitted(printable(screen.status), columns),
-    fitted(screen.typing ? `${screen.typing.prompt}${screen.typing.text}█` : keysOf(screen, page), columns),
+    fitted(screen.typing ? typedOn(screen.typing, columns) : keysOf(screen, page), columns),
   ]
+}
+
+/** The prompt, and the end of what is typed, where the cursor is. */
+function typedOn({ prompt, text }: Typing, columns: number): string {
+  let shown = charactersOf(text)
+  while (columnsOf(`${prompt}${shown.join('')}█`) > columns) shown = shown.slice(1)
+  return `${prompt}${shown.join('')}█`
 }
 
 /** All lines of the page, of which the screen shows a part. */

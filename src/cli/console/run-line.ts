@@ -66,11 +66,11 @@ export async function candidatesFor(words: readonly string[]): Promise<string[]>
 
 async function outcomeOf(child: ChildProcess): Promise<Ran> {
   let text = ''
-  const keep = (chunk: Buffer): void => {
-    if (text.length < MAX_CHARACTERS) text += chunk.toString('utf8')
+  const keep = (chunk: string): void => {
+    if (text.length < MAX_CHARACTERS) text += chunk
   }
-  child.stdout?.on('data', keep)
-  child.stderr?.on('data', keep)
+  child.stdout?.setEncoding('utf8').on('data', keep)
+  child.stderr?.setEncoding('utf8').on('data', keep)
   const { promise, resolve } = Promise.withResolvers<number>()
   child.once('error', () => resolve(1))
   child.once('close', (code) => resolve(code ?? 1))

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { wrapCommand, wrapLines } from '#cli/wrap.ts'
+import { wrapCommand, wrapLines } from '#cli/wrap-lines.ts'
 
 describe('text that is wider than the terminal', () => {
   it('is broken between words, each of its lines by itself, with its indentation', () => {

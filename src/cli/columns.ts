@@ -1,15 +1,16 @@
-/** Characters that take two columns: East Asian wide ones and emoji. */
-const WIDE =
-  /^(?:[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]|[\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}])/u
-const CHARACTERS = new Intl.Segmenter('en', { granularity: 'grapheme' })
+import stringWidth from 'string-width'
 
-function charactersOf(text: string): string[] {
+const CHARACTERS = new Intl.Segmenter('en', { granularity: 'grapheme' })
+const PLAIN = /^[\x20-\x7e]*$/
+
+/** The characters as a reader counts them: a letter with its accents is one, and so is a flag. */
+export function charactersOf(text: string): string[] {
   return [...CHARACTERS.segment(text)].map(({ segment }) => segment)
 }
 
-/** How many columns of a terminal the text takes. */
+/** How many columns of a terminal the text takes, as `cli-table3` counts them: it cuts what is wider than its column. */
 export function columnsOf(text: string): number {
-  return charactersOf(text).reduce((sum, character) => sum + (WIDE.test(character) ? 2 : 1), 0)
+  return PLAIN.test(text) ? text.length : stringWidth(text)
 }
 
 /** The text in exactly `columns` columns: filled up with blanks, or cut with `…`. */
@@ -17,14 +18,11 @@ export function fitted(text: string, columns: number): string {
   const own = columnsOf(text)
   if (own <= columns) return text + ' '.repeat(columns - own)
   let kept = ''
-  let used = 0
   for (const character of charactersOf(text)) {
-    const width = WIDE.test(character) ? 2 : 1
-    if (used + width > columns - 1) break
+    if (columnsOf(`${kept}${character}…`) > columns) break
     kept += character
-    used += width
   }
-  return `${kept}…${' '.repeat(Math.max(0, columns - used - 1))}`
+  return `${kept}…${' '.repeat(Math.max(0, columns - columnsOf(`${kept}…`)))}`
 }
 
 /** As `fitted`, with the blanks in front. */
