@@ -209,9 +209,10 @@ describe('the command line: tools for developers', () => {
     const program = spawn(PROGRAM, ['listen', id, '--json'], { env: cli.env, stdio: ['ignore', 'pipe', 'ignore'] })
     try {
       program.stdout.once('data', () => program.stdout.destroy())
-      for (let events = 0; events < 20 && program.exitCode === null; events += 1)
-        await cli.json(['trigger', id, 'transaction.completed'])
-      expect(program.exitCode).to.equal(0)
+      const ended = new Promise<number | null>((resolve) => program.once('close', resolve))
+      // Nothing tells a script that it listens, so events are triggered until it has ended.
+      while (program.exitCode === null) await cli.json(['trigger', id, 'transaction.completed'])
+      expect(await ended).to.equal(0)
     } finally {
       program.kill('SIGKILL')
     }
