@@ -6,8 +6,9 @@ import { findSessionOfTransaction } from '#checkout/store.ts'
 import { checkoutUrl, viewCheckout } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { mailNameOf } from '#customers/mail-name.ts'
-import { findCustomer } from '#customers/store.ts'
+import { findCustomer, type Customer } from '#customers/store.ts'
 import type { Mail } from '#mail/mail.ts'
+import type { MailLocale, MailValues } from '#mail/render.ts'
 import { dueOf } from '#payments/balance.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
 import { findPlan } from '#plans/store.ts'
@@ -22,51 +23,88 @@ import { dayWords, discountFact, paidForWords } from '#mails/words.ts'
 
 /** The mail of a receipt. Throws `Stopped` while a refund is pending, and if there is no customer or the receipt is out of date. */
 export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): Promise<Mail> {
-  const { kind, transactionId } = receipt
-  const transaction = await getTransaction(ctx.db, transactionId)
   if (!app.pageSettings?.receipts) throw new Stopped('permanently')
-  if (kind === 'part' && (transaction.status !== 'pending' || transaction.amountReceived !== receipt.total))
-    throw new Stopped('permanently')
-  const amount = kind === 'refunded' ? await amountRefunded(ctx, receipt) : receipt.amount
-  if (amount === 'pending') throw new Stopped('later')
-  if (amount === 0) throw new Stopped('permanently')
-  const subscription =
-    transaction.mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, transaction.endUserId) : null
-  const customerId = transaction.customerId ?? subscription?.customerId ?? null
-  const customer = customerId === null ? null : await findCustomer(ctx.db, app.id, customerId)
-  if (!customer) throw new Stopped('permanently')
-  const line = kind === 'received' ? await findLineOfTransaction(ctx.db, transactionId) : null
-  const planId = line?.planId ?? transaction.planId
-  const plan = planId === null ? null : await findPlan(ctx.db, app.id, planId)
-  const { locale } = customer
-  // The client may have chosen the plan name, so mails to unverified addresses omit it.
-  const planName = mailNameOf(customer) === '' ? null : transaction.planName
-  const reader = readerOf(app, locale)
-  const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
-  const { transfer, payUrl } = kind === 'part' ? await paymentOptionsFor(ctx, transaction) : NO_PAYMENT_OPTIONS
-  const title = plan?.name ?? planName ?? transaction.planRef
+  const transaction = await getTransaction(ctx.db, receipt.transactionId)
+  const amount = await amountOf(ctx, transaction, receipt)
+  const customer = await customerOf(ctx, transaction)
   const values = {
-    kind,
-    title,
-    paid_for: paidForWords(title, plan !== null, locale),
-    amount: money(amount),
-    discount: kind === 'received' ? discountFact(transaction, locale) : '',
-    asked: money(transaction.amount),
-    missing: kind === 'part' ? money(dueOf(transaction)) : '',
-    pay_url: payUrl,
-    code: transfer?.transferCode ?? '',
-    account_number: transfer?.accountNumber ?? '',
-    bank_name: transfer?.bankName ?? '',
-    account_holder: transfer?.accountHolder ?? '',
-    until: line?.endAfter ? dayWords(line.endAfter, reader) : '',
-    is_lifetime: line !== null && line.endAfter === null,
-    date: dayWords(appNow(app, receipt.createdAt), reader),
+    kind: receipt.kind,
+    ...moneyOf(transaction, receipt, amount, customer.locale),
+    ...(await subjectOf(ctx, app, transaction, receipt, customer)),
+    ...(await paymentOptionsFor(ctx, transaction, receipt)),
+    date: dayWords(appNow(app, receipt.createdAt), readerOf(app, customer.locale)),
     reference: referenceOf(transaction),
   }
   return composeMail(ctx.config, app, customer, { template: 'receipt', values, id: `receipt.${receipt.id}` })
 }
 
-/** How the rest of a part can be paid. `transfer` null: not by bank transfer; `payUrl` empty: no page takes it. */
+/** The amount that the receipt reports, in the smallest unit; throws `Stopped` if there is none, or none yet. */
+async function amountOf(ctx: Context, transaction: Transaction, receipt: Receipt): Promise<number> {
+  const { kind, total } = receipt
+  if (kind === 'part' && (transaction.status !== 'pending' || transaction.amountReceived !== total))
+    throw new Stopped('permanently')
+  const amount = kind === 'refunded' ? await amountRefunded(ctx, receipt) : receipt.amount
+  if (amount === 'pending') throw new Stopped('later')
+  if (amount === 0) throw new Stopped('permanently')
+  return amount
+}
+
+/** The customer of the transaction, else of the subscription; throws `Stopped` if there is none. */
+async function customerOf(ctx: Context, { appId, mode, endUserId, customerId }: Transaction): Promise<Customer> {
+  const subscription = mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, endUserId) : null
+  const knownId = customerId ?? subscription?.customerId ?? null
+  const customer = knownId === null ? null : await findCustomer(ctx.db, appId, knownId)
+  if (!customer) throw new Stopped('permanently')
+  return customer
+}
+
+function moneyOf(transaction: Transaction, { kind }: Receipt, amount: number, locale: MailLocale): MailValues {
+  const money = (value: number): string => formatMoney(value, transaction.currency, locale)
+  return {
+    amount: money(amount),
+    discount: kind === 'received' ? discountFact(transaction, locale) : '',
+    asked: money(transaction.amount),
+    missing: kind === 'part' ? money(dueOf(transaction)) : '',
+  }
+}
+
+/** What was paid for, and until when the payment gives it. */
+async function subjectOf(
+  ctx: Context,
+  app: App,
+  transaction: Transaction,
+  { kind }: Receipt,
+  customer: Customer,
+): Promise<MailValues> {
+  const line = kind === 'received' ? await findLineOfTransaction(ctx.db, transaction.id) : null
+  const planId = line?.planId ?? transaction.planId
+  const plan = planId === null ? null : await findPlan(ctx.db, app.id, planId)
+  const { locale } = customer
+  // The client may have chosen the plan name, so mails to unverified addresses omit it.
+  const planName = mailNameOf(customer) === '' ? null : transaction.planName
+  const title = plan?.name ?? planName ?? transaction.planRef
+  return {
+    title,
+    paid_for: paidForWords(title, plan !== null, locale),
+    until: line?.endAfter ? dayWords(line.endAfter, readerOf(app, locale)) : '',
+    is_lifetime: line !== null && line.endAfter === null,
+  }
+}
+
+/** How the rest of a part can be paid: the page that takes it, and the facts of a transfer. What is not offered is empty. */
+async function paymentOptionsFor(ctx: Context, transaction: Transaction, { kind }: Receipt): Promise<MailValues> {
+  const session = kind === 'part' ? await findSessionOfTransaction(ctx.db, transaction.id) : null
+  const { transfer, payUrl } = session ? await optionsOf(ctx, transaction, session.token) : NO_PAYMENT_OPTIONS
+  return {
+    pay_url: payUrl,
+    code: transfer?.transferCode ?? '',
+    account_number: transfer?.accountNumber ?? '',
+    bank_name: transfer?.bankName ?? '',
+    account_holder: transfer?.accountHolder ?? '',
+  }
+}
+
+/** `transfer` null: not by bank transfer; `payUrl` empty: no page takes it. */
 interface PaymentOptions {
   readonly transfer: TransferDetails | null
   readonly payUrl: string
@@ -75,13 +113,11 @@ interface PaymentOptions {
 const NO_PAYMENT_OPTIONS: PaymentOptions = { transfer: null, payUrl: '' }
 
 /** The bank page if transfers are taken, even after the link expired; otherwise the checkout while it is open. */
-async function paymentOptionsFor(ctx: Context, transaction: Transaction): Promise<PaymentOptions> {
-  const session = await findSessionOfTransaction(ctx.db, transaction.id)
-  if (!session) return NO_PAYMENT_OPTIONS
-  const { state, preview, takesRest } = await viewCheckout(ctx, session.token)
+async function optionsOf(ctx: Context, transaction: Transaction, token: string): Promise<PaymentOptions> {
+  const { state, preview, takesRest } = await viewCheckout(ctx, token)
   const isOpen = state === 'open' && preview?.kind !== 'refused'
   if (!isOpen && !takesRest) return NO_PAYMENT_OPTIONS
-  const url = checkoutUrl(ctx.config.baseUrl, session.token)
+  const url = checkoutUrl(ctx.config.baseUrl, token)
   const transfer = transaction.bankPageOpenedAt ? await findTransferDetails(ctx, transaction) : null
   if (transfer) return { transfer, payUrl: `${url}/bank` }
   return isOpen ? { transfer, payUrl: url } : NO_PAYMENT_OPTIONS
