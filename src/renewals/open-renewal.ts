@@ -1,20 +1,21 @@
 import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { completeUnpaid } from '#checkout/promote.ts'
 import { hasSession, insertCheckoutSession } from '#checkout/store.ts'
 import { checkoutUrl } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { payer } from '#commands/caller.ts'
-import { command, nothing } from '#commands/command.ts'
+import { command, nothing, type CommandTx } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { SECOND_MS, addMs, formatTimestamp, wholeSeconds } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
-import { lockExistingEndUser } from '#subscriptions/store.ts'
-import { openTransaction } from '#transactions/open-transaction.ts'
+import { lockExistingEndUser, type Subscription } from '#subscriptions/store.ts'
+import { openTransaction, type NewTransaction } from '#transactions/open-transaction.ts'
 import { getRenewable } from './get-renewable.ts'
 import { renewalLink } from '#mails/reminders/renewal-link.ts'
 import { discounted } from '#promotions/discount.ts'
@@ -131,44 +132,52 @@ const openPayment = command({
     const isSeen = subscription.currentPeriodEnd.getTime() === view.subscription.currentPeriodEnd.getTime()
     const { plan, price } = await priceOf(tx, subscription)
     const due = discounted(await promotionOf(tx, subscription), price)
-    // Another call has renewed it, or this one, in a COMMIT whose answer was lost. Nobody has asked for the next period yet (R177).
+    // Another call has renewed it meanwhile, and nobody has asked for the next period yet (R177).
     if (!isSeen) return asksIfRenewed && due.amount > 0 ? 'renewed_meanwhile' : 'renewed'
     const payable = await findOpenPayment(tx, app, subscription, { due, now })
     if (payable) return payable
-    const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
-    const transactionId = await openTransaction(tx, app, {
-      endUserId,
-      externalRef,
+    const purchase = {
       mode: 'subscription',
       planRef: plan.code,
       planName: null,
       planId: plan.id,
       priceId: price.id,
-      // Shown to the seller. A customer who is attached before the payment stays attached.
-      customerId,
       ...quotePayment(subscription, plan.id, { isTrial: false, isByRenewalLink: true }, wholeSeconds(now)),
       ...due,
       currency: price.currency,
       metadata: null,
-    })
-    const link = renewalLink(tx.ctx.config.baseUrl, renewalToken)
-    const { token } = tx
-    await insertCheckoutSession(tx, {
-      appId: app.id,
-      endUserId,
-      token,
-      origin: 'renewal',
-      subscriptionId,
-      transactionId,
-      customerId,
-      paymentMethod: null,
-      successUrl: link,
-      cancelUrl: link,
-      expiresAt: wholeSeconds(addMs(now, tx.ctx.config.checkoutTtlSeconds * SECOND_MS)),
-      createdAt: now,
-    })
-    if (due.amount > 0) return { token, takesRest: false, isProcessing: false }
+    } as const
+    const transactionId = await openCheckout(tx, app, subscription, purchase)
+    if (due.amount > 0) return { token: tx.token, takesRest: false, isProcessing: false }
     await completeUnpaid(tx, transactionId)
     return 'renewed'
   },
 })
+
+/** Opens a payment and its checkout, both of the renewal link; returns the transaction's id. */
+async function openCheckout(
+  tx: CommandTx,
+  app: App,
+  { id: subscriptionId, endUserId, externalRef, customerId, renewalToken }: Subscription,
+  purchase: Omit<NewTransaction, 'endUserId' | 'externalRef' | 'customerId'>,
+): Promise<number> {
+  // The customer is shown to the seller. One who is attached before the payment stays attached.
+  const transactionId = await openTransaction(tx, app, { endUserId, externalRef, customerId, ...purchase })
+  const now = appNow(app, tx.now)
+  const link = renewalLink(tx.ctx.config.baseUrl, renewalToken)
+  await insertCheckoutSession(tx, {
+    appId: app.id,
+    endUserId,
+    token: tx.token,
+    origin: 'renewal',
+    subscriptionId,
+    transactionId,
+    customerId,
+    paymentMethod: null,
+    successUrl: link,
+    cancelUrl: link,
+    expiresAt: wholeSeconds(addMs(now, tx.ctx.config.checkoutTtlSeconds * SECOND_MS)),
+    createdAt: now,
+  })
+  return transactionId
+}
