@@ -38,17 +38,19 @@ export class SmtpMailer implements Mailer {
       const { handOver } = message.data as { handOver?: HandOver }
       // Before the last moment at which the mail can be stopped, which is when its first byte leaves.
       if (sign) message.message.processFunc(sign)
-      if (handOver) message.message.processFunc((input) => new HandOverStream(handOver, input))
+      if (handOver) {
+        // Set, because nodemailer otherwise makes one for each reading, and notes in another one whom the server refuses.
+        message.message.setEnvelope(message.message.getEnvelope())
+        handOver.envelope = message.message.getEnvelope()
+        message.message.processFunc((input) => new HandOverStream(handOver, input))
+      }
       done()
     })
   }
 
   async send(mail: Mail, options: SendOptions = {}): Promise<void> {
-    const refused = await this.#deliver(mail, new HandOver(options.beforeHandOver))
+    const refused = await this.#deliver(mail, new HandOver(mail, options.beforeHandOver))
     if (refused.length === 0) return
-    const ofReceivers = refused.filter(({ recipient = '' }) => isReceiver(mail, recipient))
-    // The server has taken it for a copy alone.
-    if (ofReceivers.length === mail.to.length) throw new MailError(failureOfRefused(ofReceivers), ofReceivers[0])
     const { messageId } = mail
     this.#log.warn({ messageId, refused: refused.length }, 'a mail was sent, and not to all of its recipients')
   }
@@ -63,6 +65,7 @@ export class SmtpMailer implements Mailer {
       const { rejectedErrors = [] } = (await this.#transport.sendMail(message)) as { rejectedErrors?: SmtpError[] }
       return rejectedErrors
     } catch (error) {
+      if (handOver.refusal instanceof MailError) throw handOver.refusal
       throw new MailError(failureOf(error, handOver), handOver.refusal ?? error)
     } finally {
       clearTimeout(timer)
@@ -82,28 +85,42 @@ export class SmtpMailer implements Mailer {
   }
 }
 
-function isReceiver({ to }: Mail, recipient: string): boolean {
-  return to.some(({ address }) => address.toLowerCase() === recipient.toLowerCase())
+/** The recipients of a message, and those of them whom the server has refused by the time of its go-ahead. */
+interface Envelope {
+  readonly to: readonly string[]
+  readonly rejectedErrors?: readonly SmtpError[]
 }
 
 /** The hand-over of one message to the server. */
 class HandOver implements Progress {
   refusal: Error | null = null
   isComplete = false
+  envelope: Envelope = { to: [] }
+  readonly #mail: Mail
   readonly #before: (() => Promise<void>) | undefined
 
-  constructor(before: (() => Promise<void>) | undefined) {
+  constructor(mail: Mail, before: (() => Promise<void>) | undefined) {
+    this.#mail = mail
     this.#before = before
   }
 
   /** Throws if the message must not leave. */
   async begin(): Promise<void> {
     try {
+      this.#requireReceiver()
       await this.#before?.()
     } catch (error) {
       this.refusal = error instanceof Error ? error : new Error(String(error))
       throw this.refusal
     }
+  }
+
+  /** The server would take the mail for Cc and Bcc alone, and again with each retry. */
+  #requireReceiver(): void {
+    const addresses = this.#mail.to.map(({ address }) => address.toLowerCase())
+    const { rejectedErrors = [] } = this.envelope
+    const refused = rejectedErrors.filter(({ recipient = '' }) => addresses.includes(recipient.toLowerCase()))
+    if (refused.length === addresses.length) throw new MailError(failureOfRefused(refused), refused[0])
   }
 }
 

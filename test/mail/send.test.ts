@@ -77,6 +77,9 @@ describe('sending mail by SMTP', () => {
     expect(await failureOf(mailer.send(COPIED))).to.equal('refused')
     inbox.refusals.set('an@customer.example', [550, '5.1.1 no such mailbox'])
     expect(await failureOf(mailer.send({ ...COPIED, cc: ['AN@customer.example'] }))).to.equal('no_such_address')
+    inbox.refusals.clear()
+    await mailer.send(MAIL)
+    expect(inbox.mails.map(({ recipients }) => recipients)).to.deep.equal([['an@customer.example']])
   })
 
   it('has text and HTML, and its headers unchanged', async () => {
