@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
 import { text, validate } from '#shared/validate.ts'
-import { type ShownTransaction } from './store.ts'
+import type { ShownTransaction } from './store.ts'
 import { listTransactionRows, type TransactionFilter } from './lists/store.ts'
 
 /** The query parameters of `GET /api/v1/transactions`. */

@@ -3,7 +3,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { UNTRIED } from '#mail/mail-columns.ts'
 import { keptOf } from '#payments/balance.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
-import { type Transaction } from './store.ts'
+import type { Transaction } from './store.ts'
 import { insertReceipt, type Receipt } from './receipts/store.ts'
 
 type ReceiptContent = Pick<Receipt, 'kind' | 'amount' | 'total'>

@@ -5,7 +5,7 @@ import { shape, type Source } from '#db/table.ts'
 import { areUnconfirmed, claimOf } from '#mails/claims/store.ts'
 import { reminders, type Reminder } from '#mails/reminders/store.ts'
 import { DAY_MS, addMs, type RealTime } from '#shared/time.ts'
-import { type Transaction } from '#transactions/store.ts'
+import type { Transaction } from '#transactions/store.ts'
 import { receipts, type Receipt } from '#transactions/receipts/store.ts'
 
 /** Longer than the stages of one period last. */
