@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MINUTE_MS } from '#shared/time.ts'
 import { transferTime } from './order.ts'
 
 /** One bank transfer for a payment link. */
@@ -41,15 +42,17 @@ export function transfersOf(link: PaidLink, reported: Transfer | null): Transfer
 
 /**
  * Whether the transfer of a notification is one of these: by its reference, or by amount and time, so that a list with other references
- * does not look like one without the transfer.
+ * does not look like one without the transfer. Times may be a minute apart, or missing.
  */
 export function isAmong(transfers: readonly Transfer[], reported: Transfer): boolean {
-  const at = transferTime(reported.transactionDateTime)?.getTime()
   return transfers.some(
-    ({ reference, amount, transactionDateTime }) =>
-      reference === reported.reference ||
-      (amount === reported.amount && at !== undefined && transferTime(transactionDateTime)?.getTime() === at),
+    (one) => one.reference === reported.reference || (one.amount === reported.amount && areNear(one, reported)),
   )
+}
+
+function areNear(one: Transfer, other: Transfer): boolean {
+  const [from, to] = [transferTime(one.transactionDateTime), transferTime(other.transactionDateTime)]
+  return !from || !to || Math.abs(from.getTime() - to.getTime()) <= MINUTE_MS
 }
 
 /** What is booked of a link. */
