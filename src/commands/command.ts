@@ -27,8 +27,8 @@ export interface Command<Scope, Result> {
    */
   readonly isRepeatable: boolean
   /**
-   * For a command that always writes `tx.token` to a unique column of its own: whether that row exists. Uses a locking read, which waits
-   * for a commit under way. If absent, `perform` writes a row for the token.
+   * For a command that writes `tx.token` to a unique column of its own, unless it can be repeated: whether that row exists. Uses a locking
+   * read, which waits for a commit under way. If absent, `perform` writes a row for the token.
    */
   readonly findToken?: FindToken | undefined
   run(tx: CommandTx, input: unknown, scope: Scope): Promise<Result>
