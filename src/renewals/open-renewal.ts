@@ -9,6 +9,7 @@ import type { Context } from '#context.ts'
 import { payer } from '#commands/caller.ts'
 import { command, nothing, type CommandTx } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
+import { isStillProcessing } from '#providers/engine/reconcile-payments.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { SECOND_MS, addMs, formatTimestamp, wholeSeconds } from '#shared/time.ts'
@@ -61,6 +62,8 @@ export async function openRenewal(
   const isUnaware = input.period_end === undefined ? options.asksAgain && view.isRenewedAlready : !hasSeenEnd
   if (isUnaware) return { kind: 'renewed_meanwhile', view }
   const { payment_method: method } = input
+  // The outcome of a debit may have come without a notification. What is opened is decided on what the provider says.
+  if (view.open?.isProcessing) await isStillProcessing(ctx, view.open.transaction.id)
   const asksIfRenewed = options.asksAgain || input.period_end !== undefined
   const opened = await openChecked(ctx, { renewalToken, view, method, asksIfRenewed })
   if (opened === 'renewed_meanwhile') return { kind: opened, view: await viewRenewal(ctx, renewalToken) }

@@ -4,8 +4,10 @@ import { operator } from '#commands/caller.ts'
 import { movePayment } from '#decisions/move-payment.ts'
 import { payments } from '#payments/store.ts'
 import { providerSessions } from '#providers/store.ts'
+import { getSubscription } from '#subscriptions/store.ts'
 import { providerEvents } from '#transactions/store.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
+import type { Envelope, Redirect } from '../support/answers.ts'
 import type { Response } from '../support/api.ts'
 import { aCheckout, aPlan, aPromotion, priceId, reportPayment, tokenOf, transferred } from '../support/factories.ts'
 import { until } from '../support/until.ts'
@@ -223,6 +225,36 @@ describe('a payer who comes back to the checkout page', () => {
       stripe.fail(session)
       expect((await choose(token, 'card')).body.data.redirect_url).to.equal(stripe.sessions.at(-1)!.url)
       expect(stripe.sessions).to.have.length(2)
+    })
+
+    it('by a renewal link that has failed or paid meanwhile, without a notification, goes on as the link says', async () => {
+      const plan = await aPlan(service.ctx, app)
+      const bought = await aCheckout(service.ctx, app, { external_ref: 'user-9', price_id: priceId(plan) })
+      await transferred(service.ctx, bought.transaction_id!, 99_000)
+      const { renewalToken } = await getSubscription(service.ctx.db, app.app.id, 'user-9')
+      const renew = async () => {
+        const raw = JSON.stringify({ payment_method: 'card' })
+        const headers = { 'Content-Type': 'application/json' }
+        const answer = await service.call<Envelope<Redirect>>('POST', `/renew/${renewalToken}`, { raw, headers })
+        return answer.body.data.redirect_url
+      }
+      const debit = async () => {
+        expect(await renew()).to.equal(stripe.sessions.at(-1)!.url)
+        const session = stripe.sessions.at(-1)!
+        stripe.pay(session, 'delayed')
+        await shop.notifyStripe(session)
+        expect(await renew(), 'it is being processed').to.match(/\/checkout\/\w{64}$/)
+        return session
+      }
+      stripe.fail(await debit())
+      const last = await debit()
+      clock.advance('2h')
+      stripe.fail(last)
+      const paid = await debit()
+      expect(stripe.sessions).to.have.length(3)
+      stripe.settle(paid)
+      expect(await renew()).to.match(new RegExp(`/renew/${renewalToken}$`))
+      expect(stripe.sessions).to.have.length(3)
     })
 
     it('has paid once it came', async () => {
