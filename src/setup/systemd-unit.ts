@@ -106,9 +106,10 @@ fi
 # protects a character. Before setup there are none.
 if [ -r ${ENVIRONMENT_FILE} ]; then
   while read line; do
-    case $line in
-      [A-Z]*=\\"*\\" | [A-Z]*=\\'*\\') line=\${line%?} && export "\${line%%=*}=\${line#*=?}" ;;
-      [A-Z]*=*) export "$line" ;;
+    case $line in [A-Z]*=*) ;; *) continue ;; esac
+    case \${line#*=} in
+      \\"*\\" | \\'*\\') line=\${line%?} && export "\${line%%=*}=\${line#*=?}" ;;
+      *) export "$line" ;;
     esac
   done < ${ENVIRONMENT_FILE}
 fi

@@ -249,11 +249,14 @@ describe('console', () => {
       expect(lines).to.have.length(size.rows)
       for (const line of lines) expect(columnsOf(line), line).to.equal(size.columns)
     }
-    const typed = { prompt: 'note: ', text: `${'Chị Nguyễn gọi, 王さん. '.repeat(20)}the end`, completes: false }
+    // Each character of a text that is pasted draws the screen.
+    const typed = { prompt: 'note: ', text: `${'Chị Nguyễn gọi, 王さん. '.repeat(500)}the end`, completes: false }
+    const startedMs = performance.now()
     const [bottom] = drawConsole(
       { ...screen, typing: { ...typed, enter: () => undefined } },
       { columns: 80, rows: 24 },
     ).slice(-1)
+    expect(performance.now() - startedMs, 'ms for one frame').to.be.below(200)
     expect([columnsOf(bottom!), bottom], 'what was typed last').to.satisfy(
       ([columns, line]: [number, string]) => columns === 80 && /^note: .*the end█ ?$/.test(line),
     )

@@ -200,7 +200,10 @@ describe('the command line: setup', () => {
     expect(installedConfig(root).mailFrom).to.equal(mailFrom)
     expect(statuses(await run({ ...answers, mail_from: mailFrom }))).to.include({ settings: 'unchanged' })
 
-    writeFileSync(join(root, ENV_FILE), `${env}  PLAIN=a "b" c  \nQUOTED="a b"\nSINGLE='a b'\nESCAPED=a\\\\b\n`)
+    writeFileSync(
+      join(root, ENV_FILE),
+      `${env}  PLAIN=a "b" c  \nQUOTED="a b"\nSINGLE='a b'\nESCAPED=a\\\\b\nINSIDE=a="b"\n`,
+    )
     const program = join(scratchFolder('program'), 'bin', 'billing-cli')
     mkdirSync(dirname(program))
     writeFileSync(program, '#!/bin/sh\nexec env\n', { mode: 0o755 })
@@ -210,7 +213,7 @@ describe('the command line: setup', () => {
     const read = execFileSync('sh', ['-c', script], { encoding: 'utf8' }).split('\n')
     expect(read).to.include.members([
       `BILLING_MAIL_FROM=${mailFrom}`,
-      ...['PLAIN=a "b" c', 'QUOTED=a b', 'SINGLE=a b', 'ESCAPED=a\\b'],
+      ...['PLAIN=a "b" c', 'QUOTED=a b', 'SINGLE=a b', 'ESCAPED=a\\b', 'INSIDE=a="b"'],
     ])
   })
 

@@ -46,9 +46,12 @@ export function drawConsole(screen: Screen, size: ScreenSize): string[] {
 
 /** The prompt, and the end of what is typed, where the cursor is. */
 function typedOn({ prompt, text }: Typing, columns: number): string {
-  let shown = charactersOf(text)
-  while (columnsOf(`${prompt}${shown.join('')}█`) > columns) shown = shown.slice(1)
-  return `${prompt}${shown.join('')}█`
+  let shown = ''
+  for (const character of charactersOf(text).reverse()) {
+    if (columnsOf(`${prompt}${character}${shown}█`) > columns) break
+    shown = character + shown
+  }
+  return `${prompt}${shown}█`
 }
 
 /** All lines of the page, of which the screen shows a part. */
