@@ -17,16 +17,23 @@ const STOP_DEADLINE_MS = 30_000
 const JOBS_DEADLINE_MS = 20_000
 /** Requests that are still under way, mostly those of slow senders, are then cut off. */
 const REQUESTS_DEADLINE_MS = 25_000
+/** A signal to a whole group of processes may arrive twice, as from `timeout` or a terminal in front of `npm start`. */
+const SAME_SIGNAL_MS = SECOND_MS
 /** Time for requests that were on their way over a kept connection when the signal came. */
 const IDLE_GRACE_MS = 500
 
 /**
  * On SIGTERM or SIGINT, reports that it is not ready for `BILLING_DRAIN_SECONDS`, so that a load balancer sends no more calls. Then accepts
- * no new connections, finishes what is in flight, lets jobs release their leases, and exits with 0. A second signal exits at once.
+ * no new connections, finishes what is in flight, lets jobs release their leases, and exits with 0. A second signal, a second later or more, exits at once.
  */
 export function stopOnSignal(ctx: Context, running: Running): void {
+  let signalledMs = 0
   const onSignal = (signal: NodeJS.Signals) => {
-    if (running.health.isStopping) process.exit(1)
+    if (running.health.isStopping) {
+      if (performance.now() - signalledMs >= SAME_SIGNAL_MS) process.exit(1)
+      return
+    }
+    signalledMs = performance.now()
     running.health.isStopping = true
     ctx.log.info({ signal }, 'stopping')
     void drainAndStop(ctx, running)

@@ -22,4 +22,12 @@ describe('a daemon that stops', () => {
     expect((await call('/api/v1/plans')).status).to.equal(401)
     expect(await stopped).to.equal(0)
   })
+
+  it('stops as after one signal if the same signal reaches it twice at once', async () => {
+    daemon = await startDaemonProcess()
+    const stopped = daemon.stop()
+    await until(() => daemon.logged.some((line) => line.includes('"stopping"')))
+    expect(await Promise.all([stopped, daemon.stop()])).to.deep.equal([0, 0])
+    expect(daemon.logged.some((line) => line.includes('"stopped"'))).to.equal(true)
+  })
 })

@@ -10,7 +10,7 @@ describe('trial: a daemon is stopped while it works', () => {
   })
 
   it('SIGTERM while a webhook receiver hangs: it exits 0 with the lease released, and the next daemon delivers; at a second signal it exits at once', async () => {
-    const { stopMs } = await stopOnHungReceiver({ timeoutMs: 1500 })
-    expect(stopMs).to.be.below(10_000)
+    const { stopMs } = await stopOnHungReceiver({ timeoutMs: 5000 })
+    expect(stopMs).to.be.below(15_000)
   })
 })
