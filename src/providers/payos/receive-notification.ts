@@ -9,7 +9,6 @@ import { noteEvent } from '#providers/note-event.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import type { NotificationResult } from '#providers/provider.ts'
 import { findReportedSession, expediteLookup, type ProviderSession, type ReportedSession } from '#providers/store.ts'
-import { AppError } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { payosClient } from './client.ts'
@@ -85,8 +84,8 @@ async function askPayos(
 }
 
 /**
- * Polls the order again soon, because PayOS reported money that it does not list yet. A session that is over is polled no more: operators
- * see the report, and PayOS has to send it again (throws `provider_error`).
+ * Polls the order again soon, because PayOS reported money that it does not list yet. A session that is over is polled no more: the report
+ * most likely is the same payment under another id, and operators see it in case it is not.
  */
 async function pollSoon(ctx: Context, session: ReportedSession, { reference, amount }: Transfer): Promise<void> {
   const isPolled = await inTransaction(ctx, async (tx) =>
@@ -103,5 +102,4 @@ async function pollSoon(ctx: Context, session: ReportedSession, { reference, amo
     outcome: 'refused',
     note: `PayOS reported ${englishMoney(amount, 'VND')} (${reference}) for order ${order}, and did not list it when it was asked; if PayOS lists it now and Paygate does not, have PayOS send the notification again`,
   })
-  throw new AppError('provider_error', 'the transfer is not listed yet; please send the notification again')
 }
