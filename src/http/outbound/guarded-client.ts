@@ -1,4 +1,5 @@
 import { Agent, type buildConnector } from 'undici'
+import { KEEP_ALIVE_MS } from './connection-times.ts'
 import { Exchange, type GuardedPost, type PostOutcome, type Target } from './exchange.ts'
 import { guardedConnector, type GuardOptions } from './guarded-connector.ts'
 import type { OutboundFailure } from './outbound-failure.ts'
@@ -8,8 +9,6 @@ import type { OutboundFailure } from './outbound-failure.ts'
  * one app more than agents, no connection would ever be reused. An idle agent costs 4 KB.
  */
 const MAX_AGENTS = 1024
-/** Short: a receiver that closes an idle connection just when we send costs an attempt. */
-const KEEP_ALIVE_MS = 1000
 
 export interface GuardedClient {
   /** Never throws: anything that the receiver does becomes an outcome. */

@@ -1,10 +1,8 @@
 import { isIP, type LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
 import { isBlockedAddress } from './blocked-address.ts'
+import { CONNECT_MS } from './connection-times.ts'
 import { resolveHost, type ResolveHost } from './resolve-host.ts'
-
-/** Time for name resolution, connection and TLS, within the deadline of the whole attempt. */
-export const CONNECT_MS = 5000
 
 export interface GuardOptions {
   /** Allows `http:` and receivers that are not public (`BILLING_WEBHOOK_ALLOW_INSECURE`). */

@@ -1,9 +1,7 @@
 import { Agent, type Dispatcher } from 'undici'
-import { CONNECT_MS } from './guarded-connector.ts'
+import { CONNECT_MS, KEEP_ALIVE_MS } from './connection-times.ts'
 import { failureOf, type OutboundFailure } from './outbound-failure.ts'
 
-/** Short: an endpoint that closes an idle connection just when we send costs an attempt. */
-const KEEP_ALIVE_MS = 1000
 /** Largest answer of a fixed endpoint. */
 const ENDPOINT_BYTES = 1024 * 1024
 
