@@ -45,7 +45,7 @@ export async function debitUnderWay({ service, app }: Scenario, transactionId: n
     transactionId,
     provider: 'payos',
     providerAccountId: account!.id,
-    reference: 'cs_under_way',
+    reference: `cs_under_way_${transactionId}`,
     url: null,
     amount: 99_000,
     currency: 'VND',

@@ -52,6 +52,22 @@ export const SCENES = {
     await debitUnderWay(scenario, transaction_id)
     return checkout_url
   },
+  'an expired link whose debit is under way': async (scenario, [monthly]) => {
+    const { checkout_url, transaction_id } = await scenario.checkout({ price_id: monthly, skip_trial: true })
+    await debitUnderWay(scenario, transaction_id)
+    scenario.at('2026-03-01 11:00:00')
+    return checkout_url
+  },
+  'an extension of a plan that was switched meanwhile': async (scenario, [monthly]) => {
+    const owner = { price_id: monthly, external_ref: 'user-8', skip_trial: true }
+    await scenario.pay(await scenario.checkout(owner))
+    const { checkout_url } = await scenario.checkout(owner)
+    const price = { amount: 249_000, currency: 'VND', interval_unit: 'month', interval_count: 1 }
+    const gold = await scenario.seller.post('/api/v1/plans', { code: 'gold', name: 'Gold', prices: [price] })
+    const { prices } = gold.body.data as { readonly prices: readonly { readonly id: string }[] }
+    await scenario.seller.put('/api/v1/subscriptions/user-8/plan', { price_id: prices[0]?.id })
+    return checkout_url
+  },
   'an expired link': async (scenario, [monthly]) => {
     const { checkout_url } = await scenario.checkout({ price_id: monthly, skip_trial: true })
     scenario.at('2026-03-01 11:00:00')
