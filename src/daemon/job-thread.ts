@@ -21,7 +21,7 @@ const RECOVERED_MS = 5 * MINUTE_MS
 /** What the daemon knows about the thread of one job: when it started, when it was last heard, and why it failed. */
 export class JobThread {
   readonly job: ScheduledJob
-  /** What its thread is told at each start. */
+  /** What its thread gets at each start. */
   readonly settings: Omit<JobSettings, 'isHourly'> & { isHourly: boolean }
   #startedAt: RealTime
   #startedMs = performance.now()

@@ -12,7 +12,7 @@ import { sessionOf } from './session.ts'
 /** The database: statements on any connection of the pool. A transaction uses one connection (`inTransaction`). */
 export interface Database extends Queries {
   readonly pool: ConnectionPool
-  /** The configured servers, for connections outside the pool: first the one that the pool uses. */
+  /** The configured servers, that of the pool first: for connections outside the pool. */
   readonly targets: readonly Target[]
 }
 

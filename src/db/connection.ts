@@ -89,7 +89,7 @@ export class Connection {
 
 const LATEST = new Date('9999-12-31T23:59:59.999Z')
 
-/** A later time than a column holds, such as the second after the one that a caller names: MariaDB compares it wrongly, MySQL refuses it. */
+/** A later time than a column holds, such as the second after the bound of a filter: MariaDB compares it wrongly, MySQL refuses it. */
 function inRange(value: Param): Param {
   return value instanceof Date && value > LATEST ? LATEST : value
 }
