@@ -21,11 +21,11 @@ export async function finishAttempts(
   doubted: WeakSet<AttemptResult> = new WeakSet(),
 ): Promise<Tally> {
   // A doubted one may have been recorded by an earlier call, so it says nothing about this one.
-  const sign = results.filter(isMade).find((result) => !doubted.has(result))
+  const fresh = results.filter(isMade).find((result) => !doubted.has(result))
   const tally = await inTransaction(
     ctx,
     async (tx) => finishIn(tx, await unrecorded(tx, results, doubted)),
-    async (tx, attempt) => attempt > 1 && sign !== undefined && (await hasAttempt(tx, attemptOf(sign))),
+    async (tx, attempt) => attempt > 1 && fresh !== undefined && (await hasAttempt(tx, attemptOf(fresh))),
   )
   for (const outcome of ['delivered', 'retried', 'failed'] as const) {
     if (tally[outcome] > 0) ctx.count('webhook_deliveries_total', { outcome }, tally[outcome])

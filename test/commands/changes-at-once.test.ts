@@ -57,18 +57,20 @@ describe('the audit log of changes at once', () => {
     app = await anApp(ctx)
   })
 
+  /** Each of the subject's changes begins with the state that the one before it left. */
+  async function expectChain(subject: string, actions: RegExp, what = subject): Promise<void> {
+    const entries = await listAuditEntries(ctx.db, { subject, limit: 2 * ROUNDS })
+    const changes = entries.filter(({ action }) => actions.test(action)).sort((a, b) => a.id - b.id)
+    expect(changes, what).to.have.lengthOf(ROUNDS)
+    const before = changes.slice(1).map(({ beforeState }) => beforeState)
+    expect(before, what).to.deep.equal(changes.slice(0, -1).map(({ afterState }) => afterState))
+  }
+
   it('shows as the state before each change what the one before it left: of a customer, a plan, a price and a promotion', async () => {
     for (const [what, make] of Object.entries(CHANGED)) {
       const { subject, change } = await make(ctx, app)
       await Promise.all(Array.from({ length: ROUNDS }, (_, round) => change(round)))
-      const entries = await listAuditEntries(ctx.db, { subject, limit: ROUNDS })
-      const updates = entries.filter(({ action }) => action.endsWith('.update')).sort((a, b) => a.id - b.id)
-      expect(updates, what).to.have.lengthOf(ROUNDS)
-      const left = updates.slice(0, -1).map(({ afterState }) => afterState)
-      expect(
-        updates.slice(1).map(({ beforeState }) => beforeState),
-        what,
-      ).to.deep.equal(left)
+      await expectChain(subject, /\.update$/, what)
     }
   })
 
@@ -82,14 +84,7 @@ describe('the audit log of changes at once', () => {
     ]
     await Promise.all(accounts.flatMap(change))
     for (const subject of [`bank account ${first.id}`, `app ${app.app.id}`]) {
-      const entries = await listAuditEntries(ctx.db, { subject, limit: 2 * ROUNDS })
-      const updates = entries.filter(({ action }) => /update|assign/.test(action)).sort((a, b) => a.id - b.id)
-      expect(updates, subject).to.have.lengthOf(ROUNDS)
-      const left = updates.slice(0, -1).map(({ afterState }) => afterState)
-      expect(
-        updates.slice(1).map(({ beforeState }) => beforeState),
-        subject,
-      ).to.deep.equal(left)
+      await expectChain(subject, /\.(update|assign)$/)
     }
   })
 
