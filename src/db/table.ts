@@ -67,8 +67,11 @@ export interface Table<R> extends Source<R> {
   readonly columns: ReadonlyMap<string, string>
   /** How the database declares each property's column. */
   readonly options: Readonly<Record<string, ColumnOptions>>
-  /** The table under an alias, for joins: `all(subscriptions.as('s'), 'JOIN apps a ON …')`. */
-  as(alias: string): Source<R>
+  /**
+   * The table under an alias, for joins: `all(subscriptions.as('s'), 'JOIN apps a ON …')`. Where the statement must read another table
+   * first, `first` names that one with its alias, and the rest of the statement joins this one.
+   */
+  as(alias: string, first?: string): Source<R>
   /** As `as`, with columns of joined tables: `one(subscriptions.joined('s', { planCode: exact('p.code', 64) }), 'JOIN plans p …')`. */
   joined<E extends Columns>(alias: string, others: E): Source<R & Values<E>>
   /** Some of the columns, for joins of many tables: each column of a result costs over a microsecond. */
@@ -96,10 +99,10 @@ export function table<C extends Columns>(name: string, columns: C): Table<Values
     if (column === undefined) throw new Error(`${name} has no column for ${property}`)
     return column
   }
-  const aliased = (alias: string, others: Columns): Source<unknown> => {
+  const aliased = (alias: string, others: Columns, first = `${name} ${alias}`): Source<unknown> => {
     const own = [...nameOf].map(([property, column]) => `${alias}.${column} AS ${property}`)
     const joined = [...namesOf(others)].map(([property, column]) => `${column} AS ${property}`)
-    const list = `SELECT ${[...own, ...joined].join(', ')} FROM ${name} ${alias} `
+    const list = `SELECT ${[...own, ...joined].join(', ')} FROM ${first} `
     return { statement: keptTexts(list), decode: decoderOf({ ...columns, ...others }) }
   }
   const defined: Omit<Table<Values<C>>, 'row'> = {
@@ -117,7 +120,7 @@ export function table<C extends Columns>(name: string, columns: C): Table<Values
         ),
       ) as never,
     }),
-    as: (alias) => aliased(alias, {}) as Source<Values<C>>,
+    as: (alias, first) => aliased(alias, {}, first) as Source<Values<C>>,
     joined: <E extends Columns>(alias: string, others: E) => aliased(alias, others) as Source<Values<C> & Values<E>>,
     encode: (property, value) => {
       const encode = columns[property]?.codec.encode

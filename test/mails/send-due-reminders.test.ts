@@ -10,12 +10,14 @@ import { updateCustomer } from '#customers/update-customer.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { checkReminders } from '#doctor/check-work.ts'
 import { optOut, setReminders } from '#renewals/opt-out.ts'
+import { listDueSubscriptions } from '#mails/reminders/due/store.ts'
 import { planReminders } from '#mails/reminders/plan-reminders.ts'
 import { refusedReminders, unconfirmedReminders } from '#mails/mail-lists.ts'
 import { retryRefusedReminders } from '#mails/reminders/retry-refused.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { settleReminder } from '#mails/settle-mail.ts'
 import { formatCursor } from '#http/page-of.ts'
+import { asAppTime } from '#shared/time.ts'
 import { headerOf } from '../mail/smtp-inbox.ts'
 import {
   DAILY,
@@ -28,6 +30,7 @@ import {
   priceId,
   SERVER,
 } from '../support/factories.ts'
+import { rowsReadBy } from '../support/rows-read.ts'
 import { archivePlan, attachCustomer, setDisabled, switchTo } from '../support/operators.ts'
 import { aScene, tokenIn, type Scene } from '../renewals/scene.ts'
 
@@ -305,6 +308,25 @@ describe('reminder e-mails', () => {
   })
 
   describe('once', () => {
+    it('a sweep reads of what was sent before no more than an index entry and the reminder', async () => {
+      await scene.subscribeMany(20, (number) => `user-${number}@example.com`)
+      await sweepAt('2026-03-29 10:00:00')
+      const [due, read] = await rowsReadBy(scene.ctx, ({ db, clock }) =>
+        listDueSubscriptions(db, {
+          scope: 'apps in real time',
+          stage: 3,
+          now: asAppTime(clock.now()),
+          realNow: clock.now(),
+          exceptApps: new Set(),
+          withFailed: true,
+          after: null,
+          limit: 100,
+        }),
+      )
+      expect(due).to.be.empty
+      expect(read).to.be.within(2 * 20, 2 * 20 + 10)
+    })
+
     /** The mail of `user-1` went to an address that does not exist; the mail server now accepts any other. */
     const refused = async () => {
       await scene.subscribe()

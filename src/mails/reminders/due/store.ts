@@ -13,7 +13,8 @@ import { subscriptions, type Subscription } from '#subscriptions/store.ts'
  * waited out their pause at `realNow`, by the database's clock.
  *
  * The query reads an index on the period end within the stage's window, so that its cost depends on what is due, not on what exists.
- * It ignores the stored status, which a sweep with a wrong clock can falsify.
+ * It drops what was sent before it reads the subscription's row, because most of a window was sent by earlier sweeps. It ignores the
+ * stored status, which a sweep with a wrong clock can falsify.
  */
 export async function listDueSubscriptions(
   db: Queries,
@@ -34,23 +35,25 @@ export async function listDueSubscriptions(
   const again = claimable('c.email', due.realNow)
   const { sql, params } = where(
     inScope.condition,
-    due.exceptApps.size === 0 ? null : ['s.app_id NOT IN (?)', [...due.exceptApps]],
     beyond(due.after ?? { periodEnd: after, id: Number.MAX_SAFE_INTEGER }),
     ['s.current_period_end <= ?', upTo],
-    ['s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL'],
-    ['s.period_start <= DATE_SUB(s.current_period_end, INTERVAL ? DAY)', due.stage],
-    ['r.id IS NULL'],
+    [`(r.id IS NULL OR r.status IN ('failed', 'refused'))`],
+    [`(r.id IS NULL OR (${again.sql} AND (r.status <> 'failed' OR ?)))`, ...again.params, due.withFailed],
+    due.exceptApps.size === 0 ? null : ['whole.app_id NOT IN (?)', [...due.exceptApps]],
+    ['whole.customer_id IS NOT NULL AND whole.reminders_stopped_at IS NULL AND a.disabled_at IS NULL'],
+    ['whole.period_start <= DATE_SUB(s.current_period_end, INTERVAL ? DAY)', due.stage],
   )
-  // Without the hints, the optimizer may join the small tables by buffer and sort the whole window for each page.
+  // `s` is the entry of the index, `whole` the row. Without the hints, the optimizer may join the small tables by buffer and sort the
+  // whole window for each page.
   return db.all(
-    subscriptions.as('s'),
+    subscriptions.as('whole', 'subscriptions s'),
     `FORCE INDEX (${inScope.index ?? 'subscriptions_end'})
-     STRAIGHT_JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
-     STRAIGHT_JOIN customers c FORCE INDEX (PRIMARY) ON c.id = s.customer_id
      LEFT JOIN reminders r FORCE INDEX (reminders_subscription_end_stage)
        ON r.subscription_id = s.id AND r.period_end = s.current_period_end AND r.stage = ?
-         AND NOT (${again.sql} AND (r.status <> 'failed' OR ?))
+     STRAIGHT_JOIN subscriptions whole FORCE INDEX (PRIMARY) ON whole.id = s.id
+     STRAIGHT_JOIN apps a FORCE INDEX (PRIMARY) ON a.id = whole.app_id
+     LEFT JOIN customers c FORCE INDEX (PRIMARY) ON r.status = 'refused' AND c.id = whole.customer_id
      ${sql} ORDER BY s.current_period_end, s.id LIMIT ?`,
-    [due.stage, ...again.params, due.withFailed, ...params, due.limit],
+    [due.stage, ...params, due.limit],
   )
 }
