@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { childEnvironment } from '#config.ts'
+import { childEnvironment } from '#config/environment.ts'
 import { testEnvironment } from '../test/support/context.ts'
 import { inRounds, spreadOf, type Bench, type Row } from './row.ts'
 

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { childEnvironment } from '#config.ts'
+import { childEnvironment } from '#config/environment.ts'
 import { messageOf } from '#shared/errors.ts'
 
 /** A process that does what it is asked, one thing after the other. */

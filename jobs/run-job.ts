@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { loadConfig } from '#config.ts'
+import { loadConfig } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import type { Counted, JobMessage, JobCommand, JobSettings } from '#daemon/job-message.ts'
 import { poolUse } from '#http/entry-queue.ts'

@@ -1,7 +1,7 @@
 import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import { openDatabase, type OpenOptions } from '#db/connect.ts'
 import { parseKeyring, type Keyring } from '#shared/crypto.ts'

@@ -1,4 +1,4 @@
-import { loadConfig } from '#config.ts'
+import { loadConfig } from '#config/config.ts'
 import { openContext } from '#open-context.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { answerOrders } from '../worker.ts'

@@ -1,4 +1,4 @@
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import { requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { htmlOf } from '#mail/render.ts'

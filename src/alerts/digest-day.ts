@@ -1,4 +1,4 @@
-import type { DailyTime } from '#config.ts'
+import type { DailyTime } from '#config/settings.ts'
 import { localTimestamp } from '#reports/month.ts'
 import { HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
 

@@ -1,4 +1,4 @@
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { insertMessage, type Alert, type AlertMessage, type Channel, type MessageType } from './store.ts'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { command, type CommandTx } from '#commands/command.ts'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { newApiSecret, randomHex } from '#shared/crypto.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { name } from '#shared/validate.ts'

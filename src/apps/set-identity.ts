@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { command } from '#commands/command.ts'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { AppError } from '#shared/errors.ts'
 import { text, webAddress } from '#shared/validate.ts'
 import { isHttpsOrOwn } from '#shared/loopback.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { command } from '#commands/command.ts'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { validate, webAddress } from '#shared/validate.ts'

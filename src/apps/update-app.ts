@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { command, nothing } from '#commands/command.ts'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { AppError, invalidField } from '#shared/errors.ts'

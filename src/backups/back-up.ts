@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import { AppError } from '#shared/errors.ts'
 import { addMs } from '#shared/time.ts'

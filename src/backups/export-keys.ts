@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatDay, type RealTime } from '#shared/time.ts'

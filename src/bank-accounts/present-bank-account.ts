@@ -1,4 +1,4 @@
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { findBank } from './banks.ts'
 import type { BankAccount } from './store.ts'
 

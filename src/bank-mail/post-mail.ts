@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { childEnvironment, loadConfig } from '#config.ts'
+import { loadConfig } from '#config/config.ts'
+import { childEnvironment } from '#config/environment.ts'
 import { requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { systemClock, unixSeconds } from '#shared/time.ts'

@@ -1,7 +1,7 @@
 import type { BackedUp } from '#backups/back-up.ts'
 import type { RestoreTarget, Restored } from '#backups/restore-backup.ts'
 import type { Verified } from '#backups/verify-backup.ts'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { counted } from '#shared/counted.ts'
 import { drawing, IDENTITY, openTools, pickBackup, readingOf, storedBackup } from './backup-files.ts'
 import { minuteCell } from './cells.ts'
@@ -40,7 +40,7 @@ export const commands: Commands = {
     description: 'the backups in BILLING_BACKUP_DIR, newest first, and when each was verified',
     examples: ['backup list', 'backup list --json'],
     async print(out) {
-      const { loadConfig } = await import('#config.ts')
+      const { loadConfig } = await import('#config/config.ts')
       const { listBackups } = await import('#backups/backup-folder.ts')
       const { formatTimestamp, formatTimestampOrNull } = await import('#shared/time.ts')
       const { folder } = loadConfig().backup
@@ -128,7 +128,7 @@ type CreateOptions = Texts<'to' | 'recipient' | 'pipe'>
 
 /** Opened without its migrations: a backup is of the database as it is. */
 async function create(out: Output, { to, recipient, pipe }: CreateOptions): Promise<BackedUp> {
-  const { loadConfig } = await import('#config.ts')
+  const { loadConfig } = await import('#config/config.ts')
   const { openDatabase } = await import('#db/connect.ts')
   const { backUp } = await import('#backups/back-up.ts')
   const { systemClock } = await import('#shared/time.ts')

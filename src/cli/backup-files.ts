@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import type { StoredBackup } from '#backups/backup-folder.ts'
 import type { ReadOptions, Tools } from '#backups/verify-backup.ts'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { OptionLine } from './declaration.ts'
 import type { Output } from './output.ts'
 
@@ -17,7 +17,7 @@ const DRAW_MS = 100
 /** What commands work with that need no configured database. */
 export async function openTools(): Promise<Tools> {
   const [{ loadConfig }, { openKeyring }, { openLog }, { systemClock }] = await Promise.all([
-    import('#config.ts'),
+    import('#config/config.ts'),
     import('#open-context.ts'),
     import('#shared/log.ts'),
     import('#shared/time.ts'),

@@ -97,7 +97,7 @@ async function valuesOf(
   const read = READERS[name === 'id' ? group : name]
   if (!read) return []
   if (!read.isOfDatabase) return read.list()
-  const [{ loadConfig }, { openContext }] = await Promise.all([import('#config.ts'), import('#open-context.ts')])
+  const [{ loadConfig }, { openContext }] = await Promise.all([import('#config/config.ts'), import('#open-context.ts')])
   const { ctx, close } = await openContext({
     config: { ...loadConfig(), logLevel: 'silent' },
     thread: 'cli',

@@ -1,4 +1,4 @@
-import { isDumbTerminal } from '#config.ts'
+import { isDumbTerminal } from '#config/environment.ts'
 import { isTerminal } from './ask.ts'
 import { APP, type Commands, type Flags, type Texts } from './declaration.ts'
 import { commands as reviewing } from './review-commands.ts'

@@ -1,4 +1,4 @@
-import { cliSecret } from '#config.ts'
+import { cliSecret } from '#config/environment.ts'
 import { AppError } from '#shared/errors.ts'
 import { isTerminal } from './ask.ts'
 import { codeOf, explainError } from './explain-error.ts'

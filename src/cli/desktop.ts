@@ -3,7 +3,7 @@ import { once } from 'node:events'
 
 /** Opens a page in the desktop's browser. Without a desktop, as over SSH, does nothing. */
 export async function openOnDesktop(url: string): Promise<void> {
-  const { desktopOpener } = await import('#config.ts')
+  const { desktopOpener } = await import('#config/environment.ts')
   const program = desktopOpener()
   if (program === null) return
   const opener = spawn(program, [url], { stdio: 'ignore', detached: true })

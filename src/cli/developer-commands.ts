@@ -86,7 +86,7 @@ type TriggerOptions = Texts<'email'> & Flags<'dryRun'>
 
 /** Nothing happens in a database that no daemon uses: it would listen in vain. */
 async function refuseOwnDatabase(): Promise<void> {
-  const { loadConfig } = await import('#config.ts')
+  const { loadConfig } = await import('#config/config.ts')
   const { isEmbeddedUp } = await import('#embedded/setup.ts')
   const { AppError } = await import('#shared/errors.ts')
   const { databaseUrl, home } = loadConfig()

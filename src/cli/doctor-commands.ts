@@ -21,7 +21,7 @@ export const commands: Commands = {
 
 /** Settings and database are examined here: without them there is no context to examine the rest with. */
 async function findAll(out: Output): Promise<CheckResult[]> {
-  const { loadConfig, ConfigError } = await import('#config.ts')
+  const { loadConfig, ConfigError } = await import('#config/config.ts')
   const { openContext, openKeyring } = await import('#open-context.ts')
   const { examine } = await import('#doctor/doctor.ts')
   const { failed, passed } = await import('#shared/check-result.ts')

@@ -10,7 +10,7 @@ export const commands: Commands = {
     ],
     examples: ['key export --recipient age1… --to paygate-keys.age'],
     async print(out, _args, options: Texts<'recipient' | 'to'>) {
-      const { loadConfig } = await import('#config.ts')
+      const { loadConfig } = await import('#config/config.ts')
       const { exportKeys } = await import('#backups/export-keys.ts')
       const { encryptionKeys } = await import('#open-context.ts')
       const { systemClock } = await import('#shared/time.ts')

@@ -66,7 +66,7 @@ async function pickMethod(methodName: string | undefined): Promise<Method> {
 }
 
 async function readCredentials({ questions }: CredentialsSpec): Promise<Record<string, string>> {
-  const { cliSecret } = await import('#config.ts')
+  const { cliSecret } = await import('#config/environment.ts')
   const credentials: Record<string, string> = {}
   for (const { field, variable, message } of questions) {
     credentials[field] = await requiredSecret(variable, cliSecret(variable), message)

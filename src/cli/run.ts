@@ -52,7 +52,7 @@ async function exitCodeOf(thrown: unknown, words: readonly string[]): Promise<nu
 /** Whether the SSH command line contains `--json`, even if it could not be fully parsed. */
 async function isSshLineJson(words: readonly string[]): Promise<boolean> {
   if (operatorOf(words) === null) return false
-  const { sshCommand } = await import('#config.ts')
+  const { sshCommand } = await import('#config/environment.ts')
   return (sshCommand() ?? '').split(/\s+/).includes('--json')
 }
 

@@ -27,7 +27,7 @@ export interface Session {
 export async function inSession(command: Command, who: Who, work: (session: Session) => Promise<void>): Promise<void> {
   const out = await outputOf(command)
   refuseMissing(command)
-  const { loadConfig } = await import('#config.ts')
+  const { loadConfig } = await import('#config/config.ts')
   const { openContext } = await import('#open-context.ts')
   // Log lines would mix with the command's output; errors reach the operator as messages.
   const config = { ...loadConfig(), logLevel: 'silent' as const }
@@ -41,7 +41,7 @@ export async function inSession(command: Command, who: Who, work: (session: Sess
 
 /** The operator, as the audit log names them. */
 export async function callerOf({ name }: Who): Promise<Caller> {
-  const { operatorName } = await import('#config.ts')
+  const { operatorName } = await import('#config/environment.ts')
   return operator(name ?? operatorName(userInfo().username))
 }
 

@@ -1,4 +1,5 @@
-import { loadConfig, sshCommand } from '#config.ts'
+import { loadConfig } from '#config/config.ts'
+import { sshCommand } from '#config/environment.ts'
 import { openContext } from '#open-context.ts'
 import { roleOfOperator } from '#operators/list-operators.ts'
 import { AppError } from '#shared/errors.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { AuditChange } from './audit.ts'
 import type { Caller } from './caller.ts'
 import type { Tx } from './transaction.ts'

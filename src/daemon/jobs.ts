@@ -1,4 +1,4 @@
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import { hasDueMails } from '#mails/has-due-mails.ts'
 import { hasDueLookUps } from '#providers/engine/reconcile-payments.ts'

@@ -1,5 +1,5 @@
 import './without-fetch.ts'
-import { ConfigError, loadConfig, type Config } from '#config.ts'
+import { ConfigError, loadConfig, type Config } from '#config/config.ts'
 
 async function main(): Promise<void> {
   const settings = loadConfig()

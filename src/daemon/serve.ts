@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { childEnvironment, hasBaseUrl, listenUrl, serviceManager, type Config } from '#config.ts'
+import { hasBaseUrl, listenUrl, type Config } from '#config/config.ts'
+import { childEnvironment, serviceManager } from '#config/environment.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { openContext, type OpenContext, type OpenContextOptions } from '#open-context.ts'
 import { skewWarning } from '#doctor/check-database.ts'

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { ServiceManager } from '#config.ts'
+import type { ServiceManager } from '#config/environment.ts'
 import type { Context } from '#context.ts'
 import { MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import type { SslOptions } from 'mysql2'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { addressesOf } from '#shared/database-url.ts'
 import { ConnectionPool } from './pool.ts'
 import { queriesOver, type Queries, type Send } from './queries.ts'

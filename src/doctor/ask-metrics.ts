@@ -1,4 +1,4 @@
-import { listenUrl } from '#config.ts'
+import { listenUrl } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import { EndpointError, requestEndpoint } from '#http/outbound/request-endpoint.ts'
 

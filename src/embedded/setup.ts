@@ -12,7 +12,7 @@ import {
   statSync,
 } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { childEnvironment } from '#config.ts'
+import { childEnvironment } from '#config/environment.ts'
 
 /** Settings of the supervisor. Paths are absolute. */
 export interface EmbeddedSetup {

@@ -3,7 +3,7 @@ import { closeSync, existsSync, fchownSync, openSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { childEnvironment } from '#config.ts'
+import { childEnvironment } from '#config/environment.ts'
 import {
   EMBEDDED_DATABASE,
   EMBEDDED_USER,

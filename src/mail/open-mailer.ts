@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Logger } from '#shared/log.ts'
 import { FileMailer } from './file-mailer.ts'
 import type { Mailbox, Mailer } from './mail.ts'

@@ -1,6 +1,6 @@
 import DkimSigner from 'nodemailer/lib/dkim'
 import type { Readable } from 'node:stream'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 
 /** Signs a message: what goes in is the message, what comes out is the same below a DKIM-Signature. */
 export type SignMessage = (message: Readable) => Readable

@@ -1,6 +1,6 @@
 import { accentOnDark } from '#apps/accent.ts'
 import type { App } from '#apps/store.ts'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { mailNameOf } from '#customers/mail-name.ts'
 import type { Customer } from '#customers/store.ts'
 import { renderMail, type MailTemplate, type MailValues } from '#mail/render.ts'

@@ -1,5 +1,5 @@
 import type { App } from '#apps/store.ts'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { formatDay } from '#shared/time.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 
 /** A prompt for one secret. */
 export interface CredentialsQuestion<Field extends string = string> {

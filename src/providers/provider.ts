@@ -16,7 +16,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { PayableApp } from '#apps/store.ts'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Payment, Refund } from '#payments/store.ts'

@@ -1,6 +1,7 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { ConfigError, domainOf, loadConfig } from '#config.ts'
+import { ConfigError, loadConfig } from '#config/config.ts'
+import { domainOf } from '#config/settings.ts'
 import { parseDatabaseUrl } from '#db/connect.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import { emailAddress, name } from '#shared/validate.ts'

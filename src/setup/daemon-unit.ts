@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { daemonUrl } from '#doctor/ask-metrics.ts'
 import { EndpointError, requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { AppError } from '#shared/errors.ts'

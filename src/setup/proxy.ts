@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { daemonUrl } from '#doctor/ask-metrics.ts'
 import { AppError } from '#shared/errors.ts'
 import type { Answers } from './answers.ts'

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { childEnvironment } from '#config.ts'
+import { childEnvironment } from '#config/environment.ts'
 
 /** Where Debian has programs of its services, which an ordinary PATH may lack. */
 const SYSTEM_FOLDERS = ['/usr/sbin', '/sbin', '/usr/bin', '/bin', '/usr/libexec']

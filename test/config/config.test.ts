@@ -2,7 +2,9 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { ConfigError, loadConfig, operatorName, VARIABLES } from '#config.ts'
+import { ConfigError, loadConfig } from '#config/config.ts'
+import { operatorName } from '#config/environment.ts'
+import { VARIABLES } from '#config/settings.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 const KEYS = `k1:${Buffer.alloc(32, 1).toString('base64')}`

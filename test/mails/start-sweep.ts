@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
-import { childEnvironment } from '#config.ts'
+import { childEnvironment } from '#config/environment.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import type { Scene } from '../renewals/scene.ts'
 import { testEnvironment } from '../support/context.ts'

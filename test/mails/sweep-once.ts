@@ -1,4 +1,4 @@
-import { loadConfig } from '#config.ts'
+import { loadConfig } from '#config/config.ts'
 import { openContext } from '#open-context.ts'
 import { sendDueReceipts } from '#mails/receipts/send-due-receipts.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
-import { loadConfig, type Config } from '#config.ts'
+import { loadConfig, type Config } from '#config/config.ts'
 import type { Context, MetricName } from '#context.ts'
 import type { Database } from '#db/connect.ts'
 import { parseKeyring } from '#shared/crypto.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
-import { loadConfig } from '#config.ts'
+import { loadConfig } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import { embeddedSetup } from '#embedded/setup.ts'
 import { openContext } from '#open-context.ts'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { loadConfig } from '#config.ts'
+import { loadConfig } from '#config/config.ts'
 import type { Connection } from '#db/connection.ts'
 import { openContext } from '#open-context.ts'
 import { receiveCardEvent } from '#providers/card/receive-event.ts'

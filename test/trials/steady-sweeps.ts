@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { loadConfig } from '#config.ts'
+import { loadConfig } from '#config/config.ts'
 import { openContext } from '#open-context.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { answerOrders } from '../../bench/worker.ts'

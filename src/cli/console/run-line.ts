@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { join } from 'node:path'
-import { childEnvironment } from '#config.ts'
+import { childEnvironment } from '#config/environment.ts'
 import { shellWord } from '#shared/shell-word.ts'
 import { printableLines } from '#cli/printable.ts'
 import { isRemote, type Who } from '#cli/who.ts'

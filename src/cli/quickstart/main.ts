@@ -1,4 +1,4 @@
-import { loadConfig } from '#config.ts'
+import { loadConfig } from '#config/config.ts'
 import { sandboxProvider } from '#providers/providers.ts'
 import { messageOf } from '#shared/errors.ts'
 import { openOutput, printError } from '#cli/output.ts'

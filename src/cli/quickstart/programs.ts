@@ -3,7 +3,8 @@ import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { childEnvironment, loadConfig } from '#config.ts'
+import { loadConfig } from '#config/config.ts'
+import { childEnvironment } from '#config/environment.ts'
 
 const BIN = join(import.meta.dirname, '..', '..', '..', 'bin')
 const START_DEADLINE_MS = 60_000

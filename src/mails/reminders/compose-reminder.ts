@@ -1,6 +1,6 @@
 import { readerOf } from '#apps/page-settings.ts'
 import type { App } from '#apps/store.ts'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Customer } from '#customers/store.ts'
 import type { Mail } from '#mail/mail.ts'
 import type { Plan, Price } from '#plans/store.ts'

@@ -1,5 +1,5 @@
 import type Stripe from 'stripe'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import { providerError } from '#providers/account-unavailable.ts'
 import type { AppError } from '#shared/errors.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { defineCredentials, secretText, type CredentialsCheck } from '#providers/credentials-spec.ts'
 import { stripeClient, stripeFailureOf } from './client.ts'
 

@@ -1,4 +1,4 @@
-import type { Config } from '#config.ts'
+import type { Config } from '#config/config.ts'
 import { defineCredentials, type CredentialsCheck } from '#providers/credentials-spec.ts'
 import { payosClient, payosFailureOf } from './client.ts'
 import { PayosCredentials } from './keys.ts'
