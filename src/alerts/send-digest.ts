@@ -37,8 +37,8 @@ async function composeDigest(ctx: Context, since: RealTime): Promise<{ subject: 
   const alerts = await listAlertsSince(ctx.db, since, MAX_COUNTED)
   const open = alerts.filter(({ closedAt }) => closedAt === null)
   const over = alerts.filter(({ closedAt }) => closedAt !== null)
-  const waiting = (await measureReview(ctx)).filter(({ matters }) => matters > 0)
-  const review = waiting.map(({ kind, matters }) => `- ${counted(matters, kind.replaceAll('_', ' '))}`)
+  const waiting = (await measureReview(ctx)).filter(({ cases }) => cases > 0)
+  const review = waiting.map(({ kind, cases }) => `- ${counted(cases, kind.replaceAll('_', ' '))}`)
   return {
     subject: `${counted(open.length, 'open alert')}, ${counted(over.length, 'alert')} over since yesterday`,
     text: [

@@ -12,7 +12,7 @@ export interface TriedChannel {
   readonly error: string | null
 }
 
-/** Sends a test message by each channel now. Throws `invalid_request` if none is configured. */
+/** Sends a test message by each channel now. Throws `invalid_request` if no channel is configured. */
 export async function sendTestAlert(ctx: Context): Promise<TriedChannel[]> {
   const channels = channelsOf(ctx.config)
   if (channels.length === 0)

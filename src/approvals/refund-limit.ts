@@ -18,7 +18,7 @@ export interface WantedRefund {
   readonly currency: string
 }
 
-/** The grant by which a refund above the limit is ordered. */
+/** The grant that allows a refund above the limit. */
 export interface Grant {
   readonly approvalId: number
   readonly note: string

@@ -66,7 +66,7 @@ export function changeSettings(
   return known.length === 0 ? null : Object.fromEntries(known)
 }
 
-/** The reader of a page or a mail, for whom dates and amounts are written. */
+/** The reader of a page or a mail, whose language and zone dates and amounts are written in. */
 export interface Reader {
   readonly locale: 'en' | 'vi'
   readonly timeZone: string

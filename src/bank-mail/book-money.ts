@@ -16,7 +16,7 @@ const UNKNOWN_BANK = '?'
 export interface MailMoney {
   /** Short code. */
   readonly bank: string
-  /** Of the payment: the bank, and its id of the movement or what stands for it. */
+  /** Of the payment: the bank, and its id of the movement, or what replaces that id. */
   readonly reference: string
   readonly messageIdHash: string | null
   /** Our account that was credited; null if the mail does not show it. */

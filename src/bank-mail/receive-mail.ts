@@ -179,7 +179,7 @@ function isToMailbox({ mailbox }: BankAccount, { to }: MailReading): boolean {
 
 /** The account that a mail is about, by its bank, the account that it names, its `To` and the secret address that it came to. */
 interface Subject {
-  /** Null if it is none of ours. */
+  /** Null if it is not one of ours. */
   readonly account: BankAccount | null
   /** Whether the money is ours, so that operators must see the mail. Development does not check the secret address. */
   readonly isOurs: boolean

@@ -191,7 +191,7 @@ async function openPaymentCheckout(
   return openPayable(tx, app, input, purchase, { trial: null, usable: null })
 }
 
-/** What a checkout sells to whom. */
+/** What a checkout sells, and to which end user. */
 interface Offer {
   readonly endUserId: number
   readonly found: PriceWithPlan

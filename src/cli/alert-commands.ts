@@ -6,7 +6,7 @@ import { listOfService } from './list.ts'
 import { fail, performAs } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
-/** `alert …`: what operators are told when something begins to be wrong. */
+/** `alert …`: messages to operators when a problem begins. */
 export const commands: Commands = {
   'alert list': listOfService({
     description: 'open alerts, and those of the last thirty days that are over',

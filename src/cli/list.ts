@@ -19,7 +19,7 @@ interface List<Row, Shown, Options, Asked> extends Pick<TableOptions, 'optional'
   readonly page?: (asked: Asked, query: PageQuery) => Promise<Page<Row>>
   /** The default of `--limit`; 100 if omitted. */
   readonly defaultLimit?: DefaultLimit<Options>
-  /** Each with its head and its cell of a row; `false` stands for one that is not shown. */
+  /** Each with its head and its cell of a row; `false` for a column that is not shown. */
   columns(asked: Asked, shown: readonly Shown[]): Columns<Shown> | Promise<Columns<Shown>>
   /** What to say instead of an empty table. */
   none(asked: Asked): string

@@ -12,7 +12,7 @@ import type { Output } from './output.ts'
 import { bannersOf, performAs, type Session } from './session.ts'
 import { listOf } from './table.ts'
 
-/** `payment …`: money that arrived, what it was booked for, and what of it waits for a decision. */
+/** `payment …`: money that arrived, what it was booked for, and the part that waits for a decision. */
 export const commands: Commands = {
   'payment list': listOfApps({
     isHeaded: true,

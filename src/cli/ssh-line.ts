@@ -6,7 +6,7 @@ import { AppError } from '#shared/errors.ts'
 import type { Who } from './who.ts'
 import { wordsOfLine } from './words-of-line.ts'
 
-/** The operator whose key sshd accepted, with the role that they have now. Throws `forbidden` if they are none any more. */
+/** The operator whose key sshd accepted, with the role that they have now. Throws `forbidden` if they are no longer an operator. */
 export async function whoIs(name: string): Promise<Who> {
   const config = { ...loadConfig(), logLevel: 'silent' as const }
   const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 1 })

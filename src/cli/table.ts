@@ -23,7 +23,7 @@ export interface TableOptions {
 /** A column of a list: its head, and its cell for a row. */
 export type ListColumn<T> = readonly [head: string, cell: (row: T) => unknown]
 
-/** Head and rows of a list that is declared column by column; `false` stands for a column that is not shown. */
+/** Head and rows of a list that is declared column by column; `false` for a column that is not shown. */
 export function listOf<T>(
   shown: readonly T[],
   columns: readonly (ListColumn<T> | false)[],

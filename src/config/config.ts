@@ -8,7 +8,7 @@ import { Settings, VARIABLES, domainOf, type DailyTime, type Values } from './se
 /** The settings, checked: README lists the variable behind each (R280). */
 export interface Config {
   readonly env: 'development' | 'production'
-  /** `mysql://…`, with a host for each node of a cluster; null stands for the embedded database under `home`. */
+  /** `mysql://…`, with a host for each node of a cluster; null for the embedded database under `home`. */
   readonly databaseUrl: string | null
   readonly home: string
   readonly host: string
@@ -66,11 +66,11 @@ export interface Config {
   readonly metricsToken: string | null
   /** `host:port` of a database emulator; development only. */
   readonly firebaseDatabaseEmulatorHost: string | null
-  /** What the refunds of one transaction may come to before a second operator is asked, by currency, in smallest units. */
+  /** The total refunds of one transaction above which a second operator is asked, by currency, in smallest units. */
   readonly refundLimit: ReadonlyMap<string, number>
   readonly backup: {
     readonly folder: string
-    /** The public key of age (`age1…`) that backups are encrypted to; without one none is made. */
+    /** The public key of age (`age1…`) that backups are encrypted to; without it no backup is made. */
     readonly recipient: string | null
     /** The file with the private key that opens them. */
     readonly identityFile: string | null

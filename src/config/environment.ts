@@ -47,7 +47,7 @@ export function isDumbTerminal(environment: Environment = process.env): boolean 
   return (environment['TERM'] || 'dumb') === 'dumb'
 }
 
-/** A secret that a command of the CLI reads from its environment, so that none is an argument. */
+/** A secret that a command reads from its environment, so that it is never an argument. */
 export function cliSecret(variable: string, environment: Environment = process.env): string | undefined {
   return environment[variable]
 }

@@ -38,8 +38,8 @@ const MONEY: readonly DatabaseGauge[] = [
     samplesOf: ({ flagged }) =>
       flagged && sumBy(flagged.map((sum) => [{ reason: sum.reason, mode: modeOf(sum) }, BigInt(sum.transactions)])),
   },
-  ofReview('review_items', 'Matters that wait for an operator, by kind', ({ matters }) => matters),
-  ofReview('review_oldest_seconds', 'How long the oldest matter has waited, by kind', (size) => size.oldestSeconds),
+  ofReview('review_items', 'Cases that wait for an operator, by kind', ({ cases }) => cases),
+  ofReview('review_oldest_seconds', 'How long the oldest case has waited, by kind', (size) => size.oldestSeconds),
 ]
 
 const QUEUES: readonly DatabaseGauge[] = [

@@ -6,7 +6,7 @@ import { closeDemo, deleteDemo, hasOutsideMoney } from './store.ts'
 
 export interface RemovedDemo {
   readonly app_id: number
-  /** How many rows of which table. */
+  /** How many rows of each table. */
   readonly rows: Readonly<Record<string, number>>
 }
 

@@ -58,7 +58,7 @@ export interface WebhookStanding {
   readonly lastError: string | null
 }
 
-/** Events of all apps, by an index that begins with the app: there is none over all apps. */
+/** Events of all apps, by an index that begins with the app: no index covers all apps. */
 function eventsIn(status: DeliveryStatus, columns: string): string {
   return `SELECT ${columns} FROM apps a STRAIGHT_JOIN events e FORCE INDEX (events_app_due)
           ON e.app_id = a.id AND e.delivery_status = '${status}'`

@@ -18,7 +18,7 @@ export const mailColumns = {
   id: id(),
   appId: bigint('app_id'),
   status: exact('status', 16).as<MailStatus>(),
-  /** When the latest claim began, which tells it from the claims before it; null before the first one. */
+  /** When the latest claim began, which distinguishes it from earlier ones; null before the first one. */
   claimedAt: realTime('claimed_at').nullable(),
   handedOverAt: realTime('handed_over_at').nullable(),
   /** When the daemon recorded it, by its own clock. */

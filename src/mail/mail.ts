@@ -49,7 +49,7 @@ export interface SendOptions {
 
 /** Where mails go: an SMTP server, or in development a folder. */
 export interface Mailer {
-  /** Resolves when the mail was accepted for `to`, whatever became of the copies. Throws `MailError`. */
+  /** Resolves when the mail was accepted for `to`, even if copies were refused. Throws `MailError`. */
   send(mail: Mail, options?: SendOptions): Promise<void>
   /** Connects and logs in. Throws `MailError`. */
   verify(): Promise<void>

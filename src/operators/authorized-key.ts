@@ -14,7 +14,7 @@ export function parsePublicKey(text: string): string {
 }
 
 /**
- * The line of `authorized_keys` by which sshd lets the holder of the key run this one program, and nothing else (sshd(8)). Without a key
+ * The line of `authorized_keys` that lets the holder of the key run this one program, and nothing else (sshd(8)). Without a key
  * it is the line's beginning.
  */
 export function authorizedKey(program: string, name: string, key: string | null): string {

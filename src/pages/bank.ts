@@ -110,7 +110,7 @@ function hasOtherMethods({ methods }: CheckoutView): boolean {
   return methods.some((method) => method !== bankPageProvider().method)
 }
 
-/** How long it usually takes, and whom to ask with which code: said to those who have waited. */
+/** For those who have waited: how long it usually takes, and whom to ask, quoting which code. */
 function slowOf({ app }: CheckoutView, { transferCode }: TransferDetails, locale: PageLocale): object {
   const words = pageTexts(locale).bank
   const { support } = brandOf(app)

@@ -28,7 +28,7 @@ export function restWords(
   ]
 }
 
-/** The amounts of a payment of which a part has arrived. */
+/** The amounts of a partly paid transaction. */
 export function partPaidOf(transaction: Transaction): Omit<PartPaid, 'transfer'> {
   const { amount: asked, currency } = transaction
   return { received: keptOf(transaction), asked, due: dueOf(transaction), currency }

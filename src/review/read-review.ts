@@ -7,7 +7,7 @@ import { formatId } from '#shared/ids.ts'
 import { secondsSince } from '#shared/time.ts'
 import { countWaiting, listWaiting, REVIEW_KINDS, type ReviewKind, type WaitingRow } from './store.ts'
 
-/** A matter that waits for an operator, as `review` prints it. */
+/** A case that waits for an operator, as `review` prints it. */
 export interface ReviewItem {
   readonly kind: ReviewKind
   /** As the commands take it: a number, or `evt_17` of an event. */
@@ -21,13 +21,13 @@ export interface ReviewItem {
   readonly amount: number | null
   readonly currency: string | null
   readonly subject: string
-  /** A command that shows or decides the matter. */
+  /** A command that shows or decides the case. */
   readonly next_step: string
 }
 
 /** More than an operator works off; the list says when it is cut. */
 export const MAX_ITEMS = 1000
-/** What waits for an operator, the oldest first: each matter once. `appId` null reads those of all apps, and of none. */
+/** What waits for an operator, the oldest first: each case once. `appId` null reads those of all apps, and of none. */
 export async function readReview(ctx: Context, appId: number | null): Promise<ReviewItem[]> {
   const now = await databaseNow(ctx, ctx.db)
   const rows = await listWaiting(ctx.db, now, { appId, limit: MAX_ITEMS })
@@ -46,10 +46,10 @@ export async function readReview(ctx: Context, appId: number | null): Promise<Re
   }))
 }
 
-/** How many matters of a kind wait, and for how long the oldest has. */
+/** How many cases of a kind wait, and for how long the oldest has. */
 export interface ReviewSize {
   readonly kind: ReviewKind
-  readonly matters: number
+  readonly cases: number
   readonly oldestSeconds: number
 }
 
@@ -58,8 +58,8 @@ export async function measureReview(ctx: Context): Promise<ReviewSize[]> {
   const now = await databaseNow(ctx, ctx.db)
   const counts = new Map((await countWaiting(ctx.db, now)).map((count) => [count.kind, count]))
   return REVIEW_KINDS.map((kind) => {
-    const { matters = 0, oldest = now } = counts.get(kind) ?? {}
-    return { kind, matters, oldestSeconds: secondsSince(oldest, now) }
+    const { cases = 0, oldest = now } = counts.get(kind) ?? {}
+    return { kind, cases, oldestSeconds: secondsSince(oldest, now) }
   })
 }
 

@@ -23,7 +23,7 @@ export const REVIEW_KINDS = [
 ] as const
 export type ReviewKind = (typeof REVIEW_KINDS)[number]
 
-/** A matter that waits for an operator. */
+/** A case that waits for an operator. */
 export interface WaitingRow {
   readonly kind: ReviewKind
   readonly id: number
@@ -74,14 +74,14 @@ const FLAGGED = `
     t.amount_left, t.currency, t.external_ref, t.flag_reason, NULL
   FROM transactions t WHERE t.flag_reason IS NOT NULL`
 
-/** Money that a waiting mail reports is the mail's matter. */
+/** Money that a waiting mail reports is the mail's case. */
 const UNAPPLIED = `
   SELECT 'unapplied_payment', p.id, p.app_id, p.received_at, p.amount_left, p.currency,
     COALESCE((SELECT e.external_ref FROM end_users e WHERE e.id = p.end_user_id), p.reference), p.provider, NULL
   FROM payments p WHERE p.closed_at IS NULL AND (p.amount_left > 0 OR p.amount_left IS NULL)
     AND NOT EXISTS (SELECT 1 FROM bank_mails m WHERE m.payment_id = p.id AND m.review IS NOT NULL)`
 
-/** Where several mails report one payment, the first stands for all. */
+/** If several mails report one payment, only the first is listed. */
 const BANK_MAILS = `
   SELECT IF(m.review = 'credit', 'unmatched_bank_mail', 'unreadable_bank_mail'), m.id, COALESCE(m.app_id, p.app_id), m.received_at,
     IF(m.review = 'credit', m.amount, NULL), IF(m.review = 'credit', 'VND', NULL),
@@ -104,7 +104,7 @@ const PAUSED_ACCOUNTS = `
   SELECT 'paused_account', p.provider_account_id, p.app_id, p.since, NULL, NULL, p.provider, p.reason, NULL
   FROM provider_pauses p WHERE p.paused_until > ?`
 
-/** The mails of one period to one address are one matter; the first stands for all. */
+/** The mails of one period to one address are one case; only the first is listed. */
 const REFUSED_ADDRESSES = `'refused_address', MIN(r.id), r.app_id, MIN(r.claimed_at), NULL, NULL, r.refused_to, MIN(r.last_error), NULL`
 
 /** At `now`, by the database's clock. */
@@ -135,7 +135,7 @@ export interface WaitingFilter {
   /** Null for those of all apps and of none. */
   readonly appId: number | null
   readonly kinds?: readonly ReviewKind[]
-  /** Apps whose matters are left out. */
+  /** Apps whose cases are left out. */
   readonly exceptApps?: readonly number[]
   /** Bank mails that are left out if no app is known. */
   readonly exceptMails?: readonly number[]
@@ -144,7 +144,7 @@ export interface WaitingFilter {
 
 const IS_MAIL_OF_NO_APP = `q.kind IN ('unmatched_bank_mail', 'unreadable_bank_mail') AND q.appId IS NULL`
 
-/** The oldest matters first; of the same instant, reminders before receipts, whose ids say nothing about each other. */
+/** The oldest cases first; of the same instant, reminders before receipts, whose ids say nothing about each other. */
 export async function listWaiting(
   db: Queries,
   now: RealTime,
@@ -161,7 +161,7 @@ export async function listWaiting(
   return db.all(WAITING, `SELECT * FROM (${queue.sql}) q ${ordered}`, [...queue.params, ...listed.params, limit])
 }
 
-/** The external_ref of the end user whom a matter is about; null if it is about nobody. */
+/** The external_ref of the end user in a case; null if the case names nobody. */
 export async function findPersonOf(
   db: Queries,
   kind: ReviewKind,
@@ -186,16 +186,16 @@ const PERSONS: Partial<Record<ReviewKind | 'receipt', string>> = {
 
 export interface WaitingCount {
   readonly kind: ReviewKind
-  readonly matters: number
+  readonly cases: number
   readonly oldest: RealTime
 }
 
-/** How many matters of each kind wait, and since when the oldest does. */
+/** How many cases of each kind wait, and since when the oldest does. */
 export async function countWaiting(db: Queries, now: RealTime): Promise<WaitingCount[]> {
   const queue = queueAt(now, REVIEW_KINDS)
   return db.all(
-    shape({ kind: text().as<ReviewKind>(), matters: bigint(), oldest: realTime() }),
-    `SELECT q.kind, COUNT(*) AS matters, MIN(q.since) AS oldest FROM (${queue.sql}) q GROUP BY q.kind ORDER BY q.kind`,
+    shape({ kind: text().as<ReviewKind>(), cases: bigint(), oldest: realTime() }),
+    `SELECT q.kind, COUNT(*) AS cases, MIN(q.since) AS oldest FROM (${queue.sql}) q GROUP BY q.kind ORDER BY q.kind`,
     [...queue.params],
   )
 }

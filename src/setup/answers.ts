@@ -22,7 +22,7 @@ export type Given = Readonly<Record<string, string>>
 
 export interface Answers {
   readonly baseUrl: URL
-  /** Null stands for Paygate's own server. */
+  /** Null for Paygate's own server. */
   readonly databaseUrl: string | null
   readonly smtpUrl: string
   readonly mailFrom: string

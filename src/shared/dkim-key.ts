@@ -10,7 +10,7 @@ export function newDkimKey(): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
-/** Reads a private RSA key from PEM, or from the base64 of PKCS#8 on one line. Throws where it is none; the message repeats nothing of it. */
+/** Reads a private RSA key from PEM, or from the base64 of PKCS#8 on one line. Throws if it is not one; the message does not repeat any of it. */
 export function parseDkimKey(text: string): KeyObject {
   const key = readKey(text)
   if (key?.asymmetricKeyType !== 'rsa' || (key.asymmetricKeyDetails?.modulusLength ?? 0) < MIN_BITS)

@@ -13,7 +13,7 @@ export function foldName(text: string): string {
     .trim()
 }
 
-/** The words of a text that may be a part of a name; empty if it is none. */
+/** The words of a text that may be part of a name; empty if it cannot be one. */
 export function wordsOfName(text: string): string[] {
   const folded = foldName(text)
   const letters = folded.match(/\p{L}/gu)?.length ?? 0

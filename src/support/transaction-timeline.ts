@@ -46,7 +46,7 @@ export interface TransactionTimeline {
     readonly app_id: number
     readonly name: string
     readonly sandbox: boolean
-    /** How far the test clock, by which the transaction was created and completed, is ahead of real time. */
+    /** How far the test clock was ahead of real time when the transaction was created and completed. */
     readonly clock_offset_seconds: number
   }
   readonly transaction: ReturnType<typeof presentTransaction>

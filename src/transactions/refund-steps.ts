@@ -12,7 +12,7 @@ const FIRST_LOOKUP_MS = 5 * MINUTE_MS
 
 export type RefundState = Pick<Refund, 'status' | 'reference' | 'nextLookupAt' | 'endedAt'>
 
-/** A refund that is made now, but for its state. */
+/** A refund that is made now, without its state. */
 export function newRefund(
   { now }: Pick<Tx, 'now'>,
   of: Pick<Refund, 'appId' | 'paymentId' | 'amount'>,

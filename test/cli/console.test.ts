@@ -41,7 +41,7 @@ describe('console', () => {
   const lastFrame = async (raw: string): Promise<string[]> =>
     (await shownOn(80, raw.slice(0, raw.lastIndexOf(SCREEN_LEFT)), 24)).map(({ text }) => text)
 
-  /** How a person at the keys decides a matter of each kind. */
+  /** How a person at the keys decides a case of each kind. */
   const KEYS: Partial<Record<ReviewItem['kind'], readonly Step[]>> = {
     unapplied_payment: [
       ['r refund', 'r'],

@@ -28,7 +28,7 @@ describe('review', () => {
   const kindsOf = (items: readonly ReviewItem[]) => items.map(({ kind }) => kind).sort()
   const byKind = (items: readonly ReviewItem[], kind: ReviewItem['kind']) => items.find((item) => item.kind === kind)!
 
-  it('lists each matter of all eight kinds once, the oldest first, with what to do about it', async () => {
+  it('lists each case of all eight kinds once, the oldest first, with what to do about it', async () => {
     const app = await oneOfEachKind(ctx)
     const { value: items, text } = await cli.both(['review'])
     expect(kindsOf(items)).to.deep.equal([...REVIEW_KINDS, 'unconfirmed_mail'].sort())
@@ -86,7 +86,7 @@ describe('review', () => {
     await aBankMail(ctx, { bank: 'VCB', bankReference: 'x-2', review: 'unknown_sender' })
     const sizes = new Map((await measureReview(ctx)).map((size) => [size.kind, size]))
     expect([...sizes.keys()]).to.deep.equal([...REVIEW_KINDS])
-    expect(sizes.get('unreadable_bank_mail')?.matters).to.equal(2)
+    expect(sizes.get('unreadable_bank_mail')?.cases).to.equal(2)
     expect(sizes.get('unconfirmed_mail')?.oldestSeconds).to.be.closeTo(3600, 60)
   })
 

@@ -60,7 +60,7 @@ export async function aRefusedAddress(ctx: Context, { app }: TestApp): Promise<n
   return first
 }
 
-/** One matter of each kind, on one app. Returns the app. */
+/** One case of each kind, on one app. Returns the app. */
 export async function oneOfEachKind(ctx: Context, options: AppOptions = {}): Promise<TestApp> {
   const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks', ...options })
   await partlyPaid(ctx, app, { external_ref: 'user-9', price_id: priceId(await aPlan(ctx, app, { code: 'nine' })) })

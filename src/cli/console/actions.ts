@@ -1,7 +1,7 @@
 import type { Suggestion } from '#bank-mail/suggest-transactions.ts'
 import type { ReviewItem } from '#review/read-review.ts'
 
-/** What may be decided about a matter, by one key. */
+/** What may be decided about a case, by one key. */
 export interface Action {
   readonly key: string
   readonly name: string

@@ -6,18 +6,18 @@ import { explainError } from '#cli/explain-error.ts'
 import type { Session } from '#cli/session.ts'
 import { keepOutput } from './kept-output.ts'
 
-/** A matter with what an operator needs to decide it. */
+/** A case with what an operator needs to decide it. */
 export interface Case {
   readonly item: ReviewItem
   /** Payments that unmatched money may be meant for, the most likely first. */
   readonly suggestions: readonly Suggestion[]
-  /** The matter's timeline, and the person. */
+  /** The case's timeline, and the person. */
   readonly lines: readonly string[]
 }
 
 type Part = readonly [load: () => Promise<{ readonly commands: Commands }>, line: string, argument: string]
 
-/** Reads what the commands of the command line show about a matter. */
+/** Reads what the commands of the command line show about a case. */
 export async function openCase(session: Session, item: ReviewItem, columns: number): Promise<Case> {
   const suggestions = await suggestionsFor(session, item)
   const lines: string[] = []
@@ -63,7 +63,7 @@ function partsOf({ kind, id, app_id }: ReviewItem): Part[] {
   }
 }
 
-/** The screen about the end user: the one that the matter names, or whom the money may be of. */
+/** The screen about the end user: the one that the case names, or the likely owner of the money. */
 async function personOf({ ctx }: Session, item: ReviewItem, best: Suggestion | null): Promise<Part | null> {
   if (best) return [search, 'find [text]', best.external_ref]
   const { personIn } = await import('#review/person-in.ts')

@@ -8,7 +8,7 @@ const DECIDED = `(x.resolution IS NOT NULL OR EXISTS (SELECT 1 FROM transaction_
 const ACCEPTED = `(x.resolution <=> 'completed' OR EXISTS (SELECT 1 FROM transaction_changes c
   WHERE c.transaction_id = x.id AND c.kind = 'completed' AND c.actor IS NOT NULL))`
 const APPLIED = 'EXISTS (SELECT 1 FROM payment_applications l WHERE l.transaction_id = x.id)'
-/** What of a transaction's money was refunded for good. */
+/** How much of a transaction's money was refunded permanently. */
 const GIVEN_BACK = `(SELECT COALESCE(SUM(-b.amount), 0) FROM allocations b
   WHERE b.transaction_id = x.id AND b.cause IN ('refund', 'refund_failed'))`
 

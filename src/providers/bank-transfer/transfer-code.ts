@@ -93,7 +93,7 @@ function foldLetters(content: string): string {
 
 function checksumOf(text: string): string {
   let sum = 0
-  // Weights 1, 2, 3 … differ and none is a multiple of 31, so that every single change and every swap changes the sum.
+  // The weights 1, 2, 3 … differ and none is a multiple of 31, so every single change and every swap changes the sum.
   for (let index = 0; index < text.length; index += 1) sum += (index + 1) * ALPHABET.indexOf(text.charAt(index))
   return ALPHABET.charAt(sum % ALPHABET.length)
 }

@@ -63,7 +63,7 @@ export interface Booked {
 }
 
 /**
- * What of the link's transfers is to be booked. If the link is paid and lists none, one for all that is not booked yet; once that was
+ * The part of the link's transfers to book. If the link is paid and lists none, one for all that is not booked yet; once that was
  * booked, one for all that arrived since.
  */
 export function transfersToBook(

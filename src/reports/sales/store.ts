@@ -26,7 +26,7 @@ const MAIN_TRANSACTION = `(SELECT a.transaction_id FROM allocations a WHERE a.pa
   ORDER BY SUM(CASE WHEN a.cause IN ('booked', 'matched', 'moved') THEN a.amount ELSE 0 END) DESC, a.transaction_id DESC
   LIMIT 1)`
 
-/** The transaction of which the refund `r` of the payment `p` took most; the payment's where it took money of none. */
+/** The transaction that lost most to the refund `r` of the payment `p`; the payment's own if none lost money. */
 const REFUNDED_TRANSACTION = `COALESCE((SELECT a.transaction_id FROM allocations a
   WHERE a.refund_id = r.id AND a.cause = 'refund' AND a.app_id = p.app_id ORDER BY a.amount, a.id DESC LIMIT 1), ${MAIN_TRANSACTION})`
 
@@ -202,7 +202,7 @@ const SALE = shape({
   periodTo: appTime().nullable(),
 })
 
-/** What of a row comes from its transaction `t`, which may be missing. */
+/** The part of a row that comes from its transaction `t`, which may be missing. */
 const SOLD = `t.id AS transactionId, t.external_ref AS externalRef, c.name AS customer, t.plan_ref AS planRef,
   CASE WHEN l.kind = 'extended' THEN l.end_before ELSE l.period_start END AS periodFrom, l.end_after AS periodTo`
 const SOLD_TABLES = `LEFT JOIN payment_applications l ON l.transaction_id = t.id
