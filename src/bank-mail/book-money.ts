@@ -139,9 +139,18 @@ function movementEvent(reference: string): string {
   return `movement ${reference}`
 }
 
+/** Whether money of a mail of the bank with this Message-ID was booked before. */
+export function isMessageBooked(db: Queries, bank: string, messageIdHash: string): Promise<boolean> {
+  return hasProviderEvent(db, 'bank_transfer', messageEvent(bank, messageIdHash))
+}
+
+function messageEvent(bank: string, messageIdHash: string): string {
+  return `message ${bank} ${messageIdHash}`
+}
+
 /** The mail, where it has a Message-ID, and the movement that it reports. */
 function eventsOf({ bank, reference, messageIdHash }: MailMoney): ConfirmedPayment['events'] {
   const movement = { eventId: movementEvent(reference), eventType: 'bank_mail.credit' }
   if (messageIdHash === null) return [movement]
-  return [{ eventId: `message ${bank} ${messageIdHash}`, eventType: 'bank_mail.message' }, movement]
+  return [{ eventId: messageEvent(bank, messageIdHash), eventType: 'bank_mail.message' }, movement]
 }

@@ -71,7 +71,7 @@ export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Rel
           answer: refusal ?? { status: 'ignored', reason: 'no_transfer_code' },
         })
       : await perform(ctx, caller, takeMail, undefined, {
-          summary: { ...summary, review: null },
+          summary,
           money: { ...money, bankAccountId: summary.bankAccountId },
           transaction,
         })
@@ -89,18 +89,23 @@ const keepMail = command({
   name: 'bank-mail.keep',
   input: nothing,
   async run(tx, _input, { summary, answer }: Decided): Promise<RelayAnswer> {
-    const isReviewed = summary.review !== null && !(await isBooked(tx, summary))
-    const waiting = isReviewed ? await recordMoneyOf(tx, summary) : null
-    await insertBankMail(tx, {
-      ...summary,
-      ...columnsOf(answer),
-      paymentId: waiting?.paymentId ?? null,
-      review: waiting?.isWaiting === true ? summary.review : null,
-      receivedAt: tx.now,
-    })
+    await keep(tx, summary, answer)
     return answer
   },
 })
+
+/** Keeps a mail whose money no transaction gets. Operators see the money if it was not booked before. */
+async function keep(tx: Tx, summary: MailSummary, answer: RelayAnswer): Promise<void> {
+  const isReviewed = summary.review !== null && !(await isBooked(tx, summary))
+  const waiting = isReviewed ? await recordMoneyOf(tx, summary) : null
+  await insertBankMail(tx, {
+    ...summary,
+    ...columnsOf(answer),
+    paymentId: waiting?.paymentId ?? null,
+    review: waiting?.isWaiting === true ? summary.review : null,
+    receivedAt: tx.now,
+  })
+}
 
 interface Taken {
   readonly summary: MailSummary
@@ -113,12 +118,17 @@ const takeMail = command({
   input: nothing,
   async run(tx, _input, { summary, money, transaction }: Taken): Promise<RelayAnswer> {
     const outcome = await bookMoney(tx, money, transaction.id)
-    const paymentId = outcome.kind === 'duplicate' ? null : outcome.paymentId
-    const answer = outcome.kind === 'duplicate' ? DUPLICATE : relayAnswerOf(outcome.kind, outcome.transaction.status)
-    await insertBankMail(tx, { ...summary, ...columnsOf(answer), paymentId, receivedAt: tx.now })
-    if (outcome.kind !== 'duplicate' && outcome.wasUnallocated) await endReviewsOfPayment(tx, outcome.paymentId)
+    if (outcome.kind === 'duplicate') {
+      // A bank may give two movements one Message-ID.
+      await keep(tx, summary, DUPLICATE)
+      return DUPLICATE
+    }
+    const { kind, paymentId, wasUnallocated } = outcome
+    const answer = relayAnswerOf(kind, outcome.transaction.status)
+    await insertBankMail(tx, { ...summary, ...columnsOf(answer), review: null, paymentId, receivedAt: tx.now })
+    if (wasUnallocated) await endReviewsOfPayment(tx, paymentId)
     // The relay does not wait for the providers.
-    if (outcome.kind === 'processed' || outcome.kind === 'underpaid')
+    if (kind === 'processed' || kind === 'underpaid')
       tx.afterCommit(() => void closeOpenSessions(tx.ctx, transaction.id))
     return answer
   },

@@ -2,7 +2,10 @@ import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { apps } from '#apps/store.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
+import { listBankMails } from '#bank-mail/list-bank-mails.ts'
+import { matchBankMail } from '#bank-mail/match-bank-mail.ts'
 import { bankMails } from '#bank-mail/store.ts'
+import { operator } from '#commands/caller.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { listPaymentsOf } from '#payments/store.ts'
@@ -24,6 +27,8 @@ import { addBankAccount, assignBankAccount, disableBankAccount } from '../suppor
 import { expectError } from '../support/expect-error.ts'
 import { ATTACKS } from './attacks.ts'
 import { aBankShop, aTransferApp, relayMail, RELAY_SECRET, type BankShop } from './bank-shop.ts'
+
+const LINH = operator('linh')
 
 let movements = 0
 
@@ -171,6 +176,25 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       await shop.relay(await genuineMail('ACB', transferFor(payment), fields))
       const again = await shop.relay(await genuineMail('ACB', transferFor(payment), fields))
       expect(again.body).to.deep.equal({ status: 'duplicate' })
+    })
+
+    it('is another movement under the same Message-ID, whose money waits for an operator, once, and can be matched', async () => {
+      await open()
+      const [first, second] = [await shop.pay(), await shop.pay()]
+      const fields = { 'Message-ID': '<one@acb.com.vn>' }
+      await shop.relay(await genuineMail('ACB', transferFor(first), fields))
+      const reused = await genuineMail('ACB', transferFor(second), fields)
+      for (let copy = 0; copy < 2; copy += 1)
+        expect((await shop.relay(reused)).body).to.deep.equal({ status: 'duplicate' })
+      const { ctx } = shop.service
+      const [mail] = (await listBankMails(ctx, { unmatched: true })).rows
+      expect(mail).to.include({ amount: second.amount, status: 'duplicate', transaction_id: second.id })
+      const target = { id: mail?.id, transactionId: second.id, note: 'two mails, one Message-ID' }
+      expect(await matchBankMail(ctx, LINH, target)).to.include({ status: 'processed' })
+      expect(await shop.transaction(second.id)).to.include({ status: 'completed', amountReceived: second.amount })
+      expect((await listBankMails(ctx, { unmatched: true })).rows).to.deep.equal([])
+      expect((await shop.relay(reused)).body).to.deep.equal({ status: 'duplicate' })
+      expect(await shop.transaction(second.id)).to.include({ amountReceived: second.amount, flagReason: null })
     })
 
     it('is a mail that arrived on two routes', async () => {
