@@ -31,6 +31,7 @@ const LAYERS = [
   'plans',
   'promotions',
   'customers',
+  'words',
   'webhooks',
   'realtime',
   'subscriptions',

@@ -19,7 +19,7 @@ import {
 } from '#http/html.ts'
 import { discounted } from '#promotions/discount.ts'
 import { providerOf } from '#providers/providers.ts'
-import { intervalWords } from '#mails/words.ts'
+import { intervalWords } from '#words/plans.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
 import { formatMoney } from '#shared/money.ts'
 import { validate } from '#shared/validate.ts'

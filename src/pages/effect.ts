@@ -1,4 +1,5 @@
-import { dayWords, intervalWords, isoDay } from '#mails/words.ts'
+import { dayWords, isoDay } from '#words/dates.ts'
+import { intervalWords } from '#words/plans.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import type { Reader } from '#apps/page-settings.ts'
 import type { Interval } from '#shared/interval.ts'

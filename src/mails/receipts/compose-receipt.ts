@@ -19,7 +19,9 @@ import { getTransaction, type Transaction } from '#transactions/store.ts'
 import type { Receipt } from '#transactions/receipts/store.ts'
 import { composeMail } from '#mails/compose-mail.ts'
 import { Stopped } from '#mails/mail-queue.ts'
-import { dayWords, discountFact, paidForWords } from '#mails/words.ts'
+import { dayWords } from '#words/dates.ts'
+import { discountFact } from '#words/discounts.ts'
+import { paidForWords } from '#words/plans.ts'
 
 /** The mail of a receipt. Throws `Stopped` while a refund is pending, and if there is no customer or the receipt is out of date. */
 export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): Promise<Mail> {

@@ -11,7 +11,9 @@ import type { Subscription } from '#subscriptions/store.ts'
 import { composeMail, type Receiver, type Seller } from '#mails/compose-mail.ts'
 import { optOutLink, renewalLink } from './renewal-link.ts'
 import type { Stage } from './stages.ts'
-import { dayWords, discountedWords, intervalWords, momentWords, planTitle } from '#mails/words.ts'
+import { dayWords, momentWords } from '#words/dates.ts'
+import { discountedWords } from '#words/discounts.ts'
+import { intervalWords, planTitle } from '#words/plans.ts'
 
 /** A subscription with everything that its mail shows. `price` is the one that a renewal would pay. */
 export interface DueReminder {

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { readerOf } from '#apps/page-settings.ts'
-import { dayWords, intervalWords, isoDay, momentWords, paidForWords, planTitle } from '#mails/words.ts'
+import { dayWords, isoDay, momentWords } from '#words/dates.ts'
+import { intervalWords, paidForWords, planTitle } from '#words/plans.ts'
 import { parseAppTime } from '#shared/time.ts'
 
 const instant = parseAppTime('2026-03-31 23:05:00') ?? expect.fail('no time')

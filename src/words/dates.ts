@@ -1,0 +1,56 @@
+import type { Reader } from '#apps/page-settings.ts'
+import type { MailLocale } from '#mail/render.ts'
+import type { AppTime } from '#shared/time.ts'
+
+// `31 March 2026` cannot be misread, unlike an English date in digits; Vietnamese writes 31/3/2026.
+const DAY: Record<MailLocale, Intl.DateTimeFormatOptions> = {
+  en: { dateStyle: 'long' },
+  vi: { day: 'numeric', month: 'numeric', year: 'numeric' },
+}
+const MOMENT: Intl.DateTimeFormatOptions = {
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+  timeZoneName: 'short',
+}
+const TAGS: Record<MailLocale, string> = { en: 'en-GB', vi: 'vi-VN' }
+
+// Cached: creating a format takes longer than the rest of a mail. The number of zones bounds the cache.
+type Formats = Readonly<Record<'day' | 'iso' | 'moment', Intl.DateTimeFormat>>
+const formats = new Map<string, Formats>()
+
+function formatsFor({ locale, timeZone }: Reader): Formats {
+  const name = `${locale} ${timeZone}`
+  const known = formats.get(name)
+  if (known) return known
+  const made = {
+    day: new Intl.DateTimeFormat(TAGS[locale], { ...DAY[locale], timeZone }),
+    // Swedish dates are ISO 8601.
+    iso: new Intl.DateTimeFormat('sv-SE', { timeZone }),
+    // Only its parts are used; `momentWords` orders them for each language.
+    moment: new Intl.DateTimeFormat('en-GB', { ...MOMENT, timeZone }),
+  }
+  formats.set(name, made)
+  return made
+}
+
+/** `2026-03-31`: the day in a zone, as machines read it. */
+export function isoDay(instant: AppTime, timeZone: string): string {
+  return formatsFor({ locale: 'en', timeZone }).iso.format(instant)
+}
+
+/** `31 March 2026`, `31/3/2026`: the day in the reader's zone. */
+export function dayWords(instant: AppTime, reader: Reader): string {
+  return formatsFor(reader).day.format(instant)
+}
+
+/** `31 March 2026, 17:05 GMT+7`, `17:05 ngày 31/3/2026 (GMT+7)`. */
+export function momentWords(instant: AppTime, reader: Reader): string {
+  const parts = formatsFor(reader).moment.formatToParts(instant)
+  const [hour, minute, zone] = ['hour', 'minute', 'timeZoneName'].map(
+    (type) => parts.find((part) => part.type === type)?.value ?? '',
+  )
+  const time = `${hour}:${minute}`
+  const day = dayWords(instant, reader)
+  return reader.locale === 'vi' ? `${time} ngày ${day} (${zone})` : `${day}, ${time} ${zone}`
+}
