@@ -9,8 +9,8 @@ export interface Schema {
 
 /** Currencies, and keys that callers choose. */
 const CODE = /^[A-Z]{3}$|^\d|[ /]/
-/** Shares from 0 to 1, which a test may have seen as 0 and 1 only. */
-const SHARE = /^rates?$/
+/** Shares and durations, which a test may have seen as whole numbers only. */
+const FRACTION = /^(rates?|seconds)$/
 /** What is keyed by codes that are no different from names of fields, such as plans. */
 const BY_CODE = /^by_/
 
@@ -42,7 +42,7 @@ function inferObject(objects: readonly Record<string, unknown>[]): Schema {
 }
 
 function fieldSchema(key: string, values: readonly unknown[]): Schema {
-  if (SHARE.test(key)) return inferSchema([...values, Array.isArray(values[0]) ? [0.5] : 0.5])
+  if (FRACTION.test(key)) return inferSchema([...values, Array.isArray(values[0]) ? [0.5] : 0.5])
   if (!BY_CODE.test(key)) return optional(key, inferSchema(values))
   return {
     type: 'object',
