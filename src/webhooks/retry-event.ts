@@ -41,30 +41,38 @@ export async function countFailed(ctx: Context, app: App): Promise<number> {
   return countFailedEvents(ctx.db, app.id)
 }
 
-/** Delivers all failed events of an app again, in batches. Returns how many. */
+/** Delivers all failed events of an app again, in batches, each of them once: some may fail again meanwhile. Returns how many. */
 export async function retryFailed(ctx: Context, caller: Caller, app: App): Promise<{ retried: number }> {
   requireWebhook(app)
   let retried = 0
-  for (;;) {
-    const batch = await perform(ctx, caller, retryBatch, undefined, { app })
+  let above: number | null = 0
+  do {
+    const batch: Batch = await perform(ctx, caller, retryBatch, undefined, { app, above })
     retried += batch.retried
-    if (batch.found < BATCH_SIZE) return { retried }
-  }
+    above = batch.next
+  } while (above !== null)
+  return { retried }
+}
+
+interface Batch {
+  readonly retried: number
+  /** The id that the next batch follows; null after the last one. */
+  readonly next: number | null
 }
 
 const retryBatch = command({
   name: 'webhook.retry-failed',
   input: nothing,
-  async run(tx, _input, { app }: { readonly app: App }) {
-    const eventIds = await listFailedIds(tx, app.id, BATCH_SIZE)
-    const found = eventIds.length
-    if (found === 0) return { found, retried: 0 }
+  async run(tx, _input, { app, above }: { readonly app: App; readonly above: number }): Promise<Batch> {
+    const eventIds = await listFailedIds(tx, app.id, above, BATCH_SIZE)
+    const next = eventIds.length < BATCH_SIZE ? null : (eventIds.at(-1) ?? null)
+    if (eventIds.length === 0) return { retried: 0, next }
     const retries = tx.ctx.config.webhook.retryMinutes.length
     const retried = await requeueFailed(tx, eventIds, retries, await databaseNow(tx.ctx, tx))
-    if (retried === 0) return { found, retried }
+    if (retried === 0) return { retried, next }
     await tx.audit({ appId: app.id, subject: `app ${app.id}`, after: { retried } })
     tx.afterCommit(tx.ctx.wakeSender)
-    return { found, retried }
+    return { retried, next }
   },
 })
 

@@ -70,7 +70,7 @@ describe('a backlog of webhooks', () => {
     await insertDue(app.id, 3000, 'failed')
     await ctx.db.update(events, { deliveryStatus: 'failed' }, { nextAttemptAt: null })
     await refreshStatistics(ctx.db, events)
-    const [failed] = await plansOf(ctx.db, (db) => listFailedIds(db, app.id, 50))
+    const [failed] = await plansOf(ctx.db, (db) => listFailedIds(db, app.id, 0, 50))
     expect(failed).to.include({ key: 'events_app_due' })
     expect(failed!.Extra).not.to.include('filesort')
     const [since] = await plansOf(ctx.db, (db) => listEventIdsSince(db, app.id, ctx.clock.now(), 1e9))

@@ -177,6 +177,18 @@ describe('commands of operators for deliveries', () => {
     expect(receiver.received.filter(({ attempt }) => attempt === 7)).to.have.length(120)
   })
 
+  it('replay each failed event once, although all of them fail again meanwhile', async () => {
+    const failed = await findEvent(ctx.db, await emitFailed())
+    await ctx.db.insertAll(events, rowsLike(failed!, 119))
+    receiver.answer = 500
+    const webhook = { ...ctx.config.webhook, retryMinutes: [], timeoutMs: 10_000 }
+    // Awaited: the sender is done before the next batch is read.
+    const sendAndFail: () => unknown = () => deliverDue(impatient)
+    const impatient: TestContext = { ...ctx, config: { ...ctx.config, webhook }, wakeSender: sendAndFail }
+    expect(await retryFailed(impatient, ANN, app.app)).to.deep.equal({ retried: 120 })
+    expect(receiver.received).to.have.length(120)
+  })
+
   it('write every replay to the audit log', async () => {
     const id = await emitFailed()
     await retry(id)
