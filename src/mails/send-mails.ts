@@ -92,7 +92,9 @@ async function sendOne<Due>(
     await sweep.mailer.send(composed, { beforeHandOver: () => handOver(ctx, queue, mail) })
   } catch (error) {
     const failure = error instanceof MailError ? error.failure : 'refused'
-    sweep.unreachableInARow = failure === 'unreachable' ? sweep.unreachableInARow + 1 : 0
+    // Another error says nothing about the mail server: the mail did not reach it.
+    if (error instanceof MailError)
+      sweep.unreachableInARow = failure === 'unreachable' ? sweep.unreachableInARow + 1 : 0
     queue.count(mail.due, await recordError(ctx, queue, mail, { failure, to }, error))
     return
   }

@@ -75,24 +75,24 @@ export type Released = Pick<MailRow, 'status'> & Partial<MailRow>
  * Ends a claim whose mail was not handed over. A mail that a slow sweep handed over after it was taken for dead stays claimed: releasing
  * it would send it twice.
  */
-export async function releaseBeforeHandOver(
-  tx: Tx,
-  table: Table<MailRow>,
-  claim: Claim,
-  changes: Released,
-): Promise<void> {
-  const held = { ...heldBy(claim), handedOverAt: null }
-  if ((await tx.update(table, held, { ...changes, countedOn: null })) === 1) await returnReservedMail(tx, claim)
+export function releaseBeforeHandOver(tx: Tx, table: Table<MailRow>, claim: Claim, changes: Released): Promise<void> {
+  return release(tx, table, claim, { ...heldBy(claim), handedOverAt: null }, changes)
 }
 
 /** Ends a claim whose mail certainly did not leave, although it may have been handed over. */
-export async function releaseAfterFailure(
+export function releaseAfterFailure(tx: Tx, table: Table<MailRow>, claim: Claim, changes: Released): Promise<void> {
+  return release(tx, table, claim, heldBy(claim), changes)
+}
+
+/** Ends a claim if its row still matches. The mail then no longer counts towards a daily limit. */
+async function release(
   tx: Tx,
   table: Table<MailRow>,
   claim: Claim,
+  held: RowMatch<MailRow>,
   changes: Released,
 ): Promise<void> {
-  const released = await tx.update(table, heldBy(claim), { ...changes, handedOverAt: null, countedOn: null })
+  const released = await tx.update(table, held, { ...changes, handedOverAt: null, countedOn: null })
   if (released === 1) await returnReservedMail(tx, claim)
 }
 
@@ -123,9 +123,14 @@ export async function listDeadClaims(
 /** The mail server answers within this time, or never. */
 const CONFIRMATION_MS = 3 * MINUTE_MS
 
+/** Mails that were handed over by this time, and not answered, are unconfirmed. */
+function unansweredSince(now: RealTime): RealTime {
+  return addMs(now, -CONFIRMATION_MS)
+}
+
 /** The rows `r` that are unconfirmed at `now`: they were handed over, and the mail server's answer will not come any more. */
 export function areUnconfirmed(now: RealTime): Condition {
-  return [`r.status = 'claimed' AND r.handed_over_at <= ?`, addMs(now, -CONFIRMATION_MS)]
+  return [`r.status = 'claimed' AND r.handed_over_at <= ?`, unansweredSince(now)]
 }
 
 /** The status of a mail; `unconfirmed` for a claimed one as `areUnconfirmed` finds it. */
@@ -133,6 +138,6 @@ export function mailState(
   { status, handedOverAt }: Pick<MailRow, 'status' | 'handedOverAt'>,
   now: RealTime,
 ): MailStatus | 'unconfirmed' {
-  const isUnconfirmed = status === 'claimed' && handedOverAt !== null && handedOverAt <= addMs(now, -CONFIRMATION_MS)
+  const isUnconfirmed = status === 'claimed' && handedOverAt !== null && handedOverAt <= unansweredSince(now)
   return isUnconfirmed ? 'unconfirmed' : status
 }
