@@ -218,6 +218,18 @@ describe('refunds of card payments', () => {
       expect(await ledger()).to.deep.equal([])
     })
 
+    it('that fails weeks later is learned from Stripe’s list, if the event is lost', async () => {
+      const { transactionId } = await paidCard()
+      await refund(transactionId)
+      shop.clock.advance('30d')
+      expect(await shop.refundsNoted()).to.equal(0)
+      shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed', 'expired_or_canceled_card')
+      expect(await shop.refundsNoted()).to.equal(1)
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'failed']])
+      expect(await waiting()).to.deep.equal([[1999, null]])
+      expect(await ledger()).to.deep.equal([])
+    })
+
     it('that fails later is made again by payment refund, which transaction resolve names while only its money is left', async () => {
       const { transactionId } = await paidCard()
       await refund(transactionId, 500)

@@ -24,8 +24,8 @@ import { callStripe, cardProviderError, stripeClient, stripeFailureOf } from './
 import { CardCredentials } from './credentials.ts'
 import { refundAnswerOf, intentOfPayment } from './refund-payment.ts'
 
-/** Refunds are listed this far back each time, so that a daemon that was down misses none. */
-const LISTED_BACK_MS = 7 * DAY_MS
+/** Refunds are listed this far back each time: one that was made can fail up to 30 days later, and Stripe's event may be lost. */
+const LISTED_BACK_MS = 35 * DAY_MS
 
 /** An event about refunds: a charge, or one refund of it. */
 const RefundEvent = z.looseObject({
@@ -106,6 +106,8 @@ async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: S
   const answer = refundAnswerOf(refund)
   const known = (await findRefundOf(ctx.db, payment.id, refund.id)) ?? (await ourRefund(ctx, payment, refund))
   if (known) {
+    // Most of those that are listed: nothing is locked for them.
+    if (known.status === answer.status && known.reference === answer.reference) return false
     const recorded = await inTransaction(ctx, (tx) => recordRefundAnswer(tx, known.id, answer))
     return recorded.status === 'failed' && known.status !== 'failed'
   }
@@ -158,7 +160,7 @@ async function paymentOf(ctx: Context, stripe: Stripe, appId: number, refund: St
   return null
 }
 
-/** Lists the refunds of the last days at Stripe, app by app, and records those that were made there. Returns how many are new. */
+/** Lists the refunds of the last weeks at Stripe, app by app, and records those that were made there. Returns how many are new. */
 export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}): Promise<number> {
   let noted = 0
   // Shuffled, so that an app whose listing never ends does not always block the same other apps.
