@@ -336,13 +336,13 @@ describe('hosted pages in a browser', () => {
 
   for (const colorScheme of ['light', 'dark'] as const) {
     it(`show a QR code with the data that is printed beside it, in ${colorScheme} colours`, async () => {
-      const { page } = await enter(`${open.checkout_url}/bank`, { colorScheme })
       for (const [received, amount] of [
         [0, 99_000],
         [60_000, 39_000],
       ] as const) {
         if (received > 0) await transfer(scenario, open.transaction_id, received)
-        await page.goto(`${open.checkout_url}/bank`)
+        // A page of its own: one that is open reloads itself when a part arrives.
+        const { page } = await enter(`${open.checkout_url}/bank`, { colorScheme })
         const shown = await printed(page)
         expect(shown).to.include({ number: ACCOUNT.number, amount })
         const text = scan(await takePicture(page.locator('.qr img')), `qr-${colorScheme}-${amount}.png`)
