@@ -7,7 +7,7 @@ import { confirmPayment, type ConfirmedPayment, type Recorded } from '#transacti
 import { hasProviderEvent } from '#transactions/store.ts'
 import { findBankAccount } from '#bank-accounts/store.ts'
 import type { RealTime } from '#shared/time.ts'
-import type { BankMail } from './store.ts'
+import { hasBookedCopy, type BankMail } from './store.ts'
 
 /** The bank in the reference of money whose mail shows neither its bank nor one of our accounts. */
 const UNKNOWN_BANK = '?'
@@ -25,6 +25,9 @@ export interface MailMoney {
   readonly amount: number
   readonly paidAt: RealTime
 }
+
+/** What tells whether the money of a mail was booked before. */
+type Identified = Pick<BankMail, 'bank' | 'bankReference' | 'messageId' | 'messageIdHash'>
 
 export type BookedMoney = (Received & Recorded) | { readonly kind: 'duplicate' }
 
@@ -126,22 +129,27 @@ export function referenceOf(bank: string, movement: string): string {
   return `${bank} ${movement}`
 }
 
-/** Whether the movement that a mail reports was booked before. */
-export async function isBooked(
-  db: Queries,
-  { bank, bankReference }: { readonly bank: string | null; readonly bankReference: string | null },
-): Promise<boolean> {
+/** Whether the money that a mail reports was booked or refunded before: its movement, or the same mail when it could be read less well. */
+export async function isBooked(db: Queries, mail: Identified): Promise<boolean> {
+  const { bank, bankReference } = mail
   if (bank === null || bankReference === null) return false
-  return hasProviderEvent(db, 'bank_transfer', movementEvent(referenceOf(bank, bankReference)))
+  const movement = movementEvent(referenceOf(bank, bankReference))
+  return (await hasProviderEvent(db, 'bank_transfer', movement)) || (await hasBookedCopy(db, mail))
 }
 
 function movementEvent(reference: string): string {
   return `movement ${reference}`
 }
 
-/** Whether money of a mail of the bank with this Message-ID was booked before. */
-export function isMessageBooked(db: Queries, bank: string, messageIdHash: string): Promise<boolean> {
-  return hasProviderEvent(db, 'bank_transfer', messageEvent(bank, messageIdHash))
+/**
+ * Whether the mail names another movement than the one that was booked under its Message-ID: a bank may give two movements one Message-ID.
+ * A mail that names none may be about the booked one.
+ */
+export async function isAnotherMovement(db: Queries, bank: string, mail: Identified): Promise<boolean> {
+  const { bankReference, messageIdHash } = mail
+  if (bankReference === null || messageIdHash === null) return false
+  const isMessageBooked = await hasProviderEvent(db, 'bank_transfer', messageEvent(bank, messageIdHash))
+  return isMessageBooked && !(await hasBookedCopy(db, mail))
 }
 
 function messageEvent(bank: string, messageIdHash: string): string {

@@ -14,7 +14,7 @@ import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { effectOfCompletion, periodEndText } from '#transactions/effect-of-completion.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
-import { bookMoney, isMessageBooked, movementOf, type MailMoney } from './book-money.ts'
+import { bookMoney, isAnotherMovement, movementOf, type MailMoney } from './book-money.ts'
 import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
 import { endReviewsOfPayment, markBankMailMatched, type BankMail, type Review } from './store.ts'
 
@@ -163,13 +163,10 @@ async function requirePayable(tx: Tx, transactionId: number): Promise<Transactio
 
 /** The money of the mail, paid when the mail came, with the reference under which it waits. */
 async function moneyOf(tx: Tx, mail: BankMail, amount: number): Promise<MailMoney> {
-  const { bankAccountId, bankReference, receivedAt, paymentId } = mail
+  const { bankAccountId, receivedAt, paymentId } = mail
   const { bank, reference } = await movementOf(tx, mail)
   const waiting = paymentId === null ? null : await findPayment(tx, paymentId)
   const known = { bank, reference: waiting?.reference ?? reference }
-  // A bank may give two movements one Message-ID: then the movement alone says what is booked.
-  const isReused =
-    bankReference !== null && mail.messageIdHash !== null && (await isMessageBooked(tx, bank, mail.messageIdHash))
-  const messageIdHash = isReused ? null : mail.messageIdHash
+  const messageIdHash = (await isAnotherMovement(tx, bank, mail)) ? null : mail.messageIdHash
   return { ...known, messageIdHash, bankAccountId, amount, paidAt: receivedAt }
 }

@@ -119,7 +119,7 @@ const takeMail = command({
   async run(tx, _input, { summary, money, transaction }: Taken): Promise<RelayAnswer> {
     const outcome = await bookMoney(tx, money, transaction.id)
     if (outcome.kind === 'duplicate') {
-      // A bank may give two movements one Message-ID.
+      // It may be another movement under the same Message-ID.
       await keep(tx, summary, DUPLICATE)
       return DUPLICATE
     }

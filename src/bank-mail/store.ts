@@ -158,6 +158,20 @@ export async function listMailsOfPayment(db: Queries, paymentId: number): Promis
   return db.all(bankMails, 'WHERE payment_id = ? ORDER BY id', [paymentId])
 }
 
+/** Whether the same mail came before, named no movement, and had its money booked or refunded. */
+export async function hasBookedCopy(
+  db: Queries,
+  { messageId, messageIdHash }: Pick<BankMail, 'messageId' | 'messageIdHash'>,
+): Promise<boolean> {
+  const copies = await db.count(
+    bankMails,
+    `WHERE message_id = ? AND message_id_hash = ? AND bank_reference IS NULL
+       AND payment_id IS NOT NULL AND review IS NULL AND closed_at IS NULL`,
+    [messageId, messageIdHash],
+  )
+  return copies > 0
+}
+
 /** Pending payments with a transfer code, newest first: unmatched money may be for one of them. */
 export async function listAwaitingTransfers(db: Queries, limit: number): Promise<Transaction[]> {
   return db.all(

@@ -251,6 +251,26 @@ describe('what a bank writes beside its notices', () => {
       expect(await match((await unmatched())[0]!.id)).to.include(PROCESSED)
     })
 
+    it('is no new money if the same mail names its movement in another copy, before its money was decided or after', async () => {
+      await open()
+      const { ctx } = shop.service
+      const [payment, other] = [await shop.pay(), await shop.pay()]
+      const transfer = transferFor(payment)
+      const fields = { 'Message-ID': '<twice@acb.com.vn>' }
+      await answerTo('ACB', transfer, fields, 'you received money')
+      await answerTo('ACB', transfer, { ...fields, Subject: 'Your ticket' })
+      const [named, unnamed] = await unmatched()
+      const target = { id: unnamed!.id, transactionId: payment.id, amount: payment.amount, note }
+      expect(await matchBankMail(ctx, operator('linh'), target)).to.include(PROCESSED)
+      const again = { id: named!.id, transactionId: other.id, note }
+      const refusal = await failureOf(matchBankMail(ctx, operator('linh'), again))
+      expect(refusal).to.have.property('message').that.includes('was booked before')
+      expect(await answerTo('ACB', transfer, fields)).to.deep.equal({ status: 'duplicate' })
+      await answerTo('ACB', transfer, { ...fields, Subject: 'Your other ticket' })
+      expect((await unmatched()).map(({ id }) => id)).to.deep.equal([named!.id])
+      expect(await shop.transaction(payment.id)).to.include({ amountReceived: payment.amount, flagReason: null })
+    })
+
     it('keeps the amount that could be read: another one is refused', async () => {
       await open()
       const { ctx } = shop.service
