@@ -56,7 +56,7 @@ export async function bookMoney(
     case 'unknown_transaction':
     case 'wrong_currency':
       throw new Error(`transaction ${transactionId} cannot take a bank transfer: ${booked.kind}`)
-    case 'repeated':
+    case 'known_money':
       return { kind: 'duplicate' }
     case 'duplicate':
     case 'processed':

@@ -32,7 +32,7 @@ const confirm = command({
 })
 
 /** Outcomes after which nothing is due. */
-const PAID: readonly ConfirmOutcome['kind'][] = ['processed', 'already_completed', 'repeated']
+const PAID: readonly ConfirmOutcome['kind'][] = ['processed', 'already_completed', 'known_money']
 
 /** The step of `confirmOnSession`, for a command that first reads, under the same lock, what was booked. */
 export async function confirmInSession(

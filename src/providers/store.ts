@@ -43,8 +43,8 @@ export async function insertProviderSession(tx: Tx, row: Omit<ProviderSession, '
 }
 
 const REPORTED_SESSION = providerSessions.joined('s', {
-  /** Whether the provider's event was recorded before: a cheap answer to most repetitions; a unique key catches the others. */
-  isRepeated: flag('e.id IS NOT NULL'),
+  /** Whether the provider's event was recorded before: a cheap answer to most copies; a unique key catches the others. */
+  isEventKnown: flag('e.id IS NOT NULL'),
 })
 /** The session of a provider's event. */
 export type ReportedSession = ReturnType<typeof REPORTED_SESSION.decode>

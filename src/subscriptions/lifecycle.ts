@@ -103,7 +103,7 @@ export function decide(
       periodFrom(paidAt, quote.interval, null)
   if (!isValidPeriod(period, quote.interval, extendedEnd)) return { kind: 'refused', reason: 'period_guard' }
   const isPlanKept = extendedEnd !== null || quote.purpose === 'extend'
-  // Without `last`, both have the same plan and price (`dependsOnPlanChoice`).
+  // If `last` is null, the subscription already has the plan and price of the quote (`dependsOnPlanChoice`), or there is none.
   const { planId, priceId } = current && last && isPlanKept && !choosesPrice(current, last, quote) ? current : quote
   const kind = !current ? 'started' : extendedEnd ? 'extended' : 'restarted'
   return { kind, period, planId, priceId, isTrial: quote.purpose === 'trial' }

@@ -40,10 +40,10 @@ export interface ConfirmedPayment {
 
 export type ConfirmOutcome =
   | (Received & Recorded)
-  /** The same money was recorded before, under another event, and nothing is due. */
-  | { readonly kind: 'repeated' }
-  /** One of its events was recorded before, or the same money for a transaction that is still pending. */
+  /** One of its events was recorded before, or the same money for a transaction that waits for the rest. Nothing changes. */
   | { readonly kind: 'duplicate' }
+  /** The same money was recorded before, under another event, and the transaction is complete: its node is written again. */
+  | { readonly kind: 'known_money' }
   | { readonly kind: 'unknown_transaction' | 'wrong_currency' }
 
 /** A payment that is recorded and allocated to the transaction. */
@@ -84,7 +84,7 @@ async function recordOnce(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOut
   if (transaction.status === 'pending') return { kind: 'duplicate' }
   // The same payment under another event: the daemon that took the first may have died before it wrote the node.
   await rewriteNode(tx, app, transaction.endUserId)
-  return { kind: 'repeated' }
+  return { kind: 'known_money' }
 }
 
 /** False if one of the events was recorded before. */

@@ -196,7 +196,7 @@ describe('realtime database sync', () => {
     await reportPayment(scenario.service.ctx, { ...payment, eventId: 'evt_1' })
     scenario.clock.set('2026-03-01 10:05:00')
     const again = await reportPayment(scenario.service.ctx, { ...payment, eventId: 'evt_2' })
-    expect(again.kind).to.be.oneOf(['repeated', 'duplicate'])
+    expect(again.kind).to.be.oneOf(['known_money', 'duplicate'])
     expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:05:00'))
   })
 

@@ -44,7 +44,7 @@ describe('races for the one entry point of money', () => {
     )
     const kinds = outcomes.map(({ kind }) => kind)
     expect(count(kinds, 'processed')).to.equal(1)
-    expect(count(kinds, 'repeated')).to.equal(9)
+    expect(count(kinds, 'known_money')).to.equal(9)
     expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
     expect(await scenario.transaction(checkout.transaction_id)).to.include({ amount_received: 99_000, flagged: false })
   })

@@ -78,7 +78,7 @@ describe('money that arrives', () => {
   it('the same payment reported under another event id changes nothing', async () => {
     const same = { provider: 'stripe', reference: 'cs_1' } as const
     await arrives(99_000, { ...same, eventId: 'evt_1' })
-    expect((await arrives(99_000, { ...same, eventId: 'evt_2' })).kind).to.equal('repeated')
+    expect((await arrives(99_000, { ...same, eventId: 'evt_2' })).kind).to.equal('known_money')
     expect(await transaction()).to.include({ flagged: false, amount_received: 99_000, provider_code: 'stripe' })
     expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
   })
@@ -136,7 +136,7 @@ describe('money that arrives', () => {
     await arrives(99_000)
     await arrives(99_000, { eventId: 'evt_1', reference: 'FT-twice' })
     expect(timesFlagged()).to.equal(1)
-    expect((await arrives(99_000, { eventId: 'evt_2', reference: 'FT-twice' })).kind).to.equal('repeated')
+    expect((await arrives(99_000, { eventId: 'evt_2', reference: 'FT-twice' })).kind).to.equal('known_money')
     expect(timesFlagged()).to.equal(1)
   })
 })

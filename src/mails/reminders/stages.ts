@@ -6,7 +6,7 @@ export type Stage = 3 | 1 | 0
 /** In chronological order. */
 export const STAGES: readonly Stage[] = [3, 1, 0]
 
-/** A customer may pay for 7 days after the end; no mail goes out later (R110). */
+/** The notice of the end goes out in these days, or never. A customer may pay at any time (R110). */
 export const GRACE_DAYS = 7
 
 export interface Window {

@@ -40,7 +40,7 @@ export async function confirmSession(
     case 'underpaid':
     case 'already_completed':
       return { status: outcome.kind, toClose: isMoreAsked ? stored.transactionId : null }
-    case 'repeated':
+    case 'known_money':
       return { status: 'already_completed', toClose: isMoreAsked ? stored.transactionId : null }
     case 'duplicate':
       return { status: outcome.kind, toClose: null }

@@ -94,7 +94,7 @@ async function takePayment(ctx: Context, appIds: readonly number[], event: CardE
   if (event.type === PAYMENT_FAILED || !isPaid(session.data)) return recordUnpaid(ctx, appIds, event.type, session.data)
   const stored = await findReportedSession(ctx.db, 'stripe', { reference: session.data.id, eventId: event.id })
   if (!stored) return namedApp(event) === null ? IGNORED : refuseUnknown(ctx, appIds, event, session.data.id)
-  if (stored.isRepeated) return { status: 'duplicate', toClose: null }
+  if (stored.isEventKnown) return { status: 'duplicate', toClose: null }
   if (!appIds.includes(stored.appId)) return refuseForeign(ctx, appIds, event, stored.transactionId)
   const paidAt = event.created === undefined ? ctx.clock.now() : asRealTime(new Date(event.created * SECOND_MS))
   return confirmSession(ctx, session.data, stored, { eventId: event.id, eventType: event.type, paidAt })

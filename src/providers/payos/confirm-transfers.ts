@@ -13,7 +13,7 @@ import { lockEndUserOf } from '#transactions/store.ts'
 import { transferTime } from './order.ts'
 import { isAmong, PaidLink, transfersOf, transfersToBook, WHOLE, type Booked, type Transfer } from './transfers.ts'
 
-type Result = Exclude<ConfirmOutcome['kind'], 'repeated'> | 'refused' | 'none'
+type Result = Exclude<ConfirmOutcome['kind'], 'known_money'> | 'refused' | 'none'
 
 /** The outcome of booking a link's money. */
 export interface Taken {
@@ -109,7 +109,7 @@ async function book(
 }
 
 function mostSignificant(taken: Taken, { outcome, isMoreAsked }: SessionOutcome): Taken {
-  const result = outcome.kind === 'repeated' ? 'already_completed' : outcome.kind
+  const result = outcome.kind === 'known_money' ? 'already_completed' : outcome.kind
   return {
     ...taken,
     result: WEIGHT[result] > WEIGHT[taken.result] ? result : taken.result,
