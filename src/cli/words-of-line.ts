@@ -6,22 +6,28 @@ const CONTROL = /\p{Cc}/u
 
 /**
  * The words of a command line that came as one text. Quotes and backslashes are understood as a shell does. Whatever else only a shell
- * understands, such as `;`, `|`, `>`, `*` and `$`, is refused where it is not quoted. Throws `forbidden`.
+ * understands, such as `;`, `|`, `>`, `*` and `$`, is refused where a shell would not take it as text. Throws `forbidden`.
  */
 export function wordsOfLine(line: string): string[] {
-  if (CONTROL.test(line)) throw forbidden('a control character')
+  refuseControl(line)
   const tokens = parse(line, (variable: string) => {
     throw forbidden(`$${variable}`)
   })
   return tokens.map((token) => {
-    if (typeof token === 'string') return token
+    // `$'…'` writes a control character with a backslash.
+    if (typeof token === 'string') return refuseControl(token)
     throw forbidden('comment' in token ? '#' : token.op === 'glob' ? token.pattern : token.op)
   })
+}
+
+function refuseControl(words: string): string {
+  if (CONTROL.test(words)) throw forbidden('a control character')
+  return words
 }
 
 function forbidden(found: string): AppError {
   return new AppError(
     'forbidden',
-    `forbidden: no shell reads this line; put what has ${JSON.stringify(found)} into quotes`,
+    `forbidden: no shell reads this line; put what has ${JSON.stringify(found)} into single quotes`,
   )
 }

@@ -214,6 +214,8 @@ describe('the command line: operators, their roles, and approvals', () => {
       ...['a', 'b c', "it's", 'd e', '', '$5 *;', 'x " y'],
     ])
     expect(wordsOfLine('find `id` ~ é')).to.deep.equal(['find', '`id`', '~', 'é'])
+    for (const line of ['find "$5"', 'find $5', String.raw`find $'a\nb'`])
+      expect(() => wordsOfLine(line), line).to.throw('single quotes')
   })
 
   it('the words that the console sends over SSH arrive as they were typed', () => {

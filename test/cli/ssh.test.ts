@@ -165,7 +165,7 @@ describe('operators, by a real sshd', () => {
       ['as is for sshd alone', ESCAPE],
       ['esc', ':'],
       [':', `app list; id${ENTER}`],
-      ['into quotes', 'q'],
+      ['into single quotes', 'q'],
     ])
     expect([reading.code, reading.left], reading.text).to.deep.equal([0, []])
     const writing = await onConsole('money', [

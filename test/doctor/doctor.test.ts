@@ -1,7 +1,8 @@
+import { backupOld } from '#alerts/conditions/machine.ts'
 import { apps } from '#apps/store.ts'
 import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { expect } from 'chai'
@@ -524,8 +525,12 @@ describe('doctor', () => {
     expect((await check('production'))[0]!.fix).to.include('backup verify')
     await recordVerified(backup!, ctx.clock.now())
     expect((await check('production'))[0]!.fix).to.equal(null)
+    // As the daemon's user sees it: only root may read a backup.
+    writeFileSync(backup!.file, Buffer.alloc(backup!.bytes))
     ctx.clock.advance('25h')
     expect((await check('production'))[0]!.fix).to.equal(null)
+    const production = { ...ctx, config: { ...ctx.config, env: 'production' } } as const
+    expect(await backupOld(production, { now: ctx.clock.now() }), 'the alert').to.deep.equal([])
     ctx.clock.advance('2h')
     expect((await check('production'))[0])
       .to.include({ ok: true })

@@ -1,5 +1,5 @@
 import type { AlertCondition } from '#alerts/kinds.ts'
-import { listBackups } from '#backups/backup-folder.ts'
+import { newestVerified } from '#backups/backup-folder.ts'
 import type { Context } from '#context.ts'
 import { listLastJobRuns } from '#upkeep/job-runs/store.ts'
 import { MAX_SKEW_MS, clockSkewSeconds } from '#doctor/check-database.ts'
@@ -60,10 +60,9 @@ export function skewed(seconds: number, evaluation: Evaluation): AlertCondition[
 }
 
 /** In production, no verified backup that is younger than a day and two hours. */
-export async function backupOld({ config }: Context, { now }: Evaluation): Promise<AlertCondition[]> {
+export async function backupOld({ config }: Context, { now }: Pick<Evaluation, 'now'>): Promise<AlertCondition[]> {
   if (config.env !== 'production') return []
-  const verified = (await listBackups(config.backup.folder)).find(({ verifiedAt }) => verifiedAt !== null)
-  return oldBackup(verified?.takenAt ?? null, now)
+  return oldBackup(await newestVerified(config.backup.folder), now)
 }
 
 /** `takenAt`: when the newest verified backup was taken; null if there is none. */
