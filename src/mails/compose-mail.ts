@@ -10,9 +10,9 @@ import { senderOf } from '#mail/open-mailer.ts'
 /** The default colours, as in `templates/pages/style.css`. */
 const USUAL = { accent: '#1b5fc1', onDark: { accent: '#86b4ff', onAccent: '#0a1931' } } as const
 
-/** What of an app its mails show. */
+/** The fields of an app that its mails show. */
 export type Seller = Pick<App, 'name' | 'mailFrom' | 'pageSettings' | 'isSandbox'>
-/** What of a customer a mail needs. */
+/** The fields of a customer that a mail needs. */
 export type Receiver = Pick<
   Customer,
   'name' | 'email' | 'locale' | 'ccEmails' | 'bccEmails' | 'endUser' | 'emailVerified'
@@ -26,7 +26,7 @@ export async function composeMail(
   content: {
     readonly template: MailTemplate
     readonly values: MailValues
-    /** What the message id is made of: the same for the same mail, so that a receiver recognizes a copy. */
+    /** The part of the message id before `@`: the same for the same mail, so that a receiver recognizes a copy. */
     readonly id: string
     readonly headers?: Mail['headers']
   },

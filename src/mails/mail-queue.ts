@@ -17,14 +17,15 @@ export type Outcome =
   /** Stopped before it left: there is no reason for it any more, or not yet. */
   | 'dropped'
 
-/** Stops a mail before it leaves, permanently or until it may be due. */
+/** Stops a mail before it leaves. */
 export class Stopped extends Error {
   override readonly name = 'Stopped'
-  readonly until: 'permanently' | 'later'
+  /** Whether it can never leave; otherwise a later sweep looks at it again. */
+  readonly isFinal: boolean
 
-  constructor(until: 'permanently' | 'later') {
-    super(`stopped ${until}`)
-    this.until = until
+  constructor({ isFinal }: { readonly isFinal: boolean }) {
+    super(isFinal ? 'there is no reason for the mail any more' : 'the mail is not due, or not yet')
+    this.isFinal = isFinal
   }
 }
 
@@ -54,7 +55,7 @@ export interface MailQueue<Due> {
   /** Records that the mail server accepted the mail. */
   recordSent(mail: ClaimedMail<Due>): Promise<void>
   /** Ends a claim whose mail was stopped. */
-  stop(tx: Tx, claim: Claim, until: Stopped['until']): Promise<void>
+  stop(tx: Tx, claim: Claim, stopped: Stopped): Promise<void>
   /** Called once for each mail that was claimed and not released untried. */
-  count(due: Due, outcome: Outcome): void
+  recordOutcome(due: Due, outcome: Outcome): void
 }

@@ -6,7 +6,7 @@ import { openMailer } from '#mail/open-mailer.ts'
 import { MAIL_CONNECTIONS } from '#mail/smtp-mailer.ts'
 import { messageOf } from '#shared/errors.ts'
 import { MINUTE_MS } from '#shared/time.ts'
-import { openMailClaimer } from './claim-mails.ts'
+import { MailClaimer } from './claim-mails.ts'
 import { listDeadClaims, markHandedOver } from './claims/store.ts'
 import { Stopped, type ClaimedMail, type MailQueue, type Outcome } from './mail-queue.ts'
 import { recordFailure, type Failed } from './record-failure.ts'
@@ -70,7 +70,7 @@ export async function releaseDead<Due>(
 export async function sendMails<Due>(ctx: Context, sweep: MailSweep, queue: MailQueue<Due>): Promise<void> {
   // While the mail server is unreachable, another attempt would fail too, and would keep its claim from other daemons.
   const shouldStop = (): boolean => sweep.unreachableInARow >= MAX_UNREACHABLE_IN_A_ROW || sweep.signal.aborted
-  const claimer = openMailClaimer(ctx, queue, shouldStop)
+  const claimer = new MailClaimer(ctx, queue, shouldStop)
   const sendOneAfterAnother = async (): Promise<void> => {
     for (let mail = await claimer.next(); mail; mail = await claimer.next()) await sendOne(ctx, sweep, queue, mail)
   }
@@ -95,12 +95,12 @@ async function sendOne<Due>(
     // Another error says nothing about the mail server: the mail did not reach it.
     if (error instanceof MailError)
       sweep.unreachableInARow = failure === 'unreachable' ? sweep.unreachableInARow + 1 : 0
-    queue.count(mail.due, await recordError(ctx, queue, mail, { failure, to }, error))
+    queue.recordOutcome(mail.due, await recordError(ctx, queue, mail, { failure, to }, error))
     return
   }
   sweep.unreachableInARow = 0
   await queue.recordSent(mail)
-  queue.count(mail.due, 'sent')
+  queue.recordOutcome(mail.due, 'sent')
 }
 
 /** The last check: a customer who has just paid or opted out gets no reminder. Throws `Stopped`. */
@@ -111,7 +111,7 @@ export async function handOver<Due>(
 ): Promise<void> {
   const now = databasePresent(ctx)
   if (!(await markHandedOver(ctx.db, queue.kind.table, claim, now, queue.stillDue(due, now))))
-    throw new Stopped('later')
+    throw new Stopped({ isFinal: false })
 }
 
 async function recordError<Due>(
@@ -124,7 +124,7 @@ async function recordError<Due>(
   // The mailer wraps what stopped a hand-over.
   const cause = error instanceof MailError ? error.cause : error
   if (cause instanceof Stopped) {
-    await inTransaction(ctx, (tx) => queue.stop(tx, claim, cause.until))
+    await inTransaction(ctx, (tx) => queue.stop(tx, claim, cause))
     return 'dropped'
   }
   const reason = messageOf(error).slice(0, 500)

@@ -35,11 +35,11 @@ describe('a mail server that is unreachable', () => {
       compose: (due) =>
         due % 4 === 0
           ? Promise.resolve({ to: [{ name: '', address: 'an@example.com' }] } as unknown as Mail)
-          : Promise.reject(new Stopped('permanently')),
+          : Promise.reject(new Stopped({ isFinal: true })),
       stillDue: () => null,
       recordSent: () => Promise.resolve(),
       stop: () => Promise.resolve(),
-      count: (_due, outcome) => void outcomes.push(outcome),
+      recordOutcome: (_due, outcome) => void outcomes.push(outcome),
     }
     await sendMails(ctx, { mailer: dead, signal: new AbortController().signal, unreachableInARow: 0 }, queue)
     expect(outcomes.filter((outcome) => outcome === 'failed').length).to.be.within(3, 3 + 4)

@@ -357,7 +357,7 @@ async function sendReminders(ctx: Context): Promise<unknown> {
         counted.push('sent')
       } catch (error) {
         if (!(error instanceof Stopped)) throw error
-        await inTransaction(ctx, (tx) => queue.stop(tx, mail.claim, error.until))
+        await inTransaction(ctx, (tx) => queue.stop(tx, mail.claim, error))
         counted.push('stopped')
       }
     }

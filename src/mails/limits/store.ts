@@ -15,10 +15,16 @@ export const dailyMails = table('daily_mails', {
 })
 
 /**
- * Reserves up to `wanted` mails of the app's `limit` of `day`; returns how many the limit allowed. Locks the count, so that two daemons
+ * Reserves up to `requested` mails of the app's `limit` of `day`; returns how many the limit allowed. Locks the count, so that two daemons
  * cannot both send the last mail of a day.
  */
-export async function reserveMails(tx: Tx, appId: number, day: string, wanted: number, limit: number): Promise<number> {
+export async function reserveMails(
+  tx: Tx,
+  appId: number,
+  day: string,
+  requested: number,
+  limit: number,
+): Promise<number> {
   const lockCount = () => tx.one(dailyMails, 'WHERE app_id = ? AND day = ? FOR UPDATE', [appId, day])
   let count = await lockCount()
   if (!count) {
@@ -26,7 +32,7 @@ export async function reserveMails(tx: Tx, appId: number, day: string, wanted: n
     count = await lockCount()
   }
   const mails = count?.mails ?? 0
-  const allowed = Math.max(0, Math.min(wanted, limit - mails))
+  const allowed = Math.max(0, Math.min(requested, limit - mails))
   if (allowed > 0) await tx.update(dailyMails, { appId, day }, { mails: mails + allowed })
   return allowed
 }

@@ -13,7 +13,7 @@ const REFUSED_LISTED_MS = 14 * DAY_MS
 
 /** A reminder with the end user whose subscription it is about. */
 export type ReminderWithOwner = Reminder & { readonly externalRef: string }
-/** A receipt with what operators know its transaction by. */
+/** A receipt with its transaction's end user and currency. */
 type ReceiptOfTransaction = Receipt & Pick<Transaction, 'externalRef' | 'currency'>
 
 /** Mails that an operator looks after, as rows `r`. */

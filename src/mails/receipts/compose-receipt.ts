@@ -25,7 +25,7 @@ import { paidForWords } from '#words/plans.ts'
 
 /** The mail of a receipt. Throws `Stopped` while a refund is pending, and if there is no customer or the receipt is out of date. */
 export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): Promise<Mail> {
-  if (!app.pageSettings?.receipts) throw new Stopped('permanently')
+  if (!app.pageSettings?.receipts) throw noReason()
   const transaction = await getTransaction(ctx.db, receipt.transactionId)
   const amount = await amountOf(ctx, transaction, receipt)
   const customer = await customerOf(ctx, transaction)
@@ -43,12 +43,15 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
 /** The amount that the receipt reports, in the smallest unit; throws `Stopped` if there is none, or none yet. */
 async function amountOf(ctx: Context, transaction: Transaction, receipt: Receipt): Promise<number> {
   const { kind, total } = receipt
-  if (kind === 'part' && (transaction.status !== 'pending' || transaction.amountReceived !== total))
-    throw new Stopped('permanently')
+  if (kind === 'part' && (transaction.status !== 'pending' || transaction.amountReceived !== total)) throw noReason()
   const amount = kind === 'refunded' ? await amountRefunded(ctx, receipt) : receipt.amount
-  if (amount === 'pending') throw new Stopped('later')
-  if (amount === 0) throw new Stopped('permanently')
+  if (amount === 0) throw noReason()
   return amount
+}
+
+/** Stops a receipt that reports nothing any more. */
+function noReason(): Stopped {
+  return new Stopped({ isFinal: true })
 }
 
 /** The customer of the transaction, else of the subscription; throws `Stopped` if there is none. */
@@ -56,7 +59,7 @@ async function customerOf(ctx: Context, { appId, mode, endUserId, customerId }: 
   const subscription = mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, endUserId) : null
   const knownId = customerId ?? subscription?.customerId ?? null
   const customer = knownId === null ? null : await findCustomer(ctx.db, appId, knownId)
-  if (!customer) throw new Stopped('permanently')
+  if (!customer) throw noReason()
   return customer
 }
 
@@ -125,15 +128,15 @@ async function optionsOf(ctx: Context, transaction: Transaction, token: string):
   return isOpen ? { transfer, payUrl: url } : NO_PAYMENT_OPTIONS
 }
 
-/** How much of a decision's refunds went back; `pending` while one of them may still fail. */
-async function amountRefunded(ctx: Context, { transactionId, amount, total }: Receipt): Promise<number | 'pending'> {
+/** How much of a decision's refunds went back, in the smallest unit; throws `Stopped` while one of them may still fail. */
+async function amountRefunded(ctx: Context, { transactionId, amount, total }: Receipt): Promise<number> {
   let sum = 0
   let succeeded = 0
   for (const { taken, status } of await listRefundsOfTransaction(ctx.db, transactionId)) {
     sum += taken
     // `total` counts all refunds ordered until then, so this decision's are those between `total - amount` and `total`.
     if (sum <= total - amount || sum > total) continue
-    if (status === 'pending') return 'pending'
+    if (status === 'pending') throw new Stopped({ isFinal: false })
     if (status === 'succeeded') succeeded += taken
   }
   return succeeded

@@ -47,17 +47,12 @@ function receiptQueue(ctx: Context, status: 'due' | 'failed'): MailQueue<DueRece
     async recordSent({ claim }) {
       await inTransaction(ctx, (tx) => markSent(tx, receipts, claim, tx.now))
     },
-    async stop(tx, claim, until) {
+    async stop(tx, claim, { isFinal }) {
       const retryAt = addMs(await databaseNow(ctx, tx), REFUND_PAUSE_MS)
-      await releaseBeforeHandOver(
-        tx,
-        receipts,
-        claim,
-        until === 'later' ? { status: 'failed', retryAt } : { status: 'dropped' },
-      )
+      await releaseBeforeHandOver(tx, receipts, claim, isFinal ? { status: 'dropped' } : { status: 'failed', retryAt })
     },
     // Receipts have no metric.
-    count: () => undefined,
+    recordOutcome: () => undefined,
   }
 }
 

@@ -28,7 +28,7 @@ export interface DueReminder {
   readonly customer: Customer
 }
 
-/** What of a due reminder its mail shows. */
+/** The fields of a due reminder that its mail shows. */
 export interface ReminderContent extends Pick<DueReminder, 'periodEnd' | 'stage' | 'promotion'> {
   readonly app: Seller
   readonly subscription: Pick<Subscription, 'id' | 'inTrial' | 'renewalToken'>

@@ -66,7 +66,7 @@ export async function countHeldBack(ctx: Context): Promise<{ app: App; mails: nu
   return counts
 }
 
-async function planApp(ctx: Context, app: App, days: number, isSpent: boolean): Promise<PlannedReminder[]> {
+async function planApp(ctx: Context, app: App, days: number, isAtLimit: boolean): Promise<PlannedReminder[]> {
   const now = appNow(app, ctx.clock.now())
   const horizon = addMs(now, days * DAY_MS)
   const planned: PlannedReminder[] = []
@@ -74,7 +74,7 @@ async function planApp(ctx: Context, app: App, days: number, isSpent: boolean): 
   const pages = readPages<Subscription>(PAGE_SIZE, (last, limit) =>
     listEndingSubscriptions(ctx.db, app.id, { ...bounds, after: last && endOf(last), limit }),
   )
-  for await (const page of pages) planned.push(...(await planPage(ctx, app, page, { now, horizon, isSpent })))
+  for await (const page of pages) planned.push(...(await planPage(ctx, app, page, { now, horizon, isAtLimit })))
   return planned.sort((a, b) => (a.due_at < b.due_at ? -1 : Number(a.due_at > b.due_at)))
 }
 
@@ -82,7 +82,7 @@ async function planPage(
   ctx: Context,
   app: App,
   page: readonly Subscription[],
-  { now, horizon, isSpent }: { readonly now: AppTime; readonly horizon: AppTime; readonly isSpent: boolean },
+  { now, horizon, isAtLimit }: { readonly now: AppTime; readonly horizon: AppTime; readonly isAtLimit: boolean },
 ): Promise<PlannedReminder[]> {
   const customers = await listCustomersByIds(
     ctx.db,
@@ -98,7 +98,7 @@ async function planPage(
       if (from > horizon || now >= until) return []
       const known = tried.get(reminderName({ subscriptionId, periodEnd, stage })) ?? null
       const mail = { app, subscription, periodEnd, stage, customer, known }
-      return [present(mail, reasonAgainst(mail) ?? (isSpent && from <= now ? 'daily_limit' : null))]
+      return [present(mail, reasonAgainst(mail) ?? (isAtLimit && from <= now ? 'daily_limit' : null))]
     })
   })
 }

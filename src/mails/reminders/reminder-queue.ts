@@ -63,9 +63,9 @@ export function reminderQueue(
       })
     },
     recordSent: (mail) => perform(ctx, REMINDER_JOB, reminderSent, undefined, { mail }),
-    // A reminder is due again by its window alone: later and permanently are the same.
+    // A reminder is due again by its window alone, final or not.
     stop: deleteClaim,
-    count(mail, outcome) {
+    recordOutcome(mail, outcome) {
       run.summary[outcome] += 1
       if (outcome === 'failed') run.failed.add(nameOf(mail))
       ctx.count('reminders_total', { stage: String(mail.stage), outcome })
