@@ -18,61 +18,71 @@ const MAX_AGE_MS = 10
 /** Maximum number of decrypted secrets in memory. */
 const MAX_OPENED = 1000
 
-export interface Targets {
-  /** The app's current target, so that a secret is not used after its rotation. Returns no promise if it was just read. */
-  of(appId: number): DeliveryTarget | Promise<DeliveryTarget>
-}
-
 interface Known {
   readonly target: DeliveryTarget
   readonly readAtMs: number
 }
 
-/** Reads targets for the sender. Concurrent calls share a query. */
-export function openTargets(ctx: Context): Targets {
-  const known = new Map<number, Known>()
-  const opened = new Map<string, SigningKeys>()
-  let next: { readonly appIds: Set<number>; readonly read: Promise<void> } | null = null
+/** A query that begins soon, and the apps whose targets it reads. */
+interface NextRead {
+  readonly appIds: Set<number>
+  readonly done: Promise<void>
+}
 
-  const open = (row: WebhookTarget): DeliveryTarget => {
-    if (row.webhookUrl === null || row.webhookSecret === null) return 'not_configured'
+/** Reads targets for the sender. Concurrent calls share a query. */
+export class Targets {
+  readonly #ctx: Context
+  readonly #known = new Map<number, Known>()
+  /** Keys by their sealed secret. */
+  readonly #opened = new Map<string, SigningKeys>()
+  #next: NextRead | null = null
+
+  constructor(ctx: Context) {
+    this.#ctx = ctx
+  }
+
+  /** The app's current target, so that a secret is not used after its rotation. Returns no promise if it was just read. */
+  of(appId: number): DeliveryTarget | Promise<DeliveryTarget> {
+    const before = this.#known.get(appId)
+    return before && performance.now() - before.readAtMs <= MAX_AGE_MS ? before.target : this.#readNow(appId)
+  }
+
+  async #readNow(appId: number): Promise<DeliveryTarget> {
+    if (!this.#next) {
+      const appIds = new Set<number>()
+      this.#next = { appIds, done: this.#read(appIds) }
+    }
+    this.#next.appIds.add(appId)
+    await this.#next.done
+    return this.#known.get(appId)?.target ?? 'not_configured'
+  }
+
+  async #read(appIds: ReadonlySet<number>): Promise<void> {
+    // Calls in this iteration of the event loop share the query.
+    await new Promise(setImmediate)
+    this.#next = null
+    const readAtMs = performance.now()
+    const rows = await listWebhookTargets(this.#ctx.db, [...appIds])
+    for (const appId of appIds) this.#known.set(appId, { target: 'not_configured', readAtMs })
+    for (const row of rows) this.#known.set(row.appId, { target: this.#open(row), readAtMs })
+  }
+
+  #open({ appId, apiKey, webhookUrl, webhookSecret }: WebhookTarget): DeliveryTarget {
+    if (webhookUrl === null || webhookSecret === null) return 'not_configured'
     try {
-      const keys =
-        opened.get(row.webhookSecret) ??
-        signingKeys(ctx.keyring.open(row.webhookSecret, secretPlace('webhook_secret', row.apiKey)))
-      if (opened.size > MAX_OPENED) opened.clear()
-      opened.set(row.webhookSecret, keys)
-      return { url: row.webhookUrl, keys }
+      return { url: webhookUrl, keys: this.#keysOf(webhookSecret, apiKey) }
     } catch (error) {
-      ctx.log.error({ appId: row.appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be decrypted')
+      this.#ctx.log.error({ appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be decrypted')
       return 'secret_unreadable'
     }
   }
 
-  const read = async (appIds: Set<number>): Promise<void> => {
-    // Calls in this iteration of the event loop share the query.
-    await new Promise(setImmediate)
-    next = null
-    const readAtMs = performance.now()
-    const rows = await listWebhookTargets(ctx.db, [...appIds])
-    for (const appId of appIds) known.set(appId, { target: 'not_configured', readAtMs })
-    for (const row of rows) known.set(row.appId, { target: open(row), readAtMs })
-  }
-
-  const readNow = async (appId: number): Promise<DeliveryTarget> => {
-    if (!next) {
-      const appIds = new Set<number>()
-      next = { appIds, read: read(appIds) }
-    }
-    next.appIds.add(appId)
-    await next.read
-    return known.get(appId)?.target ?? 'not_configured'
-  }
-
-  return {
-    of(appId) {
-      const before = known.get(appId)
-      return before && performance.now() - before.readAtMs <= MAX_AGE_MS ? before.target : readNow(appId)
-    },
+  #keysOf(webhookSecret: string, apiKey: string): SigningKeys {
+    const keys =
+      this.#opened.get(webhookSecret) ??
+      signingKeys(this.#ctx.keyring.open(webhookSecret, secretPlace('webhook_secret', apiKey)))
+    if (this.#opened.size > MAX_OPENED) this.#opened.clear()
+    this.#opened.set(webhookSecret, keys)
+    return keys
   }
 }

@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
 import { openGuardedClient, type GuardedClient } from '#http/outbound/guarded-client.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
-import { openClaimer, type Claimer } from './claimer.ts'
-import { openDispatcher } from './dispatcher.ts'
-import { openRecorder } from './recorder.ts'
-import { openSlots } from './slots.ts'
+import { Claimer } from './claimer.ts'
+import { Dispatcher } from './dispatcher.ts'
+import { Recorder } from './recorder.ts'
+import { Slots } from './slots.ts'
 import { difference, type Tally } from './tally.ts'
 
 /** Pause after an error of the database. */
@@ -33,10 +33,10 @@ export async function runSender(ctx: Context, options: SenderOptions): Promise<T
   const { signal, untilIdle = false, onWake, report } = options
   const client = options.client ?? openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
   const wakeUp = openWakeUpSignal()
-  const slots = openSlots(() => performance.now())
-  const recorder = openRecorder(ctx, wakeUp.wake)
-  const claimer = openClaimer(ctx, (appId) => slots.depth(appId))
-  const dispatcher = openDispatcher(ctx, { client, slots, claimer, recorder, onEnd: wakeUp.wake })
+  const slots = new Slots(() => performance.now())
+  const recorder = new Recorder(ctx, wakeUp.wake)
+  const claimer = new Claimer(ctx, slots)
+  const dispatcher = new Dispatcher(ctx, { client, slots, claimer, recorder, onEnd: wakeUp.wake })
   const wake = (): void => {
     claimer.pollSoon()
     wakeUp.wake()
