@@ -104,7 +104,8 @@ export class Dispatcher {
   /** The result of the attempt; null if it may not begin. Delivers for disabled apps too, because sellers must learn of earlier payments. */
   async #resultOf(event: LeasedEvent): Promise<AttemptResult | null> {
     const target = await this.#targets.of(event.appId)
-    if (typeof target === 'string') return { event, error: target }
-    return (await this.#charger.charge(event)) ? attemptDelivery(this.#ctx, this.#client, target, event) : null
+    if (target.kind === 'none') return { kind: 'skipped', event, error: target.error }
+    const mayBegin = await this.#charger.charge(event)
+    return mayBegin ? attemptDelivery(this.#ctx, this.#client, target.address, event) : null
   }
 }

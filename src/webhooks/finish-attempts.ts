@@ -57,7 +57,7 @@ async function finishIn(tx: Tx, results: readonly AttemptResult[]): Promise<Tall
 }
 
 function isMade(result: AttemptResult): result is MadeAttempt {
-  return 'startedAt' in result
+  return result.kind === 'made'
 }
 
 /** Results with the same likeness end by the same statement. Each claim has a new lease, so an old attempt cannot end a later claim's. */

@@ -11,7 +11,14 @@ export interface WebhookAddress {
 }
 
 /** `not_configured`: the app no longer has a webhook. `secret_unreadable`: its secret cannot be decrypted (lost key). */
-export type DeliveryTarget = WebhookAddress | 'not_configured' | 'secret_unreadable'
+export type TargetError = 'not_configured' | 'secret_unreadable'
+
+/** Where an app's events go now, or why they go nowhere. */
+export type DeliveryTarget =
+  | { readonly kind: 'address'; readonly address: WebhookAddress }
+  | { readonly kind: 'none'; readonly error: TargetError }
+
+const NOT_CONFIGURED: DeliveryTarget = { kind: 'none', error: 'not_configured' }
 
 /** Maximum age of a target: long enough for many attempts to share one query, and shorter than a request. */
 const MAX_AGE_MS = 10
@@ -54,7 +61,7 @@ export class Targets {
     }
     this.#next.appIds.add(appId)
     await this.#next.done
-    return this.#known.get(appId)?.target ?? 'not_configured'
+    return this.#known.get(appId)?.target ?? NOT_CONFIGURED
   }
 
   async #read(appIds: ReadonlySet<number>): Promise<void> {
@@ -63,17 +70,17 @@ export class Targets {
     this.#next = null
     const readAtMs = performance.now()
     const rows = await listWebhookTargets(this.#ctx.db, [...appIds])
-    for (const appId of appIds) this.#known.set(appId, { target: 'not_configured', readAtMs })
+    for (const appId of appIds) this.#known.set(appId, { target: NOT_CONFIGURED, readAtMs })
     for (const row of rows) this.#known.set(row.appId, { target: this.#open(row), readAtMs })
   }
 
   #open({ appId, apiKey, webhookUrl, webhookSecret }: WebhookTarget): DeliveryTarget {
-    if (webhookUrl === null || webhookSecret === null) return 'not_configured'
+    if (webhookUrl === null || webhookSecret === null) return NOT_CONFIGURED
     try {
-      return { url: webhookUrl, keys: this.#keysOf(webhookSecret, apiKey) }
+      return { kind: 'address', address: { url: webhookUrl, keys: this.#keysOf(webhookSecret, apiKey) } }
     } catch (error) {
       this.#ctx.log.error({ appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be decrypted')
-      return 'secret_unreadable'
+      return { kind: 'none', error: 'secret_unreadable' }
     }
   }
 

@@ -40,11 +40,11 @@ export interface TestDelivery {
 export async function sendTestEvent(ctx: Context, caller: Caller, app: App): Promise<TestDelivery> {
   requireWebhook(app)
   const target = await new Targets(ctx).of(app.id)
-  if (typeof target === 'string') throw new AppError('invalid_request', WITHOUT_TARGET[target](app))
+  if (target.kind === 'none') throw new AppError('invalid_request', WITHOUT_TARGET[target.error](app))
   const event = await perform(ctx, caller, writeTestEvent, undefined, { app })
   const client = openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
   try {
-    const result = await attemptDelivery(ctx, client, target, event)
+    const result = await attemptDelivery(ctx, client, target.address, event)
     await finishAttempts(ctx, [result])
     return presentTest(result)
   } finally {

@@ -371,7 +371,7 @@ function delivering(httpStatus: number) {
     const claimed: ClaimedEvent[] = []
     for (const found of await claimDueEvents(ctx, [{ id: Number(event.slice(4)), appId: app.id }]))
       if (await new Charger(ctx).charge(found)) claimed.push({ ...found })
-    const made = { startedAt: ctx.clock.now(), durationMs: 5, httpStatus, responseHead: null }
+    const made = { kind: 'made', startedAt: ctx.clock.now(), durationMs: 5, httpStatus, responseHead: null } as const
     const error = httpStatus === 200 ? null : `http_${httpStatus}`
     return finishAttempts(
       ctx,

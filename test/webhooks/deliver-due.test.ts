@@ -51,7 +51,15 @@ describe('webhook delivery', () => {
   })
 
   function delivered(event: ClaimedEvent): MadeAttempt {
-    return { event, startedAt: ctx.clock.now(), durationMs: 1, httpStatus: 200, error: null, responseHead: '' }
+    return {
+      kind: 'made',
+      event,
+      startedAt: ctx.clock.now(),
+      durationMs: 1,
+      httpStatus: 200,
+      error: null,
+      responseHead: '',
+    }
   }
 
   /** Writes events of the app; returns their ids. */
@@ -519,9 +527,7 @@ describe('webhook delivery', () => {
       const [stale] = await claimAll()
       ctx.clock.advance('5s')
       await claimAll()
-      const now = ctx.clock.now()
-      const answer = { startedAt: now, durationMs: 1, httpStatus: 200, error: null, responseHead: '' }
-      expect(await finishAttempts(ctx, [{ event: stale!, ...answer }])).to.include({ delivered: 0, lost: 1 })
+      expect(await finishAttempts(ctx, [delivered(stale!)])).to.include({ delivered: 0, lost: 1 })
       expect((await event(id!)).deliveryStatus).to.equal('pending')
       expect(await attempts(id!)).to.have.length(1)
     })

@@ -86,8 +86,8 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
       const [event] = await claimAll(owner)
       expect(await claimAll(other)).to.deep.equal([])
       const now = await databaseNow(owner, owner.db)
-      const answered = { startedAt: now, endedAt: now, durationMs: 50, httpStatus: 200, error: null, responseHead: '' }
-      await finishAttempts(owner, [{ event: event!, ...answered }])
+      const answered = { startedAt: now, durationMs: 50, httpStatus: 200, error: null, responseHead: '' }
+      await finishAttempts(owner, [{ kind: 'made', event: event!, ...answered }])
       expect((await findEvent(owner.db, event!.id))?.deliveryStatus).to.equal('delivered')
     }
   })
