@@ -38,7 +38,7 @@ describe('statement budgets of webhooks', () => {
       const data = aCompletion('u')
       await inTransaction(ctx, async (tx) => {
         for (let number = 0; number < Math.min(left, AT_ONCE); number += 1)
-          await emitEvent(tx, app, 'transaction.completed', data, { externalRef: null, transactionId: null })
+          await emitEvent(tx, { app, type: 'transaction.completed', data })
       })
     }
   }

@@ -196,9 +196,8 @@ describe('doctor', () => {
       const right = app.webhookSecret
       const setSecret = (secret: string | null) => ctx.db.update(apps, { id: app.id }, { webhookSecret: secret })
       await setSecret('v1.lost.AA.AA.AA')
-      const subject = { externalRef: 'u', transactionId: null }
       const data = aCompletion('u')
-      await inTransaction(ctx, (tx) => emitEvent(tx, app, 'transaction.completed', data, subject))
+      await inTransaction(ctx, (tx) => emitEvent(tx, { app, type: 'transaction.completed', data }))
       await deliverDue(ctx)
       const waiting = await result(ctx, 'webhooks')
       expect(waiting).to.include({ ok: false })

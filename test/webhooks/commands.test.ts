@@ -43,9 +43,7 @@ describe('commands of operators for deliveries', () => {
 
   async function emit(of: TestApp = app): Promise<number> {
     const data = aCompletion('user-1')
-    await inTransaction(ctx, (tx) =>
-      emitEvent(tx, of.app, 'transaction.completed', data, { externalRef: 'user-1', transactionId: 7 }),
-    )
+    await inTransaction(ctx, (tx) => emitEvent(tx, { app: of.app, type: 'transaction.completed', data }))
     return parseId('evt', (await listDeliveries(ctx, of.app)).rows[0]!.id)!
   }
 

@@ -50,7 +50,7 @@ describe('senders that are killed', () => {
     await inTransaction(ctx, async (tx) => {
       for (let i = 0; i < count; i += 1) {
         const data = aCompletion(`u${i}`)
-        await emitEvent(tx, app.app, 'transaction.completed', data, { externalRef: null, transactionId: null })
+        await emitEvent(tx, { app: app.app, type: 'transaction.completed', data })
       }
     })
   }

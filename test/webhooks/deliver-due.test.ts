@@ -68,10 +68,7 @@ describe('webhook delivery', () => {
     await inTransaction(ctx, async (tx) => {
       for (let i = 0; i < count; i += 1) {
         const data = aCompletion(`user-${i}`)
-        await emitEvent(tx, of.app, 'transaction.completed', data, {
-          externalRef: data.external_ref,
-          transactionId: null,
-        })
+        await emitEvent(tx, { app: of.app, type: 'transaction.completed', data })
       }
     })
     return (await ctx.db.all(events, 'WHERE id > ? ORDER BY id', [before])).map(({ id }) => id)

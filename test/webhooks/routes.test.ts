@@ -30,9 +30,7 @@ describe('GET /api/v1/events', () => {
 
   async function emit(reference: string, of: TestApp = app): Promise<void> {
     const data = aCompletion(reference)
-    await inTransaction(service.ctx, (tx) =>
-      emitEvent(tx, of.app, 'transaction.completed', data, { externalRef: reference, transactionId: null }),
-    )
+    await inTransaction(service.ctx, (tx) => emitEvent(tx, { app: of.app, type: 'transaction.completed', data }))
   }
 
   it('lists the app’s events, newest first, with or without a webhook', async () => {

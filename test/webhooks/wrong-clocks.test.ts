@@ -37,10 +37,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
     await inTransaction(ctx, async (tx) => {
       for (let number = 0; number < count; number += 1) {
         const data = aCompletion(`user-${number}`)
-        await emitEvent(tx, app.app, 'transaction.completed', data, {
-          externalRef: data.external_ref,
-          transactionId: null,
-        })
+        await emitEvent(tx, { app: app.app, type: 'transaction.completed', data })
       }
     })
   }
