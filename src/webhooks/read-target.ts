@@ -1,6 +1,6 @@
-import { secretPlace } from '#apps/store.ts'
+import { secretPlace, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { messageOf } from '#shared/errors.ts'
+import { AppError, messageOf } from '#shared/errors.ts'
 import { signingKeys, type SigningKeys } from './signature.ts'
 import { listWebhookTargets, type WebhookTarget } from './store.ts'
 
@@ -85,11 +85,31 @@ export class Targets {
   }
 
   #keysOf(webhookSecret: string, apiKey: string): SigningKeys {
-    const keys =
-      this.#opened.get(webhookSecret) ??
-      signingKeys(this.#ctx.keyring.open(webhookSecret, secretPlace('webhook_secret', apiKey)))
+    const keys = this.#opened.get(webhookSecret) ?? openKeys(this.#ctx, webhookSecret, apiKey)
     if (this.#opened.size > MAX_OPENED) this.#opened.clear()
     this.#opened.set(webhookSecret, keys)
     return keys
   }
+}
+
+/** The keys of a sealed webhook secret. Throws if it cannot be decrypted. */
+export function openKeys({ keyring }: Context, webhookSecret: string, apiKey: string): SigningKeys {
+  return signingKeys(keyring.open(webhookSecret, secretPlace('webhook_secret', apiKey)))
+}
+
+/** Throws `invalid_request` if an app has no webhook address or secret. */
+export function requireWebhook(app: App): void {
+  if (app.webhookUrl === null) {
+    throw new AppError(
+      'invalid_request',
+      `app ${app.id} has no webhook address: billing-cli app update ${app.id} --webhook-url URL`,
+    )
+  }
+  requireWebhookSecret(app)
+}
+
+/** The app's sealed webhook secret. Throws `invalid_request` if it has none. */
+export function requireWebhookSecret({ id, webhookSecret }: App): string {
+  if (webhookSecret !== null) return webhookSecret
+  throw new AppError('invalid_request', `app ${id} has no webhook secret: billing-cli app rotate-webhook-secret ${id}`)
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
-import { openGuardedClient, type GuardedClient } from '#http/outbound/guarded-client.ts'
+import { openGuardedClient } from '#http/outbound/guarded-client.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
 import { Claimer } from './claimer.ts'
 import { Dispatcher } from './dispatcher.ts'
@@ -20,8 +20,6 @@ export interface SenderOptions {
   readonly onWake?: (wake: () => void) => void
   /** Called once a minute with the outcomes since the last call. */
   readonly report?: (tally: Tally) => void
-  /** Replaces the sender's own client. */
-  readonly client?: GuardedClient
 }
 
 /**
@@ -29,9 +27,11 @@ export interface SenderOptions {
  * their receivers can take, and the recorder records the outcomes in groups. A slow or hanging receiver delays only its own app. On the
  * signal, the sender stops claiming, releases unsent events and lets running attempts end. Returns the outcomes.
  */
-export async function runSender(ctx: Context, options: SenderOptions): Promise<Tally> {
-  const { signal, untilIdle = false, onWake, report } = options
-  const client = options.client ?? openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
+export async function runSender(
+  ctx: Context,
+  { signal, untilIdle = false, onWake, report }: SenderOptions,
+): Promise<Tally> {
+  const client = openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
   const wakeUp = openWakeUpSignal()
   const slots = new Slots(() => performance.now())
   const recorder = new Recorder(ctx, wakeUp.wake)
@@ -57,7 +57,7 @@ export async function runSender(ctx: Context, options: SenderOptions): Promise<T
     await dispatcher.stop()
     await recorder.stop()
     signal.removeEventListener('abort', wake)
-    if (!options.client) client.close()
+    client.close()
   }
   return { ...recorder.tally }
 }
