@@ -1,7 +1,7 @@
 import { loadConfig } from '#config/config.ts'
 import { openContext } from '#open-context.ts'
-import { deliverDue } from '#webhooks/deliver-due.ts'
 import { answerOrders } from '../worker.ts'
+import { deliverDue } from '../../test/support/deliver-due.ts'
 
 /** As the daemon's thread. */
 const POOL_SIZE = 6

@@ -1,5 +1,5 @@
 import type { AppTime, RealTime } from '#shared/time.ts'
-import { Column } from './table.ts'
+import { Column, type Codec } from './table.ts'
 
 /** BIGINT in the database, a safe integer here. Throws, in both directions, for a value that a number does not hold exactly. */
 const safeInteger = {
@@ -45,6 +45,10 @@ export const flag = (name?: string): Column<boolean> =>
 export const appTime = (name?: string): Column<AppTime> => instant<AppTime>(name)
 /** An instant of the real time: UTC, with milliseconds. */
 export const realTime = (name?: string): Column<RealTime> => instant<RealTime>(name)
+/** A due time that our own clock gives: due at once for every daemon, even if that clock is ahead of the database's. */
+export const AT_ONCE = 'LEAST(?, UTC_TIMESTAMP(3))'
+/** When a row of a queue is due, in real time. New rows are due at once: an INSERT writes no later time than the database's own. */
+export const dueTime = (name: string): Column<RealTime> => instant<RealTime>(name, { insertedAs: AT_ONCE })
 /** JSON text; kept as text so that MariaDB and MySQL agree. */
 export const json = <T>(name: string): Column<T> =>
   new Column<T>(
@@ -52,8 +56,8 @@ export const json = <T>(name: string): Column<T> =>
     { encode: (value) => JSON.stringify(value), decode: (value) => JSON.parse(value as string) as unknown },
   )
 
-function instant<T extends Date>(name: string | undefined): Column<T> {
-  return new Column<T>(named(name, { type: 'datetime', precision: 3 }))
+function instant<T extends Date>(name: string | undefined, codec: Codec = {}): Column<T> {
+  return new Column<T>(named(name, { type: 'datetime', precision: 3 }), codec)
 }
 
 function named<O extends object>(name: string | undefined, options: O): O & { name?: string } {

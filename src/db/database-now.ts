@@ -23,6 +23,3 @@ export interface Present {
 export function databasePresent({ clock }: { readonly clock: Clock }): Present {
   return clock.database ? { sql: '?', params: [clock.database.now()] } : { sql: 'UTC_TIMESTAMP(3)', params: [] }
 }
-
-/** For the column of a due time that our own clock gives: due at once for every daemon, even if that clock is ahead of the database's. */
-export const AT_ONCE = 'LEAST(?, UTC_TIMESTAMP(3))'

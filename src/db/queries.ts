@@ -34,21 +34,10 @@ export interface Queries {
     counter: keyof NoInfer<R>,
     where: RowMatch<NoInfer<R>>,
   ): Promise<number | null>
-  /**
-   * Inserts a row; returns its id, 0 if the table generates none. `sql` replaces the `?` of some columns: `{ dueAt: 'LEAST(?, …)' }`. A
-   * value whose expression has no `?` is not sent.
-   */
-  insert<R extends object>(
-    table: Table<R>,
-    row: Omit<NoInfer<R>, 'id'>,
-    sql?: { readonly [K in keyof NoInfer<R>]?: string },
-  ): Promise<number>
-  /** Inserts several rows. With `sql`, pass few rows: each number of rows is another prepared statement. */
-  insertAll<R extends object>(
-    table: Table<R>,
-    rows: readonly Omit<NoInfer<R>, 'id'>[],
-    sql?: { readonly [K in keyof NoInfer<R>]?: string },
-  ): Promise<void>
+  /** Inserts a row; returns its id, 0 if the table generates none. */
+  insert<R extends object>(table: Table<R>, row: Omit<NoInfer<R>, 'id'>): Promise<number>
+  /** Inserts several rows. If the table has a `dueTime`, pass few: each number of rows is another prepared statement. */
+  insertAll<R extends object>(table: Table<R>, rows: readonly Omit<NoInfer<R>, 'id'>[]): Promise<void>
   /** Changes the rows that match `where`; returns how many matched. */
   update<R extends object>(table: Table<R>, where: RowMatch<NoInfer<R>>, changes: Partial<NoInfer<R>>): Promise<number>
 }
@@ -82,21 +71,21 @@ export function queriesOver(send: Send): Queries {
       return row?.count ?? 0
     },
     one: async (source, text, params) => (await all(source, text, params))[0] ?? null,
-    insert: async (table, row, expressions) => {
-      const { sql, params } = insertOf(table, row, expressions)
-      return insertedId((await send(sql, params)) as Changed)
+    insert: async (table, row) => {
+      const { properties, values } = valuesOf(table, row)
+      const { into, marks } = insertOf(table, properties)
+      return insertedId((await send(`${into} VALUES (${marks.join(', ')})`, values)) as Changed)
     },
-    insertAll: async (table, rows, sql?: Expressions) => {
+    insertAll: async (table, rows) => {
       const [first] = rows
       if (!first) return
-      const { properties } = valuesOf(table, first)
-      const columns = properties.map((property) => table.columnOf(property)).join(', ')
+      const { into, marks } = insertOf(table, valuesOf(table, first).properties)
       const values = rows.map((row) => valuesOf(table, row).values)
-      const marks = sql && `(${properties.map((property) => sql[property] ?? '?').join(', ')})`
-      await send(
-        `INSERT INTO ${table.name} (${columns}) VALUES ${marks ? rows.map(() => marks).join(', ') : '?'}`,
-        marks ? values.flat() : [values],
-      )
+      if (marks.every((mark) => mark === '?')) {
+        await send(`${into} VALUES ?`, [values])
+      } else {
+        await send(`${into} VALUES ${rows.map(() => `(${marks.join(', ')})`).join(', ')}`, values.flat())
+      }
     },
     update: async (table, where, changes) => {
       const update = updateOf(table, where, changes)
@@ -105,17 +94,11 @@ export function queriesOver(send: Send): Queries {
   }
 }
 
-/** SQL expressions that replace the `?` of properties. */
-type Expressions = Readonly<Partial<Record<string, string>>>
-
-function insertOf<R>(table: Table<R>, row: object, expressions: Expressions = {}): Sql {
-  const { properties, values } = valuesOf(table, row)
+/** The beginning of an INSERT, and the SQL of each of a row's values. */
+function insertOf<R>(table: Table<R>, properties: readonly string[]): { into: string; marks: string[] } {
   const columns = properties.map((property) => table.columnOf(property))
-  const marks = properties.map((property) => expressions[property] ?? '?')
-  return {
-    sql: `INSERT INTO ${table.name} (${columns.join(', ')}) VALUES (${marks.join(', ')})`,
-    params: values.filter((_value, index) => marks[index]?.includes('?')),
-  }
+  const marks = properties.map((property) => table.insertedAs(property))
+  return { into: `INSERT INTO ${table.name} (${columns.join(', ')})`, marks }
 }
 
 /** Null if no row can match. */

@@ -12,11 +12,13 @@ export interface ColumnOptions {
 
 type Convert = (value: unknown) => unknown
 
-interface Codec {
+export interface Codec {
   /** Converts the driver's value to ours; absent if they are the same. Never called with null. */
   readonly decode?: Convert
   /** The reverse. Never called with null. */
   readonly encode?: Convert
+  /** The SQL of an inserted value, with one `?`; absent for a plain `?`. */
+  readonly insertedAs?: string
 }
 
 /** One column: how the database declares it, and how its values are converted. `T` is the type of its values here. */
@@ -80,6 +82,8 @@ export interface Table<R> extends Source<R> {
   columnOf(property: string): string
   /** Converts a value of the row to the driver's form. */
   encode(property: string, value: unknown): unknown
+  /** The SQL of an inserted value, with one `?`. */
+  insertedAs(property: string): string
   /** Only for the type checker: the type of a row. */
   readonly row: R
 }
@@ -126,6 +130,7 @@ export function table<C extends Columns>(name: string, columns: C): Table<Values
       const encode = columns[property]?.codec.encode
       return value === null || !encode ? value : encode(value)
     },
+    insertedAs: (property) => columns[property]?.codec.insertedAs ?? '?',
   }
   return defined as Table<Values<C>>
 }

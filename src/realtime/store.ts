@@ -1,5 +1,4 @@
-import { bigint, exact, id, int, realTime, words } from '#db/columns.ts'
-import { AT_ONCE } from '#db/database-now.ts'
+import { AT_ONCE, bigint, dueTime, exact, id, int, realTime, words } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Param, Queries } from '#db/queries.ts'
@@ -11,7 +10,7 @@ export const realtimeWrites = table('realtime_writes', {
   subscriptionId: bigint('subscription_id').primary(),
   appId: bigint('app_id'),
   state: exact('state', 16).as<'pending' | 'done' | 'failed'>(),
-  requestedAt: realTime('wanted_at'),
+  requestedAt: dueTime('wanted_at'),
   /** Grows with every request, and is at least the subscription's revision: a writer covers the requests up to the value it read. */
   requestedRevision: bigint('wanted_revision'),
   /** The present writer, until `leaseUntil` by the database's clock. */
@@ -44,7 +43,7 @@ export async function queueRealtimeWrite(
     lastError: null,
     writtenAt: null,
   }
-  const isNew = await insertedNew('PRIMARY', tx.insert(realtimeWrites, row, { requestedAt: AT_ONCE }))
+  const isNew = await insertedNew('PRIMARY', tx.insert(realtimeWrites, row))
   if (!isNew) await requestAgain(tx, subscriptionId, revision)
 }
 

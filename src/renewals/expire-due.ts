@@ -72,10 +72,10 @@ const expireAndAnnounce = command({
     const expired = await storeExpired(tx, [subscriptionId], now)
     const subscription = expired === 1 ? await findSubscriptionById(tx, subscriptionId) : null
     if (!subscription?.currentPeriodEnd) return expired
-    const { appId, externalRef, currentPeriodEnd, inTrial } = subscription
+    const { appId, currentPeriodEnd, inTrial } = subscription
     const data = expiredData(await viewSubscription(tx, subscription), currentPeriodEnd, inTrial)
     const app = await getApp(tx, appId)
-    await emitEvent(tx, app, 'subscription.expired', data, { externalRef, transactionId: null })
+    await emitEvent(tx, { app, type: 'subscription.expired', data })
     return expired
   },
 })

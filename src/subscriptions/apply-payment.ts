@@ -97,9 +97,9 @@ async function grantTrial(tx: Tx, app: NotifiedApp, paid: PaidTransaction, planI
 function renewalOf(
   app: NotifiedApp,
   before: Subscription,
-  { transactionId, externalRef, amount, currency, providerCode }: PaidTransaction,
+  { transactionId, amount, currency, providerCode }: PaidTransaction,
   view: SubscriptionView,
-): Emission<'subscription.renewed'> {
+): Emission {
   const data = {
     ...presentSubject(view),
     provider_code: providerCode,
@@ -110,5 +110,5 @@ function renewalOf(
     current_period_end: formatTimestampOrNull(view.subscription.currentPeriodEnd),
     was_trial: before.inTrial && !view.subscription.inTrial,
   }
-  return { app, type: 'subscription.renewed', data, subject: { externalRef, transactionId } }
+  return { app, type: 'subscription.renewed', data }
 }

@@ -6,7 +6,6 @@ import { AppError } from '#shared/errors.ts'
 import { formatTimestamp, formatUtc, formatTimestampOrNull, wholeSeconds } from '#shared/time.ts'
 import { text } from '#shared/validate.ts'
 import type { Emission } from '#webhooks/emit-event.ts'
-import type { EventType } from '#webhooks/events.ts'
 import { unpaidLine } from './unpaid-line.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import { expiredData, readPlanAndCustomer, type SubscriptionView } from './present.ts'
@@ -35,13 +34,8 @@ export const endSubscription = command({
     const start = periodStart < now ? periodStart : now
     const set = { period: { start, end: now, anchorDay: now.getUTCDate() } }
     const line = await unpaidLine(tx, app, 'ended', current)
-    const announce = (view: SubscriptionView): Emission<EventType>[] => [
-      {
-        app,
-        type: 'subscription.expired',
-        data: expiredData(view, now, current.inTrial),
-        subject: { externalRef, transactionId: null },
-      },
+    const announce = (view: SubscriptionView): Emission[] => [
+      { app, type: 'subscription.expired', data: expiredData(view, now, current.inTrial) },
     ]
     const view = await recordChange(tx, app, current, {
       set,

@@ -6,7 +6,6 @@ import type { AppTime } from '#shared/time.ts'
 import { queueNode } from './queue-node.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { emitEvents, isSentTo, type Emission } from '#webhooks/emit-event.ts'
-import type { EventType } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import type { Period } from './period.ts'
 import {
@@ -56,7 +55,7 @@ export interface SubscriptionChange {
   /** The payment behind it. */
   readonly transactionId?: number
   /** Events that are written before `subscription.updated`. */
-  readonly announce?: (view: SubscriptionView) => readonly Emission<EventType>[]
+  readonly announce?: (view: SubscriptionView) => readonly Emission[]
 }
 
 /**
@@ -73,11 +72,11 @@ export async function recordChange(
     'id' in current ? await saveChange(tx, app, current, set, line) : await saveNew(tx, app, current, set, line)
   if (line) await addLine(tx, saved, 'id' in current ? current : null, line)
   const view = { subscription: saved, ...planAndCustomer }
-  const updated: Emission<EventType> = {
+  const updated: Emission = {
     app,
     type: 'subscription.updated',
     data: updatedData(view, appNow(app, tx.now)),
-    subject: { externalRef: saved.externalRef, transactionId: transactionId ?? null },
+    transactionId: transactionId ?? null,
   }
   const ended = 'id' in current ? await endBeforeRestart(tx, app, current, line) : []
   await emitEvents(tx, [...ended, ...(announce?.(view) ?? []), updated])
@@ -91,13 +90,13 @@ async function endBeforeRestart(
   app: NotifiedApp,
   before: Subscription,
   line: NewLine | null,
-): Promise<Emission<EventType>[]> {
-  const { currentPeriodEnd: end, status, inTrial, externalRef } = before
+): Promise<Emission[]> {
+  const { currentPeriodEnd: end, status, inTrial } = before
   const isUnreported = line?.kind === 'restarted' && status === 'active' && end !== null && end <= line.paidAt
   if (!isUnreported || !isSentTo(app, 'subscription.expired')) return []
   const view = { subscription: before, ...(await readPlanAndCustomer(tx, before)) }
   const data = expiredData(view, end, inTrial)
-  return [{ app, type: 'subscription.expired', data, subject: { externalRef, transactionId: null } }]
+  return [{ app, type: 'subscription.expired', data }]
 }
 
 async function addLine(tx: Tx, saved: Subscription, before: Subscription | null, line: NewLine): Promise<void> {

@@ -31,6 +31,6 @@ export async function announceRefunds(
       status,
       refunded_at: formatTimestamp(appNow(app, tx.now)),
     } as const
-    await emitEvent(tx, app, 'transaction.refunded', data, { externalRef, transactionId: id })
+    await emitEvent(tx, { app, type: 'transaction.refunded', data })
   }
 }

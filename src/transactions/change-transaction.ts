@@ -70,7 +70,7 @@ async function announceFlag(tx: Tx, app: NotifiedApp, flagged: Transaction, flag
     currency,
     flag_reason,
   }
-  await emitEvent(tx, app, 'transaction.flagged', data, { externalRef, transactionId: id })
+  await emitEvent(tx, { app, type: 'transaction.flagged', data })
 }
 
 interface HistoryEntry {

@@ -158,7 +158,7 @@ async function announceCompletion(tx: Tx, app: NotifiedApp, transaction: Transac
     status: 'completed',
     metadata: transaction.metadata ?? {},
   } as const
-  await emitEvent(tx, app, 'transaction.completed', data, { externalRef, transactionId: transaction.id })
+  await emitEvent(tx, { app, type: 'transaction.completed', data })
 }
 
 /**

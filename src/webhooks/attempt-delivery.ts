@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import type { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { unixSeconds, type RealTime } from '#shared/time.ts'
-import type { WebhookAddress } from './read-target.ts'
+import type { TargetError, WebhookAddress } from './read-target.ts'
 import { webhookHeaders } from './signature.ts'
 import type { ClaimedEvent } from './claims/store.ts'
 
@@ -10,6 +10,7 @@ export type SentEvent = Pick<ClaimedEvent, 'id' | 'appId' | 'eventType' | 'attem
 
 /** An attempt that was made. `error` is `http_500`, `timeout`, `blocked_address`, …; null if the receiver acknowledged. */
 export interface MadeAttempt<Sent extends SentEvent = ClaimedEvent> {
+  readonly kind: 'made'
   readonly event: Sent
   readonly startedAt: RealTime
   readonly durationMs: number
@@ -18,14 +19,15 @@ export interface MadeAttempt<Sent extends SentEvent = ClaimedEvent> {
   readonly responseHead: string | null
 }
 
-/** No attempt was made: the app no longer has a webhook, or its secret cannot be decrypted. */
-export interface MadeNoAttempt {
+/** An attempt that was not made, because its app has no usable target. */
+export interface SkippedAttempt {
+  readonly kind: 'skipped'
   readonly event: ClaimedEvent
-  readonly error: 'not_configured' | 'secret_unreadable'
+  readonly error: TargetError
 }
 
 /** The result for a claimed event. */
-export type AttemptResult = MadeAttempt | MadeNoAttempt
+export type AttemptResult = MadeAttempt | SkippedAttempt
 
 /** Sends an event once, with a fresh signature. Any 2xx acknowledges; everything else is a failure. */
 export async function attemptDelivery<Sent extends SentEvent>(
@@ -43,7 +45,8 @@ export async function attemptDelivery<Sent extends SentEvent>(
     body,
     deadlineMs: ctx.config.webhook.timeoutMs,
   })
-  return { event, startedAt, durationMs, httpStatus, error: failure ?? errorOfStatus(httpStatus), responseHead }
+  const error = failure ?? errorOfStatus(httpStatus)
+  return { kind: 'made', event, startedAt, durationMs, httpStatus, error, responseHead }
 }
 
 function errorOfStatus(status: number | null): string | null {

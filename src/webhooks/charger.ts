@@ -5,46 +5,46 @@ import { chargeAttempts, type ClaimedEvent } from './claims/store.ts'
 /** Maximum number of attempts charged in one statement. */
 const GROUP_SIZE = 200
 
-/** Charges attempts when their requests begin. Grouping them makes it cheap. */
-export interface Charger {
-  /**
-   * Resolves with true when the attempt is charged and its request may begin. False if another sender took over the lease, or the database
-   * is unreachable.
-   */
-  charge(event: ClaimedEvent): Promise<boolean>
-}
-
 interface Waiting {
   readonly event: ClaimedEvent
   readonly answer: (mayBegin: boolean) => void
 }
 
-export function openCharger(ctx: Context): Charger {
-  const waiting: Waiting[] = []
-  let isWriting = false
+/** Charges attempts when their requests begin. Grouping them makes it cheap. */
+export class Charger {
+  readonly #ctx: Context
+  readonly #waiting: Waiting[] = []
+  #isWriting = false
 
-  const writeGroup = async (group: readonly Waiting[]): Promise<void> => {
+  constructor(ctx: Context) {
+    this.#ctx = ctx
+  }
+
+  /**
+   * Resolves with true when the attempt is charged and its request may begin. False if another sender took over the lease, or the database
+   * is unreachable.
+   */
+  charge(event: ClaimedEvent): Promise<boolean> {
+    return new Promise((answer) => {
+      this.#waiting.push({ event, answer })
+      if (!this.#isWriting) void this.#writeAll()
+    })
+  }
+
+  async #writeAll(): Promise<void> {
+    this.#isWriting = true
+    // Attempts of this iteration of the event loop share the statement. Those that arrive while it runs share the next.
+    await new Promise(setImmediate)
+    while (this.#waiting.length > 0) await this.#writeGroup(this.#waiting.splice(0, GROUP_SIZE))
+    this.#isWriting = false
+  }
+
+  async #writeGroup(group: readonly Waiting[]): Promise<void> {
     const charged = await chargeAll(
-      ctx,
+      this.#ctx,
       group.map(({ event }) => event),
     )
     for (const { event, answer } of group) answer(charged.has(event))
-  }
-
-  const writeAll = async (): Promise<void> => {
-    isWriting = true
-    // Attempts of this iteration of the event loop share the statement. Those that arrive while it runs share the next.
-    await new Promise(setImmediate)
-    while (waiting.length > 0) await writeGroup(waiting.splice(0, GROUP_SIZE))
-    isWriting = false
-  }
-
-  return {
-    charge: (event) =>
-      new Promise((answer) => {
-        waiting.push({ event, answer })
-        if (!isWriting) void writeAll()
-      }),
   }
 }
 

@@ -2,25 +2,16 @@ import type { Context } from '#context.ts'
 import type { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { attemptDelivery, type AttemptResult } from './attempt-delivery.ts'
-import { openCharger } from './charger.ts'
+import { Charger } from './charger.ts'
 import type { LeasedEvent } from './claim-due-events.ts'
 import type { Claimer } from './claimer.ts'
 import { UNREADABLE_PAUSE_MS } from './finish-attempts.ts'
-import { openTargets } from './read-target.ts'
+import { Targets } from './read-target.ts'
 import type { Recorder } from './recorder.ts'
 import type { Slots } from './slots.ts'
 
 /** Grace period for running attempts when the sender stops. */
 const STOP_MS = 12 * SECOND_MS
-
-/** Sends claimed events, as many at once as their receivers can take. */
-export interface Dispatcher {
-  /** Begins as many attempts as the limits allow. The next ones begin when others end. */
-  dispatch(): void
-  isIdle(): boolean
-  /** Waits for the running attempts; interrupts those that take too long. */
-  stop(): Promise<void>
-}
 
 export interface DispatcherParts {
   readonly client: GuardedClient
@@ -31,69 +22,90 @@ export interface DispatcherParts {
   readonly onEnd: () => void
 }
 
-export function openDispatcher(ctx: Context, { client, slots, claimer, recorder, onEnd }: DispatcherParts): Dispatcher {
-  const targets = openTargets(ctx)
-  const charger = openCharger(ctx)
-  const underWay = new Set<Promise<void>>()
+/** Sends claimed events, as many at once as their receivers can take. */
+export class Dispatcher {
+  readonly #ctx: Context
+  readonly #client: GuardedClient
+  readonly #slots: Slots
+  readonly #claimer: Claimer
+  readonly #recorder: Recorder
+  readonly #onEnd: () => void
+  readonly #targets: Targets
+  readonly #charger: Charger
+  readonly #underWay = new Set<Promise<void>>()
 
-  /** The result of the attempt; null if it may not begin. Delivers for disabled apps too, because sellers must learn of earlier payments. */
-  const resultOf = async (event: LeasedEvent): Promise<AttemptResult | null> => {
-    const target = await targets.of(event.appId)
-    if (typeof target === 'string') return { event, error: target }
-    return (await charger.charge(event)) ? attemptDelivery(ctx, client, target, event) : null
+  constructor(ctx: Context, { client, slots, claimer, recorder, onEnd }: DispatcherParts) {
+    this.#ctx = ctx
+    this.#client = client
+    this.#slots = slots
+    this.#claimer = claimer
+    this.#recorder = recorder
+    this.#onEnd = onEnd
+    this.#targets = new Targets(ctx)
+    this.#charger = new Charger(ctx)
   }
 
-  const deliver = async (event: LeasedEvent): Promise<void> => {
-    const slot = slots.begin(event.appId)
-    let hung = false
+  /** Begins as many attempts as the limits allow. The next ones begin when others end. */
+  dispatch(): void {
+    const mayBegin = (appId: number): boolean => this.#slots.capacity(appId) > 0
+    for (let event = this.#claimer.take(mayBegin); event; event = this.#claimer.take(mayBegin)) this.#begin(event)
+  }
+
+  isIdle(): boolean {
+    return this.#underWay.size === 0
+  }
+
+  /** Waits for the running attempts; interrupts those that take too long. */
+  async stop(): Promise<void> {
+    const deadline = setTimeout(() => this.#client.interrupt(), STOP_MS)
+    await Promise.all(this.#underWay)
+    clearTimeout(deadline)
+  }
+
+  #begin(event: LeasedEvent): void {
+    const running = this.#attempt(event).then(() => {
+      this.#underWay.delete(running)
+      // Uses the free slot at once, even while the sender waits for a claim.
+      this.dispatch()
+      if (this.#underWay.size === 0) this.#recorder.flush()
+      this.#onEnd()
+    })
+    this.#underWay.add(running)
+  }
+
+  async #attempt(event: LeasedEvent): Promise<void> {
     try {
-      const result = await resultOf(event)
-      hung = result?.error === 'timeout'
-      if (result?.error === 'secret_unreadable') claimer.pause(event.appId, UNREADABLE_PAUSE_MS)
-      if (result) recorder.record(result, event.leaseEndsMs)
-    } finally {
-      slots.end(slot, hung)
+      const isLate = event.leaseEndsMs - performance.now() < 2 * this.#ctx.config.webhook.timeoutMs
+      await (isLate ? this.#releaseLate(event) : this.#deliver(event))
+    } catch (error) {
+      this.#ctx.log.error({ error, eventId: event.id }, 'a delivery failed on our side; its lease will expire')
     }
   }
 
   /** Releases an event whose lease might end during the attempt. */
-  const releaseLate = async (event: LeasedEvent): Promise<void> => {
-    await claimer.release(event)
-    claimer.pollSoon()
+  async #releaseLate(event: LeasedEvent): Promise<void> {
+    await this.#claimer.release(event)
+    this.#claimer.pollSoon()
   }
 
-  const attempt = async (event: LeasedEvent): Promise<void> => {
+  async #deliver(event: LeasedEvent): Promise<void> {
+    const slot = this.#slots.begin(event.appId)
+    let hung = false
     try {
-      const isLate = event.leaseEndsMs - performance.now() < 2 * ctx.config.webhook.timeoutMs
-      await (isLate ? releaseLate(event) : deliver(event))
-    } catch (error) {
-      ctx.log.error({ error, eventId: event.id }, 'a delivery failed on our side; its lease will expire')
+      const result = await this.#resultOf(event)
+      hung = result?.error === 'timeout'
+      if (result?.error === 'secret_unreadable') this.#claimer.pause(event.appId, UNREADABLE_PAUSE_MS)
+      if (result) this.#recorder.record(result, event.leaseEndsMs)
+    } finally {
+      this.#slots.end(slot, hung)
     }
   }
 
-  const begin = (event: LeasedEvent): void => {
-    const running = attempt(event).then(() => {
-      underWay.delete(running)
-      // Uses the free slot at once, even while the sender waits for a claim.
-      dispatch()
-      if (underWay.size === 0) recorder.flush()
-      onEnd()
-    })
-    underWay.add(running)
-  }
-
-  const dispatch = (): void => {
-    const mayBegin = (appId: number): boolean => slots.capacity(appId) > 0
-    for (let event = claimer.take(mayBegin); event; event = claimer.take(mayBegin)) begin(event)
-  }
-
-  return {
-    dispatch,
-    isIdle: () => underWay.size === 0,
-    async stop() {
-      const deadline = setTimeout(() => client.interrupt(), STOP_MS)
-      await Promise.all(underWay)
-      clearTimeout(deadline)
-    },
+  /** The result of the attempt; null if it may not begin. Delivers for disabled apps too, because sellers must learn of earlier payments. */
+  async #resultOf(event: LeasedEvent): Promise<AttemptResult | null> {
+    const target = await this.#targets.of(event.appId)
+    if (target.kind === 'none') return { kind: 'skipped', event, error: target.error }
+    const mayBegin = await this.#charger.charge(event)
+    return mayBegin ? attemptDelivery(this.#ctx, this.#client, target.address, event) : null
   }
 }

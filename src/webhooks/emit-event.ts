@@ -4,56 +4,49 @@ import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, type AppTime } from '#shared/time.ts'
 import type { EventData, EventType } from './events.ts'
-import { insertEvent, insertEvents, type NewEvent } from './store.ts'
+import { insertEvents, type NewEvent } from './store.ts'
 
-/** What the event is about, for searches. */
-export interface EventSubject {
-  readonly externalRef: string | null
-  readonly transactionId: number | null
-}
-
-/** An event to write. */
-export interface Emission<Type extends EventType> {
+interface EmissionOf<Type extends EventType> {
   readonly app: NotifiedApp
   readonly type: Type
   readonly data: EventData[Type]
-  readonly subject: EventSubject
+  /** The transaction behind it, if `data` does not name one. */
+  readonly transactionId?: number | null
 }
+
+/** An event to write: a type and its data. */
+export type Emission = { [Type in EventType]: EmissionOf<Type> }[EventType]
 
 /**
  * Writes an event in the transaction of the change that it reports, and wakes the sender after the commit. The content is final: every
  * attempt sends the same bytes. Writes nothing if the event is opt-in and the app has not enabled it. If the app has no address or no
  * secret, the event is kept and not delivered.
  */
-export async function emitEvent<Type extends EventType>(
-  tx: Tx,
-  app: NotifiedApp,
-  type: Type,
-  data: EventData[Type],
-  subject: EventSubject,
-): Promise<void> {
-  if (!isSentTo(app, type)) return
-  await insertEvent(tx, eventRowOf(tx, { app, type, data, subject }))
+export async function emitEvent(tx: Tx, emission: Emission): Promise<void> {
+  await emitEvents(tx, [emission])
 }
 
 /** Writes several events in one statement, each as `emitEvent` does. */
-export async function emitEvents<Type extends EventType>(tx: Tx, emissions: readonly Emission<Type>[]): Promise<void> {
+export async function emitEvents(tx: Tx, emissions: readonly Emission[]): Promise<void> {
+  const sent = emissions.filter(({ app, type }) => isSentTo(app, type))
   await insertEvents(
     tx,
-    emissions.filter(({ app, type }) => isSentTo(app, type)).map((emission) => eventRowOf(tx, emission)),
+    sent.map((emission) => eventRowOf(tx, emission)),
   )
 }
 
-function eventRowOf<Type extends EventType>(tx: Tx, { app, type, data, subject }: Emission<Type>): NewEvent {
+function eventRowOf(tx: Tx, { app, type, data, transactionId }: Emission): NewEvent {
   const createdAt = appNow(app, tx.now)
   const isConfigured = app.webhookUrl !== null && app.webhookSecret !== null
   tx.drafts.events.push({ event_type: type, app_id: app.id, data })
   if (isConfigured) tx.afterCommit(() => tx.ctx.wakeSender())
+  // What the event is about, for searches.
+  const named: { readonly external_ref?: string; readonly transaction_id?: number } = data
   return {
     appId: app.id,
     eventType: type,
-    externalRef: subject.externalRef,
-    transactionId: subject.transactionId,
+    externalRef: named.external_ref ?? null,
+    transactionId: named.transaction_id ?? transactionId ?? null,
     body: envelopeContent(app, type, data, createdAt),
     deliveryStatus: isConfigured ? 'pending' : 'not_configured',
     createdAt,

@@ -12,20 +12,20 @@ import { emptyTally, type Tally } from './tally.ts'
 export const UNREADABLE_PAUSE_MS = MINUTE_MS
 
 /**
- * Records attempts and ends their leases in one transaction. Pass at most a few hundred. `doubted`: those among them whose recording failed
- * before, which may have been committed all the same; what was is left out.
+ * Records attempts and ends their leases in one transaction. Pass at most a few hundred. `doubted`: results whose earlier recording
+ * failed. Skips those that were committed after all.
  */
 export async function finishAttempts(
   ctx: Context,
-  results: readonly AttemptResult[],
-  doubted: WeakSet<AttemptResult> = new WeakSet(),
+  fresh: readonly AttemptResult[],
+  doubted: readonly AttemptResult[] = [],
 ): Promise<Tally> {
   // A doubted one may have been recorded by an earlier call, so it says nothing about this one.
-  const fresh = results.filter(isMade).find((result) => !doubted.has(result))
+  const witness = fresh.find(isMade)
   const tally = await inTransaction(
     ctx,
-    async (tx) => finishIn(tx, await unrecorded(tx, results, doubted)),
-    async (tx, attempt) => attempt > 1 && fresh !== undefined && (await hasAttempt(tx, attemptOf(fresh))),
+    async (tx) => finishIn(tx, [...fresh, ...(await unrecorded(tx, doubted))]),
+    async (tx, attempt) => attempt > 1 && witness !== undefined && (await hasAttempt(tx, attemptOf(witness))),
   )
   for (const outcome of ['delivered', 'retried', 'failed'] as const) {
     if (tally[outcome] > 0) ctx.count('webhook_deliveries_total', { outcome }, tally[outcome])
@@ -34,14 +34,10 @@ export async function finishAttempts(
   return tally
 }
 
-async function unrecorded(
-  tx: Tx,
-  results: readonly AttemptResult[],
-  doubted: WeakSet<AttemptResult>,
-): Promise<AttemptResult[]> {
+async function unrecorded(tx: Tx, doubted: readonly AttemptResult[]): Promise<AttemptResult[]> {
   const left: AttemptResult[] = []
-  for (const result of results) {
-    const isRecorded = doubted.has(result) && isMade(result) && (await hasAttempt(tx, attemptOf(result)))
+  for (const result of doubted) {
+    const isRecorded = isMade(result) && (await hasAttempt(tx, attemptOf(result)))
     if (!isRecorded) left.push(result)
   }
   return left
@@ -61,7 +57,7 @@ async function finishIn(tx: Tx, results: readonly AttemptResult[]): Promise<Tall
 }
 
 function isMade(result: AttemptResult): result is MadeAttempt {
-  return 'startedAt' in result
+  return result.kind === 'made'
 }
 
 /** Results with the same likeness end by the same statement. Each claim has a new lease, so an old attempt cannot end a later claim's. */

@@ -1,10 +1,9 @@
-import { secretPlace, type App } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { openGuardedClient } from '#http/outbound/guarded-client.ts'
-import { AppError } from '#shared/errors.ts'
 import { attemptDelivery } from './attempt-delivery.ts'
 import { envelopeOf } from './envelope.ts'
-import { signingKeys } from './signature.ts'
+import { openKeys, requireWebhookSecret } from './read-target.ts'
 import type { Event } from './store.ts'
 
 /** A local server's answer to an event. `error` is null if it acknowledged. */
@@ -25,13 +24,7 @@ export interface Forwarder {
  * not affect deliveries. Throws `invalid_request` if the app has no webhook secret.
  */
 export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
-  if (app.webhookSecret === null) {
-    throw new AppError(
-      'invalid_request',
-      `app ${app.id} has no webhook secret: billing-cli app rotate-webhook-secret ${app.id}`,
-    )
-  }
-  const keys = signingKeys(ctx.keyring.open(app.webhookSecret, secretPlace('webhook_secret', app.apiKey)))
+  const keys = openKeys(ctx, requireWebhookSecret(app), app.apiKey)
   const client = openGuardedClient({ allowInsecure: true })
   return {
     async send(event) {

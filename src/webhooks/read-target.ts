@@ -1,6 +1,6 @@
-import { secretPlace } from '#apps/store.ts'
+import { secretPlace, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { messageOf } from '#shared/errors.ts'
+import { AppError, messageOf } from '#shared/errors.ts'
 import { signingKeys, type SigningKeys } from './signature.ts'
 import { listWebhookTargets, type WebhookTarget } from './store.ts'
 
@@ -11,68 +11,105 @@ export interface WebhookAddress {
 }
 
 /** `not_configured`: the app no longer has a webhook. `secret_unreadable`: its secret cannot be decrypted (lost key). */
-export type DeliveryTarget = WebhookAddress | 'not_configured' | 'secret_unreadable'
+export type TargetError = 'not_configured' | 'secret_unreadable'
+
+/** Where an app's events go now, or why they go nowhere. */
+export type DeliveryTarget =
+  | { readonly kind: 'address'; readonly address: WebhookAddress }
+  | { readonly kind: 'none'; readonly error: TargetError }
+
+const NOT_CONFIGURED: DeliveryTarget = { kind: 'none', error: 'not_configured' }
 
 /** Maximum age of a target: long enough for many attempts to share one query, and shorter than a request. */
 const MAX_AGE_MS = 10
 /** Maximum number of decrypted secrets in memory. */
 const MAX_OPENED = 1000
 
-export interface Targets {
-  /** The app's current target, so that a secret is not used after its rotation. Returns no promise if it was just read. */
-  of(appId: number): DeliveryTarget | Promise<DeliveryTarget>
-}
-
 interface Known {
   readonly target: DeliveryTarget
   readonly readAtMs: number
 }
 
-/** Reads targets for the sender. Concurrent calls share a query. */
-export function openTargets(ctx: Context): Targets {
-  const known = new Map<number, Known>()
-  const opened = new Map<string, SigningKeys>()
-  let next: { readonly appIds: Set<number>; readonly read: Promise<void> } | null = null
+/** A query that begins soon, and the apps whose targets it reads. */
+interface NextRead {
+  readonly appIds: Set<number>
+  readonly done: Promise<void>
+}
 
-  const open = (row: WebhookTarget): DeliveryTarget => {
-    if (row.webhookUrl === null || row.webhookSecret === null) return 'not_configured'
-    try {
-      const keys =
-        opened.get(row.webhookSecret) ??
-        signingKeys(ctx.keyring.open(row.webhookSecret, secretPlace('webhook_secret', row.apiKey)))
-      if (opened.size > MAX_OPENED) opened.clear()
-      opened.set(row.webhookSecret, keys)
-      return { url: row.webhookUrl, keys }
-    } catch (error) {
-      ctx.log.error({ appId: row.appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be decrypted')
-      return 'secret_unreadable'
-    }
+/** Reads targets for the sender. Concurrent calls share a query. */
+export class Targets {
+  readonly #ctx: Context
+  readonly #known = new Map<number, Known>()
+  /** Keys by their sealed secret. */
+  readonly #opened = new Map<string, SigningKeys>()
+  #next: NextRead | null = null
+
+  constructor(ctx: Context) {
+    this.#ctx = ctx
   }
 
-  const read = async (appIds: Set<number>): Promise<void> => {
+  /** The app's current target, so that a secret is not used after its rotation. Returns no promise if it was just read. */
+  of(appId: number): DeliveryTarget | Promise<DeliveryTarget> {
+    const before = this.#known.get(appId)
+    return before && performance.now() - before.readAtMs <= MAX_AGE_MS ? before.target : this.#readNow(appId)
+  }
+
+  async #readNow(appId: number): Promise<DeliveryTarget> {
+    if (!this.#next) {
+      const appIds = new Set<number>()
+      this.#next = { appIds, done: this.#read(appIds) }
+    }
+    this.#next.appIds.add(appId)
+    await this.#next.done
+    return this.#known.get(appId)?.target ?? NOT_CONFIGURED
+  }
+
+  async #read(appIds: ReadonlySet<number>): Promise<void> {
     // Calls in this iteration of the event loop share the query.
     await new Promise(setImmediate)
-    next = null
+    this.#next = null
     const readAtMs = performance.now()
-    const rows = await listWebhookTargets(ctx.db, [...appIds])
-    for (const appId of appIds) known.set(appId, { target: 'not_configured', readAtMs })
-    for (const row of rows) known.set(row.appId, { target: open(row), readAtMs })
+    const rows = await listWebhookTargets(this.#ctx.db, [...appIds])
+    for (const appId of appIds) this.#known.set(appId, { target: NOT_CONFIGURED, readAtMs })
+    for (const row of rows) this.#known.set(row.appId, { target: this.#open(row), readAtMs })
   }
 
-  const readNow = async (appId: number): Promise<DeliveryTarget> => {
-    if (!next) {
-      const appIds = new Set<number>()
-      next = { appIds, read: read(appIds) }
+  #open({ appId, apiKey, webhookUrl, webhookSecret }: WebhookTarget): DeliveryTarget {
+    if (webhookUrl === null || webhookSecret === null) return NOT_CONFIGURED
+    try {
+      return { kind: 'address', address: { url: webhookUrl, keys: this.#keysOf(webhookSecret, apiKey) } }
+    } catch (error) {
+      this.#ctx.log.error({ appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be decrypted')
+      return { kind: 'none', error: 'secret_unreadable' }
     }
-    next.appIds.add(appId)
-    await next.read
-    return known.get(appId)?.target ?? 'not_configured'
   }
 
-  return {
-    of(appId) {
-      const before = known.get(appId)
-      return before && performance.now() - before.readAtMs <= MAX_AGE_MS ? before.target : readNow(appId)
-    },
+  #keysOf(webhookSecret: string, apiKey: string): SigningKeys {
+    const keys = this.#opened.get(webhookSecret) ?? openKeys(this.#ctx, webhookSecret, apiKey)
+    if (this.#opened.size > MAX_OPENED) this.#opened.clear()
+    this.#opened.set(webhookSecret, keys)
+    return keys
   }
+}
+
+/** The keys of a sealed webhook secret. Throws if it cannot be decrypted. */
+export function openKeys({ keyring }: Context, webhookSecret: string, apiKey: string): SigningKeys {
+  return signingKeys(keyring.open(webhookSecret, secretPlace('webhook_secret', apiKey)))
+}
+
+/** Throws `invalid_request` if an app has no webhook address or secret. */
+export function requireWebhook(app: App): void {
+  if (app.webhookUrl === null) {
+    throw new AppError(
+      'invalid_request',
+      `app ${app.id} has no webhook address: billing-cli app update ${app.id} --webhook-url URL`,
+    )
+  }
+  requireWebhookSecret(app)
+}
+
+/** The app's sealed webhook secret. Throws `invalid_request` if it has none. */
+export function requireWebhookSecret({ id, webhookSecret }: App): string {
+  if (webhookSecret !== null) return webhookSecret
+  throw new AppError('invalid_request', `app ${id} has no webhook secret: billing-cli app rotate-webhook-secret ${id}`)
 }

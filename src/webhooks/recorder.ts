@@ -14,96 +14,102 @@ const GATHER_MS = 100
 /** Pause after an error of the database. */
 const PAUSE_MS = SECOND_MS
 
-/** Records attempts. Grouping them makes it cheap. */
-export interface Recorder {
-  /** Records an attempt soon. Drops it if recording still fails when its lease ends, by `performance.now`. */
-  record(result: AttemptResult, leaseEndsMs: number): void
-  /** Records an incomplete group. Call it when no running attempt could join the group. */
-  flush(): void
-  isIdle(): boolean
-  /** The outcomes so far. */
-  readonly tally: Readonly<Tally>
-  /** Waits until everything is recorded. */
-  stop(): Promise<void>
-}
-
-interface Ended {
+interface Waiting {
   readonly result: AttemptResult
   readonly leaseEndsMs: number
+  /** Whether recording it failed before. Its COMMIT may have taken place. */
+  readonly isDoubted: boolean
 }
 
-/** `onEnd` is called when a writer has recorded everything. */
-export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
-  const tally = emptyTally()
-  const waiting: Ended[] = []
-  /** Results whose recording failed. Its COMMIT may have taken place. */
-  const doubted = new WeakSet<AttemptResult>()
-  const writers = new Set<Promise<void>>()
-  let gathering: NodeJS.Timeout | null = null
+/** Records attempts. Grouping them makes it cheap. */
+export class Recorder {
+  readonly #ctx: Context
+  readonly #onEnd: () => void
+  readonly #tally = emptyTally()
+  readonly #waiting: Waiting[] = []
+  readonly #writers = new Set<Promise<void>>()
+  #gathering: NodeJS.Timeout | null = null
   /** Whether to record an incomplete group. */
-  let isDue = false
+  #isDue = false
 
-  const writeGroup = async (group: readonly Ended[]): Promise<void> => {
+  /** `onEnd` is called when a writer has recorded everything. */
+  constructor(ctx: Context, onEnd: () => void) {
+    this.#ctx = ctx
+    this.#onEnd = onEnd
+  }
+
+  /** The outcomes so far. */
+  get tally(): Readonly<Tally> {
+    return this.#tally
+  }
+
+  /** Records an attempt soon. Drops it if recording still fails when its lease ends, by `performance.now`. */
+  record(result: AttemptResult, leaseEndsMs: number): void {
+    this.#waiting.push({ result, leaseEndsMs, isDoubted: false })
+    this.#gathering ??= setTimeout(() => this.flush(), GATHER_MS)
+    if (this.#waiting.length >= GROUP_SIZE) this.#startWriter()
+  }
+
+  /** Records an incomplete group. Call it when no running attempt could join the group. */
+  flush(): void {
+    if (this.#waiting.length === 0) return
+    this.#isDue = true
+    this.#startWriter()
+  }
+
+  isIdle(): boolean {
+    return this.#waiting.length + this.#writers.size === 0
+  }
+
+  /** Waits until everything is recorded. */
+  async stop(): Promise<void> {
+    this.flush()
+    while (this.#writers.size > 0) await Promise.all(this.#writers)
+  }
+
+  #startWriter(): void {
+    if (this.#writers.size >= WRITERS) return
+    const writer = this.#writeAll().finally(() => {
+      this.#writers.delete(writer)
+      this.#onEnd()
+    })
+    this.#writers.add(writer)
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#waiting.length >= GROUP_SIZE || (this.#isDue && this.#waiting.length > 0)) {
+      const group = this.#waiting.splice(0, GROUP_SIZE)
+      if (this.#waiting.length === 0) this.#endGathering()
+      await this.#writeGroup(group)
+    }
+  }
+
+  #endGathering(): void {
+    if (this.#gathering) clearTimeout(this.#gathering)
+    this.#gathering = null
+    this.#isDue = false
+  }
+
+  async #writeGroup(group: readonly Waiting[]): Promise<void> {
+    const { fresh = [], doubted = [] } = Object.groupBy(group, ({ isDoubted }) => (isDoubted ? 'doubted' : 'fresh'))
     try {
-      const results = group.map(({ result }) => result)
-      addTally(tally, await finishAttempts(ctx, results, doubted))
+      addTally(this.#tally, await finishAttempts(this.#ctx, resultsOf(fresh), resultsOf(doubted)))
     } catch (error) {
-      ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
+      this.#ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
       if (isRetryable(error) || isDatabaseBusy(error)) {
         await delay(PAUSE_MS)
         // Another sender takes over an expired lease and sends again, with the same event id.
         const held = group.filter(({ leaseEndsMs }) => leaseEndsMs > performance.now())
-        for (const { result } of held) doubted.add(result)
-        waiting.push(...held)
-        isDue = true
+        this.#waiting.push(...held.map((ended) => ({ ...ended, isDoubted: true })))
+        this.#isDue = true
       } else if (group.length > 1) {
         // One attempt caused the error. The others are recorded without it, and its lease expires.
-        for (const ended of group) await writeGroup([ended])
+        for (const ended of group) await this.#writeGroup([ended])
       }
     }
   }
+}
 
-  const writeAll = async (): Promise<void> => {
-    while (waiting.length >= GROUP_SIZE || (isDue && waiting.length > 0)) {
-      const group = waiting.splice(0, GROUP_SIZE)
-      if (waiting.length === 0) endGathering()
-      await writeGroup(group)
-    }
-  }
-
-  const endGathering = (): void => {
-    if (gathering) clearTimeout(gathering)
-    gathering = null
-    isDue = false
-  }
-
-  const startWriter = (): void => {
-    if (writers.size >= WRITERS) return
-    const writer = writeAll().finally(() => {
-      writers.delete(writer)
-      onEnd()
-    })
-    writers.add(writer)
-  }
-
-  const flush = (): void => {
-    if (waiting.length === 0) return
-    isDue = true
-    startWriter()
-  }
-
-  return {
-    tally,
-    flush,
-    record(result, leaseEndsMs) {
-      waiting.push({ result, leaseEndsMs })
-      gathering ??= setTimeout(flush, GATHER_MS)
-      if (waiting.length >= GROUP_SIZE) startWriter()
-    },
-    isIdle: () => waiting.length + writers.size === 0,
-    async stop() {
-      flush()
-      while (writers.size > 0) await Promise.all(writers)
-    },
-  }
+function resultsOf(group: readonly Waiting[]): AttemptResult[] {
+  return group.map(({ result }) => result)
 }

@@ -7,7 +7,8 @@ import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { formatId, requireId } from '#shared/ids.ts'
-import { countFailedEvents, listFailedIds, requeue, requeueFailed } from './outcomes/store.ts'
+import { countFailedEvents, listFailedIds, requeue } from './outcomes/store.ts'
+import { requireWebhook } from './read-target.ts'
 import { findEvent } from './store.ts'
 
 /** Maximum number of events per transaction. */
@@ -26,7 +27,7 @@ export const retryEvent = command({
     if (!event) throw notFound('event')
     requireWebhook(await getApp(tx, event.appId))
     const retries = tx.ctx.config.webhook.retryMinutes.length
-    if ((await requeue(tx, [eventId], retries, await databaseNow(tx.ctx, tx))) !== 1) {
+    if ((await requeue(tx, [eventId], 'any', retries, await databaseNow(tx.ctx, tx))) !== 1) {
       throw new AppError('invalid_request', `${formatId('evt', eventId)} is being delivered: try again in a minute`)
     }
     await tx.audit({ appId: event.appId, subject: formatId('evt', eventId) })
@@ -68,21 +69,10 @@ const retryBatch = command({
     const next = eventIds.length < BATCH_SIZE ? null : (eventIds.at(-1) ?? null)
     if (eventIds.length === 0) return { retried: 0, next }
     const retries = tx.ctx.config.webhook.retryMinutes.length
-    const retried = await requeueFailed(tx, eventIds, retries, await databaseNow(tx.ctx, tx))
+    const retried = await requeue(tx, eventIds, 'failed', retries, await databaseNow(tx.ctx, tx))
     if (retried === 0) return { retried, next }
     await tx.audit({ appId: app.id, subject: `app ${app.id}`, after: { retried } })
     tx.afterCommit(tx.ctx.wakeSender)
     return { retried, next }
   },
 })
-
-/** Throws `invalid_request` if an app has no webhook address or secret. */
-export function requireWebhook(app: App): void {
-  if (app.webhookUrl !== null && app.webhookSecret !== null) return
-  throw new AppError(
-    'invalid_request',
-    app.webhookUrl === null
-      ? `app ${app.id} has no webhook address: billing-cli app update ${app.id} --webhook-url URL`
-      : `app ${app.id} has no webhook secret: billing-cli app rotate-webhook-secret ${app.id}`,
-  )
-}

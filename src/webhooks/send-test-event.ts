@@ -12,8 +12,7 @@ import { newLease } from './claim-due-events.ts'
 import { envelopeContent } from './emit-event.ts'
 import { envelopeOf } from './envelope.ts'
 import { finishAttempts } from './finish-attempts.ts'
-import { openTargets } from './read-target.ts'
-import { requireWebhook } from './retry-event.ts'
+import { requireWebhook, Targets } from './read-target.ts'
 import { leaseNew, type ClaimedEvent } from './claims/store.ts'
 import { insertEvent, TEST_EVENT } from './store.ts'
 
@@ -39,12 +38,12 @@ export interface TestDelivery {
  */
 export async function sendTestEvent(ctx: Context, caller: Caller, app: App): Promise<TestDelivery> {
   requireWebhook(app)
-  const target = await openTargets(ctx).of(app.id)
-  if (typeof target === 'string') throw new AppError('invalid_request', WITHOUT_TARGET[target](app))
+  const target = await new Targets(ctx).of(app.id)
+  if (target.kind === 'none') throw new AppError('invalid_request', WITHOUT_TARGET[target.error](app))
   const event = await perform(ctx, caller, writeTestEvent, undefined, { app })
   const client = openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
   try {
-    const result = await attemptDelivery(ctx, client, target, event)
+    const result = await attemptDelivery(ctx, client, target.address, event)
     await finishAttempts(ctx, [result])
     return presentTest(result)
   } finally {

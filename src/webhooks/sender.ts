@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
-import { openGuardedClient, type GuardedClient } from '#http/outbound/guarded-client.ts'
+import { openGuardedClient } from '#http/outbound/guarded-client.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
-import { openClaimer, type Claimer } from './claimer.ts'
-import { openDispatcher } from './dispatcher.ts'
-import { openRecorder } from './recorder.ts'
-import { openSlots } from './slots.ts'
+import { Claimer } from './claimer.ts'
+import { Dispatcher } from './dispatcher.ts'
+import { Recorder } from './recorder.ts'
+import { Slots } from './slots.ts'
 import { difference, type Tally } from './tally.ts'
 
 /** Pause after an error of the database. */
@@ -20,8 +20,6 @@ export interface SenderOptions {
   readonly onWake?: (wake: () => void) => void
   /** Called once a minute with the outcomes since the last call. */
   readonly report?: (tally: Tally) => void
-  /** Replaces the sender's own client. */
-  readonly client?: GuardedClient
 }
 
 /**
@@ -29,14 +27,16 @@ export interface SenderOptions {
  * their receivers can take, and the recorder records the outcomes in groups. A slow or hanging receiver delays only its own app. On the
  * signal, the sender stops claiming, releases unsent events and lets running attempts end. Returns the outcomes.
  */
-export async function runSender(ctx: Context, options: SenderOptions): Promise<Tally> {
-  const { signal, untilIdle = false, onWake, report } = options
-  const client = options.client ?? openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
+export async function runSender(
+  ctx: Context,
+  { signal, untilIdle = false, onWake, report }: SenderOptions,
+): Promise<Tally> {
+  const client = openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
   const wakeUp = openWakeUpSignal()
-  const slots = openSlots(() => performance.now())
-  const recorder = openRecorder(ctx, wakeUp.wake)
-  const claimer = openClaimer(ctx, (appId) => slots.depth(appId))
-  const dispatcher = openDispatcher(ctx, { client, slots, claimer, recorder, onEnd: wakeUp.wake })
+  const slots = new Slots(() => performance.now())
+  const recorder = new Recorder(ctx, wakeUp.wake)
+  const claimer = new Claimer(ctx, slots)
+  const dispatcher = new Dispatcher(ctx, { client, slots, claimer, recorder, onEnd: wakeUp.wake })
   const wake = (): void => {
     claimer.pollSoon()
     wakeUp.wake()
@@ -57,7 +57,7 @@ export async function runSender(ctx: Context, options: SenderOptions): Promise<T
     await dispatcher.stop()
     await recorder.stop()
     signal.removeEventListener('abort', wake)
-    if (!options.client) client.close()
+    client.close()
   }
   return { ...recorder.tally }
 }

@@ -19,90 +19,89 @@ export interface Slot {
   isYoung: boolean
 }
 
-/**
- * Limits how many attempts run at once, so that no receiver delays another's deliveries. Each app has a concurrency limit, which grows
- * while its receiver answers promptly and drops to one attempt at a time when it does not answer at all. Attempts that are open for more
- * than a second stop counting against other apps: a hanging receiver occupies sockets, but no slots.
- */
-export interface Slots {
-  /** How many attempts the app may begin now. */
-  capacity(appId: number): number
-  /**
-   * How many events of the app are worth claiming in advance: those that could begin if all slots were free, plus more rounds. A slow
-   * receiver gets no more rounds, a fast one several, any other one.
-   */
-  depth(appId: number): number
-  begin(appId: number): Slot
-  /** `hung`: the receiver gave no answer in time. */
-  end(slot: Slot, hung: boolean): void
-}
-
 interface AppLimit {
   concurrency: number
   open: number
   stalled: number
 }
 
-/** `nowMs` is a monotonic clock. */
-export function openSlots(nowMs: () => number): Slots {
-  const limits = new Map<number, AppLimit>()
-  const young = new Set<Slot>()
-  let open = 0
+/**
+ * Limits how many attempts run at once, so that no receiver delays another's deliveries. Each app has a concurrency limit, which grows
+ * while its receiver answers promptly and drops to one attempt at a time when it does not answer at all. Attempts that are open for more
+ * than a second stop counting against other apps: a hanging receiver occupies sockets, but no slots.
+ */
+export class Slots {
+  readonly #nowMs: () => number
+  readonly #limits = new Map<number, AppLimit>()
+  readonly #young = new Set<Slot>()
+  #open = 0
 
-  const limitOf = (appId: number): AppLimit => {
-    const limit = limits.get(appId) ?? { concurrency: INITIAL_CONCURRENCY, open: 0, stalled: 0 }
-    limits.set(appId, limit)
+  /** `nowMs` is a monotonic clock. */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
+
+  /** How many attempts the app may begin now. */
+  capacity(appId: number): number {
+    this.#ageYoung()
+    const limit = this.#limitOf(appId)
+    const slots = limit.open === 0 ? MAX_YOUNG : MAX_YOUNG - RESERVED_SLOTS
+    return Math.max(0, Math.min(limit.concurrency - limit.open, slots - this.#young.size, MAX_OPEN - this.#open))
+  }
+
+  /**
+   * How many events of the app are worth claiming in advance: those that could begin if all slots were free, plus more rounds. A slow
+   * receiver gets no more rounds, a fast one several, any other one.
+   */
+  depth(appId: number): number {
+    const limit = this.#limitOf(appId)
+    return Math.max(0, limit.concurrency - limit.open) + limit.concurrency * roundsAhead(limit)
+  }
+
+  begin(appId: number): Slot {
+    const slot = { appId, startedMs: this.#nowMs(), isYoung: true }
+    this.#young.add(slot)
+    this.#limitOf(appId).open += 1
+    this.#open += 1
+    return slot
+  }
+
+  /** `hung`: the receiver gave no answer in time. */
+  end(slot: Slot, hung: boolean): void {
+    this.#ageYoung()
+    const limit = this.#limitOf(slot.appId)
+    limit.open -= 1
+    this.#open -= 1
+    if (slot.isYoung) {
+      this.#young.delete(slot)
+      limit.concurrency = Math.min(MAX_CONCURRENCY, limit.concurrency + 1)
+    } else {
+      limit.stalled -= 1
+    }
+    if (hung) limit.concurrency = MIN_CONCURRENCY
+  }
+
+  #limitOf(appId: number): AppLimit {
+    const limit = this.#limits.get(appId) ?? { concurrency: INITIAL_CONCURRENCY, open: 0, stalled: 0 }
+    this.#limits.set(appId, limit)
     return limit
   }
 
-  const ageYoung = (): void => {
-    const oldest = nowMs() - STALL_MS
+  #ageYoung(): void {
+    const oldest = this.#nowMs() - STALL_MS
     // Ordered by start time, so the first young one ends the search.
-    for (const slot of young) {
+    for (const slot of this.#young) {
       if (slot.startedMs > oldest) return
-      young.delete(slot)
+      this.#young.delete(slot)
       slot.isYoung = false
-      const limit = limitOf(slot.appId)
+      const limit = this.#limitOf(slot.appId)
       limit.stalled += 1
       limit.concurrency = Math.min(limit.concurrency, INITIAL_CONCURRENCY)
     }
   }
+}
 
-  const roundsAhead = ({ stalled, concurrency }: AppLimit): number => {
-    if (stalled > 0 || concurrency < INITIAL_CONCURRENCY) return 0
-    return concurrency < MAX_CONCURRENCY ? 1 : ROUNDS_AHEAD
-  }
-
-  return {
-    capacity(appId) {
-      ageYoung()
-      const limit = limitOf(appId)
-      const slots = limit.open === 0 ? MAX_YOUNG : MAX_YOUNG - RESERVED_SLOTS
-      return Math.max(0, Math.min(limit.concurrency - limit.open, slots - young.size, MAX_OPEN - open))
-    },
-    depth(appId) {
-      const limit = limitOf(appId)
-      return Math.max(0, limit.concurrency - limit.open) + limit.concurrency * roundsAhead(limit)
-    },
-    begin(appId) {
-      const slot = { appId, startedMs: nowMs(), isYoung: true }
-      young.add(slot)
-      limitOf(appId).open += 1
-      open += 1
-      return slot
-    },
-    end(slot, hung) {
-      ageYoung()
-      const limit = limitOf(slot.appId)
-      limit.open -= 1
-      open -= 1
-      if (slot.isYoung) {
-        young.delete(slot)
-        limit.concurrency = Math.min(MAX_CONCURRENCY, limit.concurrency + 1)
-      } else {
-        limit.stalled -= 1
-      }
-      if (hung) limit.concurrency = MIN_CONCURRENCY
-    },
-  }
+function roundsAhead({ stalled, concurrency }: AppLimit): number {
+  if (stalled > 0 || concurrency < INITIAL_CONCURRENCY) return 0
+  return concurrency < MAX_CONCURRENCY ? 1 : ROUNDS_AHEAD
 }

@@ -1,6 +1,5 @@
-import { appTime, bigint, bytes, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
+import { appTime, bigint, bytes, dueTime, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
 import { above, below, idAmong, where, type Position } from '#db/conditions.ts'
-import { AT_ONCE } from '#db/database-now.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -33,7 +32,7 @@ export const events = table('events', {
   /** Automatic attempts that may follow the current one. */
   retriesLeft: int('retries_left'),
   /** When it is due. A lease does not change it, because each change writes an index. Claims read past leased events instead. */
-  nextAttemptAt: realTime('next_attempt_at').nullable(),
+  nextAttemptAt: dueTime('next_attempt_at').nullable(),
   /** The random number of the claim that leases it; 0 if none does. */
   lease: bigint('lease'),
   /** The end of the last lease; before the first one, the time of writing; null once no attempt follows. */
@@ -64,12 +63,12 @@ export interface NewEvent {
 
 /** Writes an event; returns its id. A pending event is due at once. */
 export async function insertEvent(tx: Tx, event: NewEvent): Promise<number> {
-  return tx.insert(events, rowOf(event), { nextAttemptAt: AT_ONCE })
+  return tx.insert(events, rowOf(event))
 }
 
 /** Writes several events. */
 export async function insertEvents(tx: Tx, news: readonly NewEvent[]): Promise<void> {
-  await tx.insertAll(events, news.map(rowOf), { nextAttemptAt: AT_ONCE })
+  await tx.insertAll(events, news.map(rowOf))
 }
 
 function rowOf(event: NewEvent): Omit<Event, 'id'> {

@@ -5,10 +5,10 @@ import { sendDueReminders, type SweepSummary } from '#mails/reminders/send-due-r
 import { randomHex } from '#shared/crypto.ts'
 import { DAY_MS, addMs, asAppTime, systemClock, wholeSeconds } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
-import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
 import { realTimeContext, type RealTimeContext } from '../support/context.ts'
+import { deliverDue } from '../support/deliver-due.ts'
 import { aCompletion, anApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { countStatements, type Counted } from './counted.ts'
@@ -38,7 +38,7 @@ describe('statement budgets of webhooks', () => {
       const data = aCompletion('u')
       await inTransaction(ctx, async (tx) => {
         for (let number = 0; number < Math.min(left, AT_ONCE); number += 1)
-          await emitEvent(tx, app, 'transaction.completed', data, { externalRef: null, transactionId: null })
+          await emitEvent(tx, { app, type: 'transaction.completed', data })
       })
     }
   }

@@ -170,7 +170,7 @@ describe('no statement reads more rows than it returns and a page, where there a
         total: 1,
         status: 'due',
       } as const
-      await tx.insert(receipts, { ...UNTRIED, ...receipt, retryAt: later, createdAt: now })
+      await tx.insert(receipts, { ...UNTRIED, ...receipt, retryAt: now, createdAt: now })
       await queueRealtimeWrite(tx, { appId, subscriptionId: 1, revision: 1 })
     })
     // Every second one is done, the others are due in an hour.
@@ -182,7 +182,11 @@ describe('no statement reads more rows than it returns and a page, where there a
     await copy('provider_sessions', { reference: 'seq', status: done('paid', 'status'), transaction_id: '1000 + seq' })
     await copy('transactions', { id: '1000 + seq', transfer_code: `CONCAT('T', seq)`, status: `'pending'` })
     await copy('refunds', { reference: 'seq', status: done('succeeded', 'status') })
-    await copy('receipts', { transaction_id: '1000 + seq', status: done('sent', 'status') })
+    await copy('receipts', {
+      transaction_id: '1000 + seq',
+      status: done('sent', 'status'),
+      next_try_at: `'${formatTimestamp(later)}'`,
+    })
     await copy('realtime_writes', { subscription_id: '1000 + seq', state: done('done', 'state') }, 'subscription_id')
     await copy('subscriptions', {
       end_user_id: 'end_user_id + seq',

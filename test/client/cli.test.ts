@@ -11,7 +11,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { HOUR_MS, systemClock } from '#shared/time.ts'
 import { envelopeOf } from '#webhooks/envelope.ts'
-import { emitEvents } from '#webhooks/emit-event.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
 import { signingKeys, webhookHeaders } from '#webhooks/signature.ts'
 import { getEvent } from '#webhooks/store.ts'
 import type { Shown } from '../cli/shown.ts'
@@ -87,8 +87,7 @@ describe('npx paygate', () => {
 
   async function emit(ref: string, by = ctx): Promise<void> {
     await inTransaction(by, async (tx) => {
-      const subject = { externalRef: ref, transactionId: null }
-      await emitEvents(tx, [{ app: app.app, type: 'transaction.completed', data: aCompletion(ref), subject }])
+      await emitEvent(tx, { app: app.app, type: 'transaction.completed', data: aCompletion(ref) })
     })
   }
 

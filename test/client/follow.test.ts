@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { addMs, SECOND_MS, systemClock } from '#shared/time.ts'
-import { emitEvents } from '#webhooks/emit-event.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
 import { type ApiError, ConnectionError, parseTime, Paygate, type FollowOptions } from '../../client/src/index.ts'
 import { startService, type TestService } from '../support/api.ts'
 import { TestClock, wrongClock } from '../support/context.ts'
@@ -64,8 +64,7 @@ describe('the client, where it follows events', () => {
   /** Writes an event in a transaction that commits when `ready` resolves. */
   async function emit(ref: string, by: Context = ctx, ready: () => Promise<unknown> = () => Promise.resolve()) {
     await inTransaction(by, async (tx) => {
-      const subject = { externalRef: ref, transactionId: null }
-      await emitEvents(tx, [{ app: app.app, type: 'transaction.completed', data: aCompletion(ref), subject }])
+      await emitEvent(tx, { app: app.app, type: 'transaction.completed', data: aCompletion(ref) })
       await ready()
     })
   }

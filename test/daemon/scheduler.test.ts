@@ -270,10 +270,7 @@ describe('the scheduler', () => {
       receiver.secret = app.webhookSecret
       const emit = (): Promise<void> =>
         inTransaction(ctx, (tx) =>
-          emitEvent(tx, app.app, 'transaction.completed', aCompletion('user-1'), {
-            externalRef: 'user-1',
-            transactionId: null,
-          }),
+          emitEvent(tx, { app: app.app, type: 'transaction.completed', data: aCompletion('user-1') }),
         )
       await emit()
       const scheduler = startJobs(['deliver-webhooks'])

@@ -27,7 +27,6 @@ import { parseKeyring } from '#shared/crypto.ts'
 import { MINUTE_MS, addMs, asAppTime, formatTimestamp } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
-import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
 import { events } from '#webhooks/store.ts'
@@ -36,6 +35,7 @@ import { enableMethod } from '../support/operators.ts'
 import { presentContext, TEST_KEYS, type TestContext } from '../support/context.ts'
 import { copyRow } from '../support/copies.ts'
 import { setDurable } from '../support/database.ts'
+import { deliverDue } from '../support/deliver-due.ts'
 import { aCompletion, anApp, aPlan, aSubscription, aWrongEnd, partlyPaid, priceId } from '../support/factories.ts'
 import { failEvents } from '../support/failed-events.ts'
 import { listen, stopServer } from '../support/http-server.ts'
@@ -197,9 +197,8 @@ describe('doctor', () => {
       const right = app.webhookSecret
       const setSecret = (secret: string | null) => ctx.db.update(apps, { id: app.id }, { webhookSecret: secret })
       await setSecret('v1.lost.AA.AA.AA')
-      const subject = { externalRef: 'u', transactionId: null }
       const data = aCompletion('u')
-      await inTransaction(ctx, (tx) => emitEvent(tx, app, 'transaction.completed', data, subject))
+      await inTransaction(ctx, (tx) => emitEvent(tx, { app, type: 'transaction.completed', data }))
       await deliverDue(ctx)
       const waiting = await result(ctx, 'webhooks')
       expect(waiting).to.include({ ok: false })

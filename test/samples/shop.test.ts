@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'mocha'
 import { Paygate } from '../../client/src/index.ts'
 import { getApp } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { emitEvents } from '#webhooks/emit-event.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
 import { openDocPage } from '../support/doc-page.ts'
 import { realTimeContext, testEnvironment } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
@@ -265,8 +265,7 @@ describe('the sample shop, by the guide for sellers alone', () => {
     const emit = (externalRef: string, meanwhile: () => Promise<unknown>): Promise<unknown> =>
       inTransaction(ctx, async (tx) => {
         const data = aCompletion(externalRef)
-        const subject = { externalRef, transactionId: null }
-        await emitEvents(tx, [{ app, type: 'transaction.completed', data, subject }])
+        await emitEvent(tx, { app, type: 'transaction.completed', data })
         return meanwhile()
       })
     const isHandled = async (user: string): Promise<boolean> => {

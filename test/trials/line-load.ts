@@ -9,7 +9,6 @@ import { expireDue } from '#renewals/expire-due.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
-import { deliverDue } from '#webhooks/deliver-due.ts'
 import { relayMail, transferFor } from '../bank-mail/bank-shop.ts'
 import { PAYOS_KEYS } from '../providers/payos-shop.ts'
 import { tokenIn } from '../renewals/scene.ts'
@@ -22,6 +21,7 @@ import { CARD } from './card-rig.ts'
 import type { LineName } from './line-program.ts'
 import type { AppName, LineRig } from './line-rig.ts'
 import type { Envelope, Redirect } from '../support/answers.ts'
+import { deliverDue } from '../support/deliver-due.ts'
 
 /** A purchase that was answered as paid, or whose money is at the provider. */
 export interface Purchase {

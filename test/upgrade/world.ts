@@ -4,7 +4,6 @@ import { expireDue } from '#renewals/expire-due.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { addMs, formatTimestamp, HOUR_MS, unixSeconds } from '#shared/time.ts'
-import { deliverDue } from '#webhooks/deliver-due.ts'
 import { startService, type CallOptions, type Response, type SellerKeys, type TestService } from '../support/api.ts'
 import {
   BANK_MAILS,
@@ -33,6 +32,7 @@ import {
 } from '../support/stripe-peer.ts'
 import type { Shown } from '../cli/shown.ts'
 import type { Called, Envelope, Redirect, Relayed } from '../support/answers.ts'
+import { deliverDue } from '../support/deliver-due.ts'
 
 /** The credentials of the dump's sellers at their providers. All of them are invented. */
 export const STRIPE = { secretKey: 'sk_test_news', webhookSecret: 'whsec_news' } as const

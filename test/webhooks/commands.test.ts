@@ -11,7 +11,6 @@ import { checkWebhooks } from '#doctor/check-work.ts'
 import { readReview } from '#review/read-review.ts'
 import { formatId, parseId } from '#shared/ids.ts'
 import { claimDueEvents } from '#webhooks/claim-due-events.ts'
-import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { listAttempts } from '#webhooks/attempts/store.ts'
 import { listDeliveries } from '#webhooks/list-deliveries.ts'
@@ -21,6 +20,7 @@ import { envelopeOf } from '#webhooks/envelope.ts'
 import { listDue, type ClaimedEvent } from '#webhooks/claims/store.ts'
 import { events, findEvent, type Event } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
+import { deliverDue } from '../support/deliver-due.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { rowsLike } from '../support/many-rows.ts'
@@ -43,9 +43,7 @@ describe('commands of operators for deliveries', () => {
 
   async function emit(of: TestApp = app): Promise<number> {
     const data = aCompletion('user-1')
-    await inTransaction(ctx, (tx) =>
-      emitEvent(tx, of.app, 'transaction.completed', data, { externalRef: 'user-1', transactionId: 7 }),
-    )
+    await inTransaction(ctx, (tx) => emitEvent(tx, { app: of.app, type: 'transaction.completed', data }))
     return parseId('evt', (await listDeliveries(ctx, of.app)).rows[0]!.id)!
   }
 

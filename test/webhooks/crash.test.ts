@@ -5,10 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { inTransaction } from '#commands/transaction.ts'
-import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { listEventRows, type Event } from '#webhooks/store.ts'
 import { realTimeContext, testEnvironment, type RealTimeContext } from '../support/context.ts'
+import { deliverDue } from '../support/deliver-due.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 
@@ -50,7 +50,7 @@ describe('senders that are killed', () => {
     await inTransaction(ctx, async (tx) => {
       for (let i = 0; i < count; i += 1) {
         const data = aCompletion(`u${i}`)
-        await emitEvent(tx, app.app, 'transaction.completed', data, { externalRef: null, transactionId: null })
+        await emitEvent(tx, { app: app.app, type: 'transaction.completed', data })
       }
     })
   }

@@ -10,12 +10,11 @@ import { parseId } from '#shared/ids.ts'
 import { AppError } from '#shared/errors.ts'
 import { MINUTE_MS } from '#shared/time.ts'
 import type { MadeAttempt } from '#webhooks/attempt-delivery.ts'
-import { openCharger } from '#webhooks/charger.ts'
+import { Charger } from '#webhooks/charger.ts'
 import { claimDueEvents, newLease } from '#webhooks/claim-due-events.ts'
-import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { envelopeOf } from '#webhooks/envelope.ts'
-import { openRecorder } from '#webhooks/recorder.ts'
+import { Recorder } from '#webhooks/recorder.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { listAttempts, type DeliveryAttempt, deliveryAttempts } from '#webhooks/attempts/store.ts'
@@ -24,6 +23,7 @@ import { findEvent, type Event, events } from '#webhooks/store.ts'
 import { openLossyDatabase } from '../db/lossy-server.ts'
 import { whileRefusing } from '../support/broken-tables.ts'
 import { testContext, type TestContext } from '../support/context.ts'
+import { deliverDue } from '../support/deliver-due.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
@@ -51,7 +51,15 @@ describe('webhook delivery', () => {
   })
 
   function delivered(event: ClaimedEvent): MadeAttempt {
-    return { event, startedAt: ctx.clock.now(), durationMs: 1, httpStatus: 200, error: null, responseHead: '' }
+    return {
+      kind: 'made',
+      event,
+      startedAt: ctx.clock.now(),
+      durationMs: 1,
+      httpStatus: 200,
+      error: null,
+      responseHead: '',
+    }
   }
 
   /** Writes events of the app; returns their ids. */
@@ -60,10 +68,7 @@ describe('webhook delivery', () => {
     await inTransaction(ctx, async (tx) => {
       for (let i = 0; i < count; i += 1) {
         const data = aCompletion(`user-${i}`)
-        await emitEvent(tx, of.app, 'transaction.completed', data, {
-          externalRef: data.external_ref,
-          transactionId: null,
-        })
+        await emitEvent(tx, { app: of.app, type: 'transaction.completed', data })
       }
     })
     return (await ctx.db.all(events, 'WHERE id > ? ORDER BY id', [before])).map(({ id }) => id)
@@ -89,7 +94,7 @@ describe('webhook delivery', () => {
   /** Claims due events and begins their requests, like a sender that crashes during them. */
   async function beginAll(): Promise<ClaimedEvent[]> {
     const claimed = await claimAll()
-    const charger = openCharger(ctx)
+    const charger = new Charger(ctx)
     expect(await Promise.all(claimed.map((event) => charger.charge(event)))).to.deep.equal(claimed.map(() => true))
     return claimed
   }
@@ -455,7 +460,7 @@ describe('webhook delivery', () => {
       const [stale] = await claimAll()
       ctx.clock.advance('5s')
       const [taken] = await claimAll()
-      const charger = openCharger(ctx)
+      const charger = new Charger(ctx)
       expect(await Promise.all([charger.charge(stale!), charger.charge(taken!)])).to.deep.equal([false, true])
       expect(await event(id!)).to.include({ attempts: 1, retriesLeft: 5 })
     })
@@ -473,7 +478,7 @@ describe('webhook delivery', () => {
       const [claimed] = await claimAll()
       const result = delivered(claimed!)
       expect(await finishAttempts(ctx, [result])).to.include({ delivered: 1, lost: 0 })
-      expect(await finishAttempts(ctx, [result], new WeakSet([result]))).to.include({ delivered: 0, lost: 0 })
+      expect(await finishAttempts(ctx, [], [result])).to.include({ delivered: 0, lost: 0 })
       expect(await attempts(id!)).to.have.length(1)
     })
 
@@ -485,7 +490,7 @@ describe('webhook delivery', () => {
       try {
         let commits = 0
         lossy.line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? 'lost' : 'pass')
-        const tally = await finishAttempts({ ...ctx, db: lossy.db }, [first!, second!], new WeakSet([first!]))
+        const tally = await finishAttempts({ ...ctx, db: lossy.db }, [second!], [first!])
         expect(tally).to.include({ delivered: 1, lost: 0 })
         expect(commits).to.equal(2)
       } finally {
@@ -503,7 +508,7 @@ describe('webhook delivery', () => {
         let inserts = 0
         lossy.line.fateOf = (statement) =>
           statement.includes(` INTO ${deliveryAttempts.name} `) && (inserts += 1) === 1 ? 1969 : 'pass'
-        const recorder = openRecorder({ ...ctx, db: lossy.db }, () => undefined)
+        const recorder = new Recorder({ ...ctx, db: lossy.db }, () => undefined)
         recorder.record(delivered(begun!), performance.now() + MINUTE_MS)
         await recorder.stop()
         expect(recorder.tally).to.include({ delivered: 1 })
@@ -519,9 +524,7 @@ describe('webhook delivery', () => {
       const [stale] = await claimAll()
       ctx.clock.advance('5s')
       await claimAll()
-      const now = ctx.clock.now()
-      const answer = { startedAt: now, durationMs: 1, httpStatus: 200, error: null, responseHead: '' }
-      expect(await finishAttempts(ctx, [{ event: stale!, ...answer }])).to.include({ delivered: 0, lost: 1 })
+      expect(await finishAttempts(ctx, [delivered(stale!)])).to.include({ delivered: 0, lost: 1 })
       expect((await event(id!)).deliveryStatus).to.equal('pending')
       expect(await attempts(id!)).to.have.length(1)
     })

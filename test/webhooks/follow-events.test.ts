@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { addMs, HOUR_MS, systemClock, type RealTime } from '#shared/time.ts'
-import { emitEvents } from '#webhooks/emit-event.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
 import { followEvents } from '#webhooks/follow-events.ts'
 import { realTimeContext, wrongClock } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
@@ -42,9 +42,8 @@ describe('following the events of an app', () => {
     ready: () => Promise<unknown> = () => Promise.resolve(),
   ): Promise<void> {
     const data = aCompletion(externalRef)
-    const subject = { externalRef, transactionId: null }
     return inTransaction(by, async (tx) => {
-      await emitEvents(tx, [{ app: app.app, type: 'transaction.completed', data, subject }])
+      await emitEvent(tx, { app: app.app, type: 'transaction.completed', data })
       await ready()
     })
   }

@@ -2,12 +2,12 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { inTransaction } from '#commands/transaction.ts'
 import { addMs } from '#shared/time.ts'
-import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { listEvents } from '#webhooks/list-events.ts'
 import { events } from '#webhooks/store.ts'
 import type { Event } from '../../client/src/types.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
+import { deliverDue } from '../support/deliver-due.ts'
 import { aCompletion, anApp, aPlan, aSubscription, type TestApp } from '../support/factories.ts'
 import { expectFieldError } from '../support/expect-error.ts'
 import { Receiver } from '../support/receiver.ts'
@@ -30,9 +30,7 @@ describe('GET /api/v1/events', () => {
 
   async function emit(reference: string, of: TestApp = app): Promise<void> {
     const data = aCompletion(reference)
-    await inTransaction(service.ctx, (tx) =>
-      emitEvent(tx, of.app, 'transaction.completed', data, { externalRef: reference, transactionId: null }),
-    )
+    await inTransaction(service.ctx, (tx) => emitEvent(tx, { app: of.app, type: 'transaction.completed', data }))
   }
 
   it('lists the app’s events, newest first, with or without a webhook', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { openSlots, type Slot, type Slots } from '#webhooks/slots.ts'
+import { Slots, type Slot } from '#webhooks/slots.ts'
 
 describe('the concurrency limit of webhook attempts', () => {
   let nowMs = 0
@@ -8,7 +8,7 @@ describe('the concurrency limit of webhook attempts', () => {
 
   beforeEach(() => {
     nowMs = 0
-    slots = openSlots(() => nowMs)
+    slots = new Slots(() => nowMs)
   })
 
   function fill(appId: number): Slot[] {

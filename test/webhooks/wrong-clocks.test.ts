@@ -8,13 +8,13 @@ import { databaseNow, databasePresent } from '#db/database-now.ts'
 import { parseId } from '#shared/ids.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '#shared/time.ts'
 import { claimDueEvents, type LeasedEvent } from '#webhooks/claim-due-events.ts'
-import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
 import { listDue } from '#webhooks/claims/store.ts'
 import { events, findEvent } from '#webhooks/store.ts'
 import { testContext, wrongClock } from '../support/context.ts'
+import { deliverDue } from '../support/deliver-due.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 
@@ -37,10 +37,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
     await inTransaction(ctx, async (tx) => {
       for (let number = 0; number < count; number += 1) {
         const data = aCompletion(`user-${number}`)
-        await emitEvent(tx, app.app, 'transaction.completed', data, {
-          externalRef: data.external_ref,
-          transactionId: null,
-        })
+        await emitEvent(tx, { app: app.app, type: 'transaction.completed', data })
       }
     })
   }
@@ -86,8 +83,8 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
       const [event] = await claimAll(owner)
       expect(await claimAll(other)).to.deep.equal([])
       const now = await databaseNow(owner, owner.db)
-      const answered = { startedAt: now, endedAt: now, durationMs: 50, httpStatus: 200, error: null, responseHead: '' }
-      await finishAttempts(owner, [{ event: event!, ...answered }])
+      const answered = { startedAt: now, durationMs: 50, httpStatus: 200, error: null, responseHead: '' }
+      await finishAttempts(owner, [{ kind: 'made', event: event!, ...answered }])
       expect((await findEvent(owner.db, event!.id))?.deliveryStatus).to.equal('delivered')
     }
   })

@@ -38,6 +38,5 @@ export async function recordSent(tx: Tx, { due, claim }: AcceptedReminder): Prom
     in_trial: subscription.inTrial,
     sent_at: formatIsoOffset(appNow(app, tx.now)),
   }
-  const subject = { externalRef: subscription.externalRef, transactionId: null }
-  await emitEvent(tx, app, 'subscription.renewal_reminder_sent', data, subject)
+  await emitEvent(tx, { app, type: 'subscription.renewal_reminder_sent', data })
 }

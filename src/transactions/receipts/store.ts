@@ -1,6 +1,5 @@
 import type { Tx } from '#commands/transaction.ts'
-import { bigint, exact, realTime } from '#db/columns.ts'
-import { AT_ONCE } from '#db/database-now.ts'
+import { bigint, dueTime, exact, realTime } from '#db/columns.ts'
 import type { Queries } from '#db/queries.ts'
 import { table, type Row } from '#db/table.ts'
 import { mailColumns } from '#mail/mail-columns.ts'
@@ -12,7 +11,7 @@ export type ReceiptKind = 'received' | 'part' | 'refunded'
 /** A mail about money, added with the change that it reports. */
 export const receipts = table('receipts', {
   ...mailColumns,
-  retryAt: realTime('next_try_at'),
+  retryAt: dueTime('next_try_at'),
   transactionId: bigint('transaction_id'),
   kind: exact('kind', 16).as<ReceiptKind>(),
   /** The amount that arrived, or was to be refunded, in the transaction's currency. */
@@ -24,7 +23,7 @@ export const receipts = table('receipts', {
 export type Receipt = Row<typeof receipts>
 
 export async function insertReceipt(tx: Tx, row: Omit<Receipt, 'id'>): Promise<void> {
-  await tx.insert(receipts, row, { retryAt: AT_ONCE })
+  await tx.insert(receipts, row)
 }
 
 /** The receipts of some transactions, newest first. */

@@ -87,28 +87,21 @@ export async function markNotConfigured(tx: Tx, lease: number, eventIds: readonl
 }
 
 /**
- * Makes events of any status due again, with all retries. Keeps the time of an earlier delivery. Skips events that are leased at `now`, by
- * the database's clock. Returns how many changed.
+ * Makes events due again, with all retries. Keeps the time of an earlier delivery. Skips events that are leased at `now`, by the database's
+ * clock. `failed` also skips events that no longer are: another operator may have been faster, and the app's server may have answered since.
+ * Returns how many changed.
  */
-export async function requeue(tx: Tx, eventIds: readonly number[], retries: number, now: RealTime): Promise<number> {
-  return tx.run(
-    `UPDATE events SET delivery_status = 'pending', retries_left = ?, next_attempt_at = ?, ${NO_LEASE}
-     WHERE id IN (?) AND (lease = 0 OR lease_until <= ?)`,
-    [retries, now, eventIds, now],
-  )
-}
-
-/** As `requeue`, for events that are still failed: another operator may have been faster, and the app's server may have answered since. */
-export async function requeueFailed(
+export async function requeue(
   tx: Tx,
   eventIds: readonly number[],
+  status: 'any' | 'failed',
   retries: number,
   now: RealTime,
 ): Promise<number> {
   return tx.run(
     `UPDATE events SET delivery_status = 'pending', retries_left = ?, next_attempt_at = ?, ${NO_LEASE}
-     WHERE id IN (?) AND delivery_status = 'failed'`,
-    [retries, now, eventIds],
+     WHERE id IN (?) AND (lease = 0 OR lease_until <= ?)${status === 'failed' ? " AND delivery_status = 'failed'" : ''}`,
+    [retries, now, eventIds, now],
   )
 }
 
