@@ -49,7 +49,9 @@ export async function applyPayment(
     inTrial: isTrial,
   }
   const { openedAt, isAccepted } = quote
-  await recordChange(tx, app, current ?? paid, {
+  await recordChange(tx, app, {
+    before: current,
+    owner: paid,
     set,
     line: { transactionId, kind, interval, isTrial, paidAt, openedAt, isAccepted },
     planAndCustomer: planAndCustomerAfter(rows, effect, setsCustomer),

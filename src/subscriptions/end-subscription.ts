@@ -43,7 +43,8 @@ export const endSubscription = command({
         subject: { externalRef, transactionId: null },
       },
     ]
-    const view = await recordChange(tx, app, current, {
+    const view = await recordChange(tx, app, {
+      before: current,
       set,
       line,
       planAndCustomer: await readPlanAndCustomer(tx, current),

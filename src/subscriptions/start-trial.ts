@@ -50,5 +50,5 @@ export async function startFreeTrial(
   const line = { transactionId: null, kind, interval, isTrial: true, paidAt: now, openedAt: now, isAccepted: false }
   const named = { appId: app.id, planId, customerId: customerId ?? current?.customerId ?? null }
   const planAndCustomer = await readPlanAndCustomer(tx, named)
-  await recordChange(tx, app, current ?? { endUserId, externalRef }, { set, line, planAndCustomer })
+  await recordChange(tx, app, { before: current, owner: { endUserId, externalRef }, set, line, planAndCustomer })
 }
