@@ -12,10 +12,9 @@ import { nodeReference } from '#realtime/firebase.ts'
 import { nodeOf, type RealtimeNode } from '#realtime/node.ts'
 import { hasRealtimeDatabase, type AppWithDatabase } from '#realtime/realtime-key.ts'
 import { findRealtimeWrite, listUnwritten, queueRealtimeWrite } from '#realtime/store.ts'
-import { writeNode } from '#realtime/write-node.ts'
 import { openBudget } from '#shared/budget.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
-import { loadNodeState } from './queue-node.ts'
+import { writeNodeOf } from './queue-node.ts'
 import { findSubscriptionById, getSubscription, type Subscription } from './store.ts'
 import { listSubscriptionsAfter } from './lists/store.ts'
 
@@ -198,8 +197,7 @@ async function rewriteOne(
   { id: subscriptionId, revision }: Subscription,
 ): Promise<Outcome> {
   await inTransaction(ctx, (tx) => queueRealtimeWrite(tx, { appId: app.id, subscriptionId, revision }))
-  const load = (id: number) => loadNodeState(ctx, id)
-  const outcome = await writeNode(ctx, { app, subscriptionId, load }, 'resync')
+  const outcome = await writeNodeOf(ctx, app, subscriptionId, 'resync')
   if (outcome === 'written') return outcome
   const row = await findRealtimeWrite(ctx.db, subscriptionId)
   return { error: row?.lastError ?? 'another writer held the lease all the time' }
