@@ -123,11 +123,10 @@ async function openFreeTrial(
     usable,
   }: { readonly offer: Offer; readonly trial: TrialOffer; readonly usable: UsablePromotion | null },
 ): Promise<CreatedSession> {
-  const { endUserId, customerId, found, current, now } = offer
+  const { endUserId, customerId, found, now } = offer
   const lasting = usable?.promotion.everyPeriod ? usable : null
   const promotionCode = lasting?.promotion.code ?? null
-  const subject = { endUserId, externalRef: input.external_ref, customerId }
-  await startFreeTrial(tx, app, trial, subject, current, { now, promotionCode })
+  await startFreeTrial(tx, app, trial, { ...offer, externalRef: input.external_ref, promotionCode })
   await lasting?.take({ transactionId: null, status: 'used', reservedUntil: now })
   const session = { ...sessionOf(tx, app, input, { endUserId, customerId }), transactionId: null }
   const id = await insertCheckoutSession(tx, session)

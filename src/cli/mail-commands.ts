@@ -1,6 +1,7 @@
 import type { Command as CommandValue } from '#commands/command.ts'
 import type { MailList, unconfirmedReceipts, unconfirmedReminders, ViewOf } from '#mails/mail-lists.ts'
 import { counted } from '#shared/counted.ts'
+import type { ResyncInput } from '#subscriptions/resync-node.ts'
 import { required } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stageCell, stateCell } from './cells.ts'
 import type { Commands, Flags, Texts } from './declaration.ts'
@@ -118,24 +119,23 @@ export const commands: Commands = {
     ],
     examples: ['realtime resync 2 user-42', 'realtime resync 2 --failed', 'realtime resync 2 --all --dry-run'],
     async run({ ctx, out, caller, app: pick }, [named, ref], { all, failed, dryRun, after }: ResyncOptions) {
-      const { resyncNodes } = await import('#subscriptions/resync-node.ts')
+      const { compareNodes, resyncNodes } = await import('#subscriptions/resync-node.ts')
       if (after !== undefined && !/^\d{1,15}$/.test(after)) throw new UsageError('--after must be a number')
       if ([ref !== undefined, all, failed].filter(Boolean).length > 1)
         throw new UsageError('<external_ref>, --all and --failed exclude each other')
       const app = await pick(named)
-      const result = await resyncNodes(ctx, {
+      const whole = all ? 'all' : failed ? 'failed' : null
+      const input: ResyncInput = {
         app,
-        externalRef: all || failed ? undefined : await required(ref, '<external_ref>, --all or --failed'),
-        all,
-        failed,
-        dryRun,
+        scope: whole ?? { externalRef: await required(ref, '<external_ref>, --all or --failed') },
         after: after === undefined ? undefined : Number(after),
-        caller,
         onProgress: (done) => out.progress(`${done.written} written, ${done.failed} failed so far`),
-      })
+      }
+      const compared = dryRun ? await compareNodes(ctx, input) : null
+      const result = compared ?? (await resyncNodes(ctx, caller, input))
       out.result(result, () => {
         out.line(banner(app))
-        if (result.differences) out.line(`${result.differing ?? 0} nodes differ`)
+        if (compared) out.line(`${compared.differing} nodes differ`)
         else out.line(`${result.written} written, ${result.failed} failed`)
         for (const { external_ref, error } of result.failures ?? []) out.line(`${external_ref}: ${error}`)
         if (result.next !== undefined) out.line(`interrupted: continue with --after ${result.next}`)

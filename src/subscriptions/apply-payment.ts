@@ -4,7 +4,7 @@ import type { NamedPlan } from '#plans/store.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import type { Emission } from '#webhooks/emit-event.ts'
 import { decideOn, type SubscriptionRows } from './decide-payment.ts'
-import type { PaymentEffect, Refusal } from './lifecycle.ts'
+import type { AppliedEffect, Refusal } from './lifecycle.ts'
 import { presentSubject, type PlanAndCustomer, type SubscriptionView } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { insertTrialGrant, type DecidedSubscription, type Subscription } from './store.ts'
@@ -49,7 +49,9 @@ export async function applyPayment(
     inTrial: isTrial,
   }
   const { openedAt, isAccepted } = quote
-  await recordChange(tx, app, current ?? paid, {
+  await recordChange(tx, app, {
+    before: current,
+    owner: paid,
     set,
     line: { transactionId, kind, interval, isTrial, paidAt, openedAt, isAccepted },
     planAndCustomer: planAndCustomerAfter(rows, effect, setsCustomer),
@@ -70,7 +72,7 @@ interface RowsOfDiscount extends Pick<SubscriptionRows, 'promotion' | 'quote'> {
  */
 export function lastingDiscount(
   { plan, current, promotion, quote }: RowsOfDiscount,
-  { kind, planId }: Extract<PaymentEffect, { planId: number }>,
+  { kind, planId }: AppliedEffect,
 ): string | null {
   if (promotion?.everyPeriod && !quote.isByRenewalLink && planId === plan.id) return promotion.code
   const isKept = current?.planId === planId && (kind === 'extended' || quote.purpose === 'extend')
@@ -80,7 +82,7 @@ export function lastingDiscount(
 /** The plan and the customer of the subscription once the payment is applied. */
 function planAndCustomerAfter(
   { plan, currentPlan, customer, currentCustomer }: SubscriptionRows,
-  { planId }: Extract<PaymentEffect, { planId: number }>,
+  { planId }: AppliedEffect,
   setsCustomer: boolean,
 ): PlanAndCustomer {
   const named = planId === plan.id ? plan : currentPlan

@@ -31,7 +31,7 @@ export const attachCustomer = command({
     const customer = await requireCustomer(tx, app.id, customer_id, endUser)
     const set = { customerId: customer.id }
     const planAndCustomer = await readPlanAndCustomer(tx, { ...current, ...set })
-    const view = await recordChange(tx, app, current, { set, line: null, planAndCustomer })
+    const view = await recordChange(tx, app, { before: current, set, line: null, planAndCustomer })
     await tx.audit({
       appId: app.id,
       subject: `subscription ${current.id}`,

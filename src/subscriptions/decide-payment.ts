@@ -38,7 +38,7 @@ interface RowsToDecideOn extends PaidPrice {
 }
 
 /** What the payment buys, and its effect. */
-export interface DecidedPayment {
+interface DecidedPayment {
   readonly interval: Interval
   readonly effect: PaymentEffect
 }

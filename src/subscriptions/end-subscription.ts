@@ -37,7 +37,8 @@ export const endSubscription = command({
     const announce = (view: SubscriptionView): Emission[] => [
       { app, type: 'subscription.expired', data: expiredData(view, now, current.inTrial) },
     ]
-    const view = await recordChange(tx, app, current, {
+    const view = await recordChange(tx, app, {
+      before: current,
       set,
       line,
       planAndCustomer: await readPlanAndCustomer(tx, current),

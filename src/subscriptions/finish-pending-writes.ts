@@ -2,9 +2,8 @@ import { findApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { listAbandoned } from '#realtime/store.ts'
-import { writeNode } from '#realtime/write-node.ts'
 import { addMs, type RealTime } from '#shared/time.ts'
-import { loadNodeState } from './queue-node.ts'
+import { writeNodeOf } from './queue-node.ts'
 
 /** Whether any write was abandoned. */
 export async function hasAbandonedWrites(ctx: Context): Promise<boolean> {
@@ -41,7 +40,5 @@ export async function finishPendingWrites(
 async function finishOne(ctx: Context, row: { subscriptionId: number; appId: number }): Promise<boolean> {
   const app = await findApp(ctx.db, row.appId)
   if (!app) return false
-  const { subscriptionId } = row
-  const load = (id: number) => loadNodeState(ctx, id)
-  return (await writeNode(ctx, { app, subscriptionId, load }, 'change')) === 'written'
+  return (await writeNodeOf(ctx, app, row.subscriptionId, 'change')) === 'written'
 }

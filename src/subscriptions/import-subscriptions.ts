@@ -166,7 +166,7 @@ const importSubscription = command({
     const line = await unpaidLine(tx, app, 'imported', set)
     const planAndCustomer = await readPlanAndCustomer(tx, { appId: app.id, ...set })
     const owner = { endUserId, externalRef: input.external_ref }
-    const { subscription: saved } = await recordChange(tx, app, owner, { set, line, planAndCustomer })
+    const { subscription: saved } = await recordChange(tx, app, { before: null, owner, set, line, planAndCustomer })
     await tx.audit({
       appId: app.id,
       subject: `subscription ${saved.id}`,

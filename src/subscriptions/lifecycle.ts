@@ -48,16 +48,17 @@ export interface PlanChoice {
 
 export type Refusal = 'already_lifetime' | 'trial_already_used' | 'superseded' | 'period_guard'
 
-export type PaymentEffect =
-  | {
-      readonly kind: 'started' | 'extended' | 'restarted'
-      readonly period: Period
-      /** Plan and price of the subscription afterwards. */
-      readonly planId: number
-      readonly priceId: number
-      readonly isTrial: boolean
-    }
-  | { readonly kind: 'refused'; readonly reason: Refusal }
+/** The period that a payment gives. */
+export interface AppliedEffect {
+  readonly kind: 'started' | 'extended' | 'restarted'
+  readonly period: Period
+  /** Plan and price of the subscription afterwards. */
+  readonly planId: number
+  readonly priceId: number
+  readonly isTrial: boolean
+}
+
+export type PaymentEffect = AppliedEffect | { readonly kind: 'refused'; readonly reason: Refusal }
 
 /** Provider times this close count as equal (R103). */
 const EQUAL_MS = 60 * SECOND_MS

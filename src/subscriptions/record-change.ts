@@ -33,9 +33,11 @@ interface Columns {
   readonly promotionCode?: string | null
 }
 
-export interface NewSubscription {
-  readonly endUserId: number
-  readonly externalRef: string
+/** The columns of a new subscription; those that it omits are null or false. */
+interface NewColumns extends Columns {
+  readonly planId: number
+  readonly priceId: number
+  readonly period: Period
 }
 
 /** What the caller knows of a new ledger line: why the plan, the price or the period change (R101). */
@@ -46,16 +48,27 @@ export interface NewLine extends Pick<
   readonly interval: Interval
 }
 
-export interface SubscriptionChange {
-  readonly set: Columns
-  /** Null only if plan, price and period stay the same. */
-  readonly line: NewLine | null
+interface Change {
   /** The plan and the customer after the change, which its events name. */
   readonly planAndCustomer: PlanAndCustomer
   /** The payment behind it. */
   readonly transactionId?: number
   /** Events that are written before `subscription.updated`. */
   readonly announce?: (view: SubscriptionView) => readonly Emission[]
+}
+
+interface ChangeOfExisting extends Change {
+  readonly before: Subscription
+  readonly set: Columns
+  /** Null only if plan, price and period stay the same. */
+  readonly line: NewLine | null
+}
+
+interface FirstChange extends Change {
+  readonly before: null
+  readonly owner: Pick<Subscription, 'endUserId' | 'externalRef'>
+  readonly set: NewColumns
+  readonly line: NewLine
 }
 
 /**
@@ -65,12 +78,11 @@ export interface SubscriptionChange {
 export async function recordChange(
   tx: Tx,
   app: NotifiedApp,
-  current: Subscription | NewSubscription,
-  { set, line, planAndCustomer, transactionId, announce }: SubscriptionChange,
+  change: ChangeOfExisting | FirstChange,
 ): Promise<SubscriptionView> {
-  const saved =
-    'id' in current ? await saveChange(tx, app, current, set, line) : await saveNew(tx, app, current, set, line)
-  if (line) await addLine(tx, saved, 'id' in current ? current : null, line)
+  const { before, line, planAndCustomer, transactionId, announce } = change
+  const saved = change.before ? await saveChange(tx, app, change) : await saveNew(tx, app, change)
+  if (line) await addLine(tx, saved, before, line)
   const view = { subscription: saved, ...planAndCustomer }
   const updated: Emission = {
     app,
@@ -78,7 +90,7 @@ export async function recordChange(
     data: updatedData(view, appNow(app, tx.now)),
     transactionId: transactionId ?? null,
   }
-  const ended = 'id' in current ? await endBeforeRestart(tx, app, current, line) : []
+  const ended = before ? await endBeforeRestart(tx, app, before, line) : []
   await emitEvents(tx, [...ended, ...(announce?.(view) ?? []), updated])
   if (app.realtimeDatabaseUrl !== null) await queueNode(tx, app, saved)
   return view
@@ -122,21 +134,13 @@ async function addLine(tx: Tx, saved: Subscription, before: Subscription | null,
   })
 }
 
-async function saveNew(
-  tx: Tx,
-  app: NotifiedApp,
-  { endUserId, externalRef }: NewSubscription,
-  set: Columns,
-  line: NewLine | null,
-): Promise<Subscription> {
+async function saveNew(tx: Tx, app: NotifiedApp, { owner, set, line }: FirstChange): Promise<Subscription> {
   const { planId, priceId, period, customerId = null, inTrial = false, promotionCode = null } = set
-  if (planId === undefined || priceId === undefined || !period)
-    throw new Error('a new subscription needs a plan, a price and a period')
   const now = appNow(app, tx.now)
   return insertSubscription(tx, {
     appId: app.id,
-    endUserId,
-    externalRef,
+    endUserId: owner.endUserId,
+    externalRef: owner.externalRef,
     planId,
     priceId,
     customerId,
@@ -151,23 +155,17 @@ async function saveNew(
   })
 }
 
-async function saveChange(
-  tx: Tx,
-  app: NotifiedApp,
-  current: Subscription,
-  set: Columns,
-  line: NewLine | null,
-): Promise<Subscription> {
+async function saveChange(tx: Tx, app: NotifiedApp, { before, set, line }: ChangeOfExisting): Promise<Subscription> {
   const { period, ...columns } = set
   const now = appNow(app, tx.now)
   const changed = {
     ...columns,
     ...(period ? columnsOf(period, line, now) : {}),
-    revision: current.revision + 1,
+    revision: before.revision + 1,
     updatedAt: now,
   }
-  await updateSubscription(tx, current.id, current.revision, changed)
-  return { ...current, ...changed }
+  await updateSubscription(tx, before.id, before.revision, changed)
+  return { ...before, ...changed }
 }
 
 function columnsOf(period: Period, line: NewLine | null, now: AppTime) {

@@ -1,8 +1,10 @@
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
+import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
-import { decideOn, type DecidedPayment } from './decide-payment.ts'
+import { decideOn } from './decide-payment.ts'
+import type { AppliedEffect } from './lifecycle.ts'
 import { readPlanAndCustomer } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { insertTrialGrant, type Subscription } from './store.ts'
@@ -13,7 +15,8 @@ export interface TrialOffer {
   readonly amount: number
   /** The app's own time. */
   readonly endsAt: AppTime
-  readonly decided: DecidedPayment
+  readonly interval: Interval
+  readonly effect: AppliedEffect
 }
 
 /** The trial that a checkout of this price grants at `now`, the app's own time; null if it grants none (R81). */
@@ -27,28 +30,36 @@ export async function trialOnOffer(
   const { trialAmount } = found.price
   if (trialAmount === null) return null
   const quote = { purpose: 'trial', isByRenewalLink: false, openedAt: now, isAccepted: false } as const
-  const decided = await decideOn(tx, { ...found, current, endUserId }, quote, now)
-  if (decided.effect.kind === 'refused' || !decided.effect.period.end) return null
-  return { amount: trialAmount, endsAt: decided.effect.period.end, decided }
+  const { interval, effect } = await decideOn(tx, { ...found, current, endUserId }, quote, now)
+  if (effect.kind === 'refused' || !effect.period.end) return null
+  return { amount: trialAmount, endsAt: effect.period.end, interval, effect }
 }
 
-/** Starts a free trial during the checkout call. The renewals after it get the discount of `promotionCode`. */
+/** The checkout whose trial starts. */
+interface TrialCheckout {
+  readonly endUserId: number
+  readonly externalRef: string
+  /** Null leaves the subscription's customer as it is. */
+  readonly customerId: number | null
+  readonly current: Subscription | null
+  /** The renewals after the trial get the discount of this promotion. */
+  readonly promotionCode: string | null
+  /** The app's own time. */
+  readonly now: AppTime
+}
+
+/** Starts a free trial during the checkout call. */
 export async function startFreeTrial(
   tx: Tx,
   app: App,
-  { decided: { effect, interval } }: TrialOffer,
-  subject: { readonly endUserId: number; readonly externalRef: string; readonly customerId: number | null },
-  current: Subscription | null,
-  { now, promotionCode }: { readonly now: AppTime; readonly promotionCode: string | null },
+  { interval, effect: { kind, planId, priceId, period } }: TrialOffer,
+  { endUserId, externalRef, customerId, current, promotionCode, now }: TrialCheckout,
 ): Promise<void> {
-  const { endUserId, externalRef, customerId } = subject
-  if (effect.kind === 'refused') throw new Error(`a trial that is refused cannot start: ${effect.reason}`)
-  const { kind, planId, priceId, period } = effect
   if (!(await insertTrialGrant(tx, { appId: app.id, endUserId, planId, transactionId: null, grantedAt: now })))
     throw new Error(`end user ${endUserId} had the trial of plan ${planId}, although the lock was held`)
   const set = { planId, priceId, ...(customerId === null ? {} : { customerId }), period, inTrial: true, promotionCode }
   const line = { transactionId: null, kind, interval, isTrial: true, paidAt: now, openedAt: now, isAccepted: false }
   const named = { appId: app.id, planId, customerId: customerId ?? current?.customerId ?? null }
   const planAndCustomer = await readPlanAndCustomer(tx, named)
-  await recordChange(tx, app, current ?? { endUserId, externalRef }, { set, line, planAndCustomer })
+  await recordChange(tx, app, { before: current, owner: { endUserId, externalRef }, set, line, planAndCustomer })
 }

@@ -32,7 +32,8 @@ export const switchPlan = command({
     const set = { planId: plan.id, priceId: price.id, ...ends }
     const after = { ...current, ...set }
     const line = await unpaidLine(tx, app, 'switched', after)
-    const view = await recordChange(tx, app, current, {
+    const view = await recordChange(tx, app, {
+      before: current,
       set,
       line,
       planAndCustomer: await readPlanAndCustomer(tx, after),

@@ -1,12 +1,13 @@
 import { getApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { refunded, takeNewest } from '#payments/balance.ts'
+import { refunded, takeNewest, type Balance } from '#payments/balance.ts'
 import {
   allocate,
   insertRefund,
   listKeptOfPayment,
   lockPayment,
   updatePayment,
+  type Payment,
   type Refund,
   type RefundStatus,
 } from '#payments/store.ts'
@@ -14,6 +15,7 @@ import { announceRefunds } from './announce-refund.ts'
 import { takeMoney } from './change-transaction.ts'
 import { lockTransactions, movedMeanwhile } from './lock-transactions.ts'
 import { endedNow, newRefund, pendingNow } from './refund-steps.ts'
+import type { Transaction } from './store.ts'
 
 /** A refund that was made at the provider. */
 export interface ForeignRefund {
@@ -32,38 +34,73 @@ export async function recordForeignRefund(
   paymentId: number,
   { reference, amount, status }: ForeignRefund,
 ): Promise<Refund | null> {
-  const booked = await listKeptOfPayment(tx, paymentId)
-  const transactions = await lockTransactions(
-    tx,
-    booked.map(({ transactionId }) => transactionId),
-  )
+  const transactions = await lockTransactionsOf(tx, paymentId)
   const payment = await lockPayment(tx, paymentId)
   if (!payment) return null
-  const kept = await listKeptOfPayment(tx, paymentId)
-  const free = payment.amountLeft ?? 0
-  if (amount > free + kept.reduce((sum, part) => sum + part.kept, 0)) return null
-  const fromFree = Math.min(free, amount)
-  const parts = takeNewest(amount - fromFree, kept)
-  const plan = parts.map(({ part, amount: share }) => {
-    const transaction = transactions.get(part.transactionId)
-    if (!transaction) throw movedMeanwhile(paymentId)
-    return { transaction, share, balance: refunded(transaction, share) }
-  })
+  const plan = planRefund(payment, amount, await listKeptOfPayment(tx, paymentId), transactions)
+  if (!plan) return null
+  const { fromFree, shares } = plan
   const row = {
     ...newRefund(tx, { appId: payment.appId, paymentId, amount }),
     ...(status === 'pending' ? pendingNow(tx) : endedNow(tx, status)),
     reference,
-    amountUsed: plan.reduce((sum, { transaction, balance }) => sum + transaction.amountUsed - balance.amountUsed, 0),
+    amountUsed: shares.reduce((sum, { transaction, balance }) => sum + transaction.amountUsed - balance.amountUsed, 0),
   }
   const refundId = await insertRefund(tx, row)
   if (refundId === null) return null
-  for (const { transaction, share, balance } of plan) {
-    const part = { paymentId, amount: -share, cause: 'refund', refundId, operatorNote: null } as const
-    await allocate(tx, transaction, part)
-    const app = await getApp(tx, transaction.appId)
-    const changed = await takeMoney(tx, app, transaction, balance, 'refunded')
-    if (status === 'succeeded') await announceRefunds(tx, app, changed, [refundId])
-  }
-  if (fromFree > 0) await updatePayment(tx, paymentId, { amountLeft: free - fromFree })
-  return { ...row, id: refundId }
+  const refund = { ...row, id: refundId }
+  for (const share of shares) await takeFromTransaction(tx, refund, share)
+  if (fromFree > 0) await updatePayment(tx, paymentId, { amountLeft: freeOf(payment) - fromFree })
+  return refund
+}
+
+async function lockTransactionsOf(tx: Tx, paymentId: number): Promise<ReadonlyMap<number, Transaction>> {
+  const booked = await listKeptOfPayment(tx, paymentId)
+  return lockTransactions(
+    tx,
+    booked.map(({ transactionId }) => transactionId),
+  )
+}
+
+interface RefundPlan {
+  /** What it takes of the money that is not allocated. */
+  readonly fromFree: number
+  readonly shares: readonly Share[]
+}
+
+/** What it takes from one transaction, and the balance after it. */
+interface Share {
+  readonly transaction: Transaction
+  readonly amount: number
+  readonly balance: Balance
+}
+
+/** Null if less than `amount` is kept of the payment. */
+function planRefund(
+  payment: Payment,
+  amount: number,
+  kept: readonly { readonly transactionId: number; readonly kept: number }[],
+  transactions: ReadonlyMap<number, Transaction>,
+): RefundPlan | null {
+  const free = freeOf(payment)
+  if (amount > free + kept.reduce((sum, part) => sum + part.kept, 0)) return null
+  const fromFree = Math.min(free, amount)
+  const shares = takeNewest(amount - fromFree, kept).map(({ part, amount: share }) => {
+    const transaction = transactions.get(part.transactionId)
+    if (!transaction) throw movedMeanwhile(payment.id)
+    return { transaction, amount: share, balance: refunded(transaction, share) }
+  })
+  return { fromFree, shares }
+}
+
+function freeOf({ amountLeft }: Payment): number {
+  return amountLeft ?? 0
+}
+
+async function takeFromTransaction(tx: Tx, refund: Refund, { transaction, amount, balance }: Share): Promise<void> {
+  const { id: refundId, paymentId, status } = refund
+  await allocate(tx, transaction, { paymentId, amount: -amount, cause: 'refund', refundId, operatorNote: null })
+  const app = await getApp(tx, transaction.appId)
+  const changed = await takeMoney(tx, app, transaction, balance, 'refunded')
+  if (status === 'succeeded') await announceRefunds(tx, app, changed, [refundId])
 }

@@ -14,6 +14,7 @@ import {
   type RefundStatus,
 } from '#payments/store.ts'
 import { AppError } from '#shared/errors.ts'
+import type { RealTime } from '#shared/time.ts'
 import { announceRefunds } from './announce-refund.ts'
 import { changeTransaction } from './change-transaction.ts'
 import { completeTransaction } from './complete-transaction.ts'
@@ -35,35 +36,70 @@ export interface RefundAnswer {
  * later belongs to no transaction and waits for an operator (R131). Returns the changed refund.
  */
 export async function recordRefundAnswer(tx: Tx, refundId: number, answer: RefundAnswer): Promise<Refund> {
+  const { refund: before, shares } = await lockRefundWithShares(tx, refundId)
+  const after = refundAfter(before, answer, tx.now)
+  if (!after) return before
+  await saveRefund(tx, before, after)
+  for (const share of shares) await applyToTransaction(tx, before, after, share)
+  if (after.status === 'failed') await returnToPayment(tx, after, shares)
+  tx.afterCommit(() => report(tx.ctx, after))
+  return after
+}
+
+/** What a refund took from one transaction. */
+interface Share {
+  readonly transaction: Transaction
+  readonly amount: number
+}
+
+async function lockRefundWithShares(
+  tx: Tx,
+  refundId: number,
+): Promise<{ readonly refund: Refund; readonly shares: readonly Share[] }> {
   const taken = await listRefundedShares(tx, refundId)
   const transactions = await lockTransactions(
     tx,
     taken.map(({ transactionId }) => transactionId),
   )
-  const before = await lockRefund(tx, refundId)
-  if (!before) throw new AppError('not_found', `refund ${refundId} does not exist`)
-  const reference = answer.reference ?? before.reference
-  if (before.status === 'failed' || (before.status === answer.status && before.reference === reference)) return before
-  // The answer that the refund was accepted came later than the report that it was made.
-  if (before.status === 'succeeded' && answer.status === 'pending') return before
-  const ending = answer.status === 'pending' ? {} : endedNow(tx, answer.status)
-  const changes = { status: answer.status, reference, failure: answer.failure?.slice(0, 191) ?? null, ...ending }
-  if (!(await updateRefundIn(tx, refundId, [before.status], changes)))
-    throw new Error(`refund ${refundId} was changed although it was locked`)
-  const after: Refund = { ...before, ...changes }
-  for (const { transactionId, amount } of taken) {
+  const refund = await lockRefund(tx, refundId)
+  if (!refund) throw new AppError('not_found', `refund ${refundId} does not exist`)
+  const shares = taken.map(({ transactionId, amount }) => {
     const transaction = transactions.get(transactionId)
     if (!transaction) throw new Error(`transaction ${transactionId} does not exist`)
-    const app = await getApp(tx, transaction.appId)
-    if (after.status !== 'failed') {
-      const ended = await endIfDecided(tx, app, transaction, after)
-      if (before.status !== after.status) await announceRefunds(tx, app, ended, [after.id])
-    } else if (after.reference === null) await restore(tx, app, transaction, after, amount)
-    else await release(tx, app, transaction, after, amount)
-  }
-  if (after.status === 'failed') await returnToPayment(tx, after, taken)
-  tx.afterCommit(() => report(tx.ctx, after))
-  return after
+    return { transaction, amount }
+  })
+  return { refund, shares }
+}
+
+/** The refund with the answer; null if the answer changes nothing. */
+function refundAfter(before: Refund, answer: RefundAnswer, now: RealTime): Refund | null {
+  if (before.status === 'failed') return null
+  // The answer that the refund was accepted came later than the report that it was made.
+  if (before.status === 'succeeded' && answer.status === 'pending') return null
+  const reference = answer.reference ?? before.reference
+  if (before.status === answer.status && before.reference === reference) return null
+  const ending = answer.status === 'pending' ? {} : endedNow({ now }, answer.status)
+  return { ...before, status: answer.status, reference, failure: answer.failure?.slice(0, 191) ?? null, ...ending }
+}
+
+async function saveRefund(tx: Tx, before: Refund, after: Refund): Promise<void> {
+  const { id, status, reference, failure, nextLookupAt, endedAt } = after
+  const changes = { status, reference, failure, nextLookupAt, endedAt }
+  if (!(await updateRefundIn(tx, id, [before.status], changes)))
+    throw new Error(`refund ${id} was changed although it was locked`)
+}
+
+async function applyToTransaction(tx: Tx, before: Refund, after: Refund, share: Share): Promise<void> {
+  const app = await getApp(tx, share.transaction.appId)
+  if (isRefused(after)) return undoRefusedRefund(tx, app, after, share)
+  if (after.status === 'failed') return dropFailedRefund(tx, app, after, share)
+  const ended = await endIfDecided(tx, app, share.transaction, after)
+  if (before.status !== after.status) await announceRefunds(tx, app, ended, [after.id])
+}
+
+/** Whether the provider refused to make the refund, which therefore has no reference. */
+function isRefused({ status, reference }: Refund): boolean {
+  return status === 'failed' && reference === null
 }
 
 /** Logs the outcome of a refund, as a warning if operators must act. */
@@ -78,15 +114,15 @@ async function endIfDecided(tx: Tx, app: App, transaction: Transaction, { actor,
   return actor === null ? transaction : endIfRefunded(tx, app, transaction, { actor, note: note ?? '' })
 }
 
-/** The provider refused to make the refund: the transaction gets its money and its flag back, and completes if the money is now enough. */
-async function restore(tx: Tx, app: App, transaction: Transaction, refund: Refund, amount: number): Promise<void> {
+/** The transaction gets its money and its flag back, and completes if the money is now enough. */
+async function undoRefusedRefund(tx: Tx, app: App, refund: Refund, { transaction, amount }: Share): Promise<void> {
   const { id: refundId, paymentId, amountUsed } = refund
   await allocate(tx, transaction, { paymentId, amount, cause: 'refund_failed', refundId, operatorNote: null })
   const flagReason = flagAfterRefusal(transaction, refund)
   const isLeft = flagReason !== null || transaction.status === 'completed'
   const balance = notRefunded(transaction, amount, Math.min(amountUsed, amount), isLeft)
   if (transaction.status === 'pending' && keptOf(balance) >= transaction.amount) {
-    const { provider: providerCode } = await getPayment(tx, paymentId)
+    const { provider: providerCode } = await lockKnownPayment(tx, paymentId)
     const rows = await getTransactionRows(tx, transaction.id)
     await completeTransaction(
       tx,
@@ -107,13 +143,12 @@ function flagAfterRefusal({ status, flagReason }: Transaction, refund: Refund): 
   return flagReason ?? restored
 }
 
-/** The refund failed after the provider had accepted it: the money no longer belongs to the transaction. */
-async function release(
+/** The provider had accepted the refund before it failed: the money no longer belongs to the transaction. */
+async function dropFailedRefund(
   tx: Tx,
   app: App,
-  transaction: Transaction,
   { id: refundId, paymentId }: Refund,
-  amount: number,
+  { transaction, amount }: Share,
 ): Promise<void> {
   const cause = 'refund_failed'
   await allocate(tx, transaction, { paymentId, amount, cause, refundId, operatorNote: null })
@@ -122,19 +157,15 @@ async function release(
 }
 
 /** The money of a failed refund that returns to no transaction stays on its payment. */
-async function returnToPayment(
-  tx: Tx,
-  { paymentId, amount, reference }: Refund,
-  taken: readonly { readonly amount: number }[],
-): Promise<void> {
-  const payment = await getPayment(tx, paymentId)
-  const restored = reference === null ? taken.reduce((sum, part) => sum + part.amount, 0) : 0
-  const returned = amount - restored
+async function returnToPayment(tx: Tx, refund: Refund, shares: readonly Share[]): Promise<void> {
+  const payment = await lockKnownPayment(tx, refund.paymentId)
+  const restored = isRefused(refund) ? shares.reduce((sum, { amount }) => sum + amount, 0) : 0
+  const returned = refund.amount - restored
   if (returned === 0) return
-  await updatePayment(tx, paymentId, { amountLeft: (payment.amountLeft ?? 0) + returned, closedAt: null })
+  await updatePayment(tx, payment.id, { amountLeft: (payment.amountLeft ?? 0) + returned, closedAt: null })
 }
 
-async function getPayment(tx: Tx, paymentId: number): Promise<Payment> {
+async function lockKnownPayment(tx: Tx, paymentId: number): Promise<Payment> {
   const payment = await lockPayment(tx, paymentId)
   if (!payment) throw new Error(`payment ${paymentId} does not exist`)
   return payment

@@ -210,7 +210,7 @@ describe('realtime database sync', () => {
     expect((await scenario.subscription()).current_period_end).to.equal('2026-05-01 10:00:00')
     expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
     const { ctx } = scenario.service
-    expect(await resyncNodes(ctx, { app: scenario.app.app, caller: operator('linh'), failed: true })).to.include({
+    expect(await resyncNodes(ctx, operator('linh'), { app: scenario.app.app, scope: 'failed' })).to.include({
       written: 1,
       failed: 0,
     })
@@ -223,7 +223,7 @@ describe('realtime database sync', () => {
     scenario.clock.set('2026-04-01 10:00:00')
     const app = await getApp(scenario.service.ctx.db, scenario.app.app.id)
     expect(
-      await resyncNodes(scenario.service.ctx, { app, caller: operator('linh'), externalRef: 'user-1' }),
+      await resyncNodes(scenario.service.ctx, operator('linh'), { app, scope: { externalRef: 'user-1' } }),
     ).to.include({
       written: 1,
       failed: 0,

@@ -63,8 +63,6 @@ describe('writing the realtime node', () => {
   /** Leases run by the server's own clock. */
   const changeLease = async (changes: Pick<Partial<RealtimeWrite>, 'leaseToken' | 'leaseUntil'>) =>
     ctx().db.update(realtimeWrites, { subscriptionId: (await row())!.subscriptionId }, changes)
-  const resync = (what: { externalRef?: string; all?: boolean; failed?: boolean; dryRun?: boolean }) =>
-    resyncNodes(ctx(), { app: scenario.app.app, caller: operator('linh'), ...what })
 
   it('goes to the emulator as owner, under the name of the database, without requesting a token', async () => {
     await scenario.buy(monthly)
@@ -289,7 +287,9 @@ describe('writing the realtime node', () => {
       scenario.clock.advance('1h')
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
       expect(await scenario.node()).to.equal(null)
-      expect(await resync({ failed: true })).to.include({ written: 1 })
+      expect(await resyncNodes(ctx(), operator('linh'), { app: scenario.app.app, scope: 'failed' })).to.include({
+        written: 1,
+      })
       expect(await scenario.node()).to.include({ plan: 'premium' })
     })
   })

@@ -10,9 +10,9 @@ import {
   effectiveStatus,
   isLifetime,
   purposeOf,
+  type AppliedEffect,
   type ChoiceLine,
   type PlanChoice,
-  type PaymentEffect,
   type Quote,
   type SubscriptionState,
 } from '#subscriptions/lifecycle.ts'
@@ -116,12 +116,7 @@ class Ledger {
   }
 
   /** The guarantee itself, whatever the model says: only a purchase of another plan or an operator moves an end back. */
-  #keepsPaidTime(
-    before: SubscriptionState | null,
-    quote: Quote,
-    effect: Exclude<PaymentEffect, { kind: 'refused' }>,
-    paid: number,
-  ): void {
+  #keepsPaidTime(before: SubscriptionState | null, quote: Quote, effect: AppliedEffect, paid: number): void {
     if (!before || isLifetime(before) || effectiveStatus(before, at(paid)) === 'expired') return
     const isShorter = effect.period.end !== null && effect.period.end < before.currentPeriodEnd!
     if (!isShorter || quote.isAccepted) return

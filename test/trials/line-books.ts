@@ -36,7 +36,7 @@ export async function comeToRest(work: Work): Promise<void> {
   rig.bypass()
   const { ctx } = rig.scenario.service
   const app = await getApp(ctx.db, rig.apps.client.app.id)
-  const { failed } = await resyncNodes(ctx, { app, caller: operator('linh'), failed: true })
+  const { failed } = await resyncNodes(ctx, operator('linh'), { app, scope: 'failed' })
   if (failed > 0) throw new Error(`${failed} nodes could not be re-synced`)
 }
 

@@ -56,7 +56,7 @@ export async function realtimeOutage(outage: Outage, endUsers: number, seed: num
     const hadFailed = await countFailedWrites(scenario.service.ctx.db, 1_000_000)
     if (hadFailed === 0) throw new Error(`seed ${seed}: no write failed during the outage`)
     const app = await getApp(scenario.service.ctx.db, scenario.app.app.id)
-    const { written, failed } = await resyncNodes(scenario.service.ctx, { app, caller: operator('linh'), failed: true })
+    const { written, failed } = await resyncNodes(scenario.service.ctx, operator('linh'), { app, scope: 'failed' })
     if (failed > 0) throw new Error(`${failed} nodes could not be re-synced`)
     if (written < hadFailed) throw new Error(`${hadFailed} writes had failed, but ${written} were repeated`)
     for (const ref of refs) await compareNode(scenario, peer, ref)
