@@ -21,8 +21,6 @@ const NOTIFICATION_BYTES = 256 * 1024
 
 /** Open sessions at Stripe. */
 const sessions: Sessions = {
-  code: 'stripe',
-
   async pollStatus(ctx, session) {
     const { reference, providerAccountId, expiresAt, amount } = session
     if (reference === null) return ctx.clock.now() > expiresAt ? CLOSED : { status: 'open', asks: amount }
@@ -54,7 +52,7 @@ const sessions: Sessions = {
 /** Card payments through Stripe Checkout. */
 export const card = defineProvider({
   method: 'card',
-  ...sessions,
+  code: 'stripe',
   texts: {
     en: { name: 'International card', hint: 'Visa, Mastercard, JCB', pay: 'Pay by international card' },
     vi: { name: 'Thẻ quốc tế', hint: 'Visa, Mastercard, JCB', pay: 'Thanh toán bằng thẻ quốc tế' },
@@ -67,6 +65,7 @@ export const card = defineProvider({
   },
   redirectSources: (config) => httpsAnd(config, config.stripeApiBase),
   accepts: isChargeable,
+  sessions,
   refunds: cardRefunds,
   noteRefunds,
 
@@ -78,6 +77,7 @@ export const card = defineProvider({
       request.app.id,
     )
     return openSession(ctx, sessions, request, {
+      provider: 'stripe',
       providerAccountId,
       expiresAt: sessionEnd(request.expiresAt, ctx.clock.now()),
       create: (session) => createSession(ctx, credentials, request, session),

@@ -24,8 +24,6 @@ const FINAL_AFTER_MS = HOUR_MS
 
 /** Open payment links at PayOS. */
 const sessions: Sessions = {
-  code: 'payos',
-
   async pollStatus(ctx, session) {
     const link = await findLink(ctx, await clientOf(ctx, session), session)
     const isFinal = ctx.clock.now() > addMs(session.expiresAt, FINAL_AFTER_MS)
@@ -52,8 +50,8 @@ const sessions: Sessions = {
 /** Bank transfers through PayOS: one payment link per transaction (R212). */
 export const payos = defineProvider({
   method: 'payos',
+  code: 'payos',
   hasQrCode: true,
-  ...sessions,
   texts: {
     en: {
       name: 'QR payment (payOS)',
@@ -75,6 +73,7 @@ export const payos = defineProvider({
   },
   redirectSources: (config) => httpsAnd(config, config.payosApiBase),
   accepts: (amount, currency) => currency === 'VND' && Number.isSafeInteger(amount) && amount > 0,
+  sessions,
 
   async open(ctx, request) {
     const { id: providerAccountId, credentials } = await requireCurrentAccount(
@@ -85,6 +84,7 @@ export const payos = defineProvider({
     )
     const client = await payosClient(ctx.config, credentials)
     return openSession(ctx, sessions, request, {
+      provider: 'payos',
       providerAccountId,
       expiresAt: linkEnd(request.expiresAt, ctx.clock.now()),
       newReference: () => newOrderCode(request.transaction.id),
