@@ -1,6 +1,5 @@
 import type Stripe from 'stripe'
 import type { Context } from '#context.ts'
-import { accountOf, requireCurrentAccount } from '#providers/accounts.ts'
 import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
 import { CLOSED, defineProvider, type PaymentRequest, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
@@ -9,7 +8,7 @@ import { SECOND_MS, asRealTime, type RealTime } from '#shared/time.ts'
 import { isChargeable } from './amount.ts'
 import { callStripe, cardProviderError, isUndecided, stripeClient, stripeFailureOf } from './client.ts'
 import { confirmSession } from './confirm-session.ts'
-import { CardCredentials, cardCredentials } from './credentials.ts'
+import { cardAccounts, cardCredentials, type CardCredentials } from './credentials.ts'
 import { noteRefunds } from './note-refunds.ts'
 import { receiveCardEvent } from './receive-event.ts'
 import { cardRefunds } from './refund-payment.ts'
@@ -24,7 +23,7 @@ const sessions: Sessions = {
   async pollStatus(ctx, session) {
     const { reference, providerAccountId, expiresAt, amount } = session
     if (reference === null) return ctx.clock.now() > expiresAt ? CLOSED : { status: 'open', asks: amount }
-    const { credentials } = await accountOf(ctx, CardCredentials, providerAccountId)
+    const { credentials } = await cardAccounts.get(ctx, providerAccountId)
     const found = await retrieveSession(ctx, credentials, reference)
     if (!found) return CLOSED
     const facts = CardSession.parse(found)
@@ -39,7 +38,7 @@ const sessions: Sessions = {
 
   async close(ctx, { reference, providerAccountId }) {
     if (reference === null) return
-    const { credentials } = await accountOf(ctx, CardCredentials, providerAccountId)
+    const { credentials } = await cardAccounts.get(ctx, providerAccountId)
     const stripe = await stripeClient(ctx.config, credentials.secretKey)
     try {
       await callStripe(ctx, 'checkout.sessions.expire', () => stripe.checkout.sessions.expire(reference))
@@ -70,12 +69,7 @@ export const card = defineProvider({
   noteRefunds,
 
   async open(ctx, request) {
-    const { id: providerAccountId, credentials } = await requireCurrentAccount(
-      ctx,
-      'card',
-      CardCredentials,
-      request.app.id,
-    )
+    const { id: providerAccountId, credentials } = await cardAccounts.requireCurrent(ctx, request.app.id)
     return openSession(ctx, sessions, request, {
       provider: 'stripe',
       providerAccountId,

@@ -15,13 +15,13 @@ import {
   type Payment,
   type Refund,
 } from '#payments/store.ts'
-import { accountsInUse, type ProviderAccount } from '#providers/accounts.ts'
+import type { ProviderAccount } from '#providers/accounts.ts'
 import { addMs, DAY_MS, unixSeconds } from '#shared/time.ts'
 import { recordForeignRefund } from '#transactions/record-foreign-refund.ts'
 import { recordRefundAnswer } from '#transactions/record-refund-answer.ts'
 import { fromStripeAmount } from './amount.ts'
 import { callStripe, cardProviderError, stripeClient, stripeFailureOf } from './client.ts'
-import { CardCredentials } from './credentials.ts'
+import { cardAccounts, type CardCredentials } from './credentials.ts'
 import { refundAnswerOf, intentOfPayment } from './refund-payment.ts'
 
 /** Refunds are listed this far back each time: one that was made can fail up to 30 days later, and Stripe's event may be lost. */
@@ -164,9 +164,7 @@ async function paymentOf(ctx: Context, stripe: Stripe, appId: number, refund: St
 export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}): Promise<number> {
   let noted = 0
   // Shuffled, so that an app whose listing never ends does not always block the same other apps.
-  for (const { appId, credentials } of shuffled(
-    await accountsInUse(ctx, 'card', CardCredentials, options.appId ?? null),
-  )) {
+  for (const { appId, credentials } of shuffled(await cardAccounts.inUse(ctx, options.appId ?? null))) {
     if (options.signal?.aborted) break
     try {
       noted += await noteRefundsOfAccount(ctx, appId, credentials)

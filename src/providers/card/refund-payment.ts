@@ -2,13 +2,12 @@ import type Stripe from 'stripe'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { listRefundedShares, updatePayment, type Payment, type Refund } from '#payments/store.ts'
-import { findAccount } from '#providers/accounts.ts'
 import type { ProviderRefunds, RefundCall } from '#providers/provider.ts'
 import { englishMoney } from '#shared/money.ts'
 import type { RefundAnswer } from '#transactions/record-refund-answer.ts'
 import { toStripeAmount } from './amount.ts'
 import { callStripe, isUndecided, stripeClient, stripeFailureOf } from './client.ts'
-import { CardCredentials } from './credentials.ts'
+import { cardAccounts } from './credentials.ts'
 import { intentOf } from './session-facts.ts'
 
 const NO_CREDENTIALS = 'the app no longer has card credentials'
@@ -43,7 +42,7 @@ export const cardRefunds: ProviderRefunds = {
 
 /** The client of the account that was paid. */
 async function clientOf(ctx: Context, { providerAccountId }: Payment): Promise<Stripe | null> {
-  const account = providerAccountId === null ? null : await findAccount(ctx, CardCredentials, providerAccountId)
+  const account = providerAccountId === null ? null : await cardAccounts.find(ctx, providerAccountId)
   return account && stripeClient(ctx.config, account.credentials.secretKey)
 }
 

@@ -1,13 +1,12 @@
 import type { PaymentLink, PayOS } from '@payos/node'
 import type { Context } from '#context.ts'
-import { accountOf } from '#providers/accounts.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { callPayos, payosClient, payosFailureOf, payosProviderError } from './client.ts'
-import { PayosCredentials } from './keys.ts'
+import { payosAccounts } from './keys.ts'
 
 /** The client of the account that the session was opened under. */
 export async function clientOf(ctx: Context, { providerAccountId }: ProviderSession): Promise<PayOS> {
-  const { credentials } = await accountOf(ctx, PayosCredentials, providerAccountId)
+  const { credentials } = await payosAccounts.get(ctx, providerAccountId)
   return payosClient(ctx.config, credentials)
 }
 

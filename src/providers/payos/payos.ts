@@ -1,6 +1,5 @@
 import type { PayOS } from '@payos/node'
 import type { Context } from '#context.ts'
-import { requireCurrentAccount } from '#providers/accounts.ts'
 import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
 import { CLOSED, defineProvider, type PaymentRequest, type PolledStatus, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
@@ -9,7 +8,7 @@ import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { callPayos, payosClient, payosFailureOf, payosProviderError } from './client.ts'
 import { confirmTransfers } from './confirm-transfers.ts'
 import { payosCredentials } from './credentials.ts'
-import { PayosCredentials } from './keys.ts'
+import { payosAccounts } from './keys.ts'
 import { clientOf, findLink } from './find-link.ts'
 import { NOTIFICATION_BYTES } from './notification.ts'
 import { transferTextOf, isOurLink, linkEnd, newOrderCode, paymentPageOf } from './order.ts'
@@ -76,12 +75,7 @@ export const payos = defineProvider({
   sessions,
 
   async open(ctx, request) {
-    const { id: providerAccountId, credentials } = await requireCurrentAccount(
-      ctx,
-      'payos',
-      PayosCredentials,
-      request.app.id,
-    )
+    const { id: providerAccountId, credentials } = await payosAccounts.requireCurrent(ctx, request.app.id)
     const client = await payosClient(ctx.config, credentials)
     return openSession(ctx, sessions, request, {
       provider: 'payos',
