@@ -6,7 +6,7 @@ import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { dueOf } from '#payments/balance.ts'
 import { findTransaction, getTransaction, type Transaction } from '#transactions/store.ts'
-import { AccountUnavailable } from './account-unavailable.ts'
+import { AccountUnavailable } from './call-provider.ts'
 import type { PolledStatus, PaymentRequest, Sessions } from './provider.ts'
 import { firstLookupAt } from './engine/schedule.ts'
 import {

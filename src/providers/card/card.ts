@@ -1,12 +1,13 @@
 import type Stripe from 'stripe'
 import type { Context } from '#context.ts'
+import { callProvider, providerError } from '#providers/call-provider.ts'
 import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
 import { CLOSED, defineProvider, type PaymentRequest, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { SECOND_MS, asRealTime, type RealTime } from '#shared/time.ts'
 import { isChargeable } from './amount.ts'
-import { callStripe, cardProviderError, isUndecided, stripeClient, stripeFailureOf } from './client.ts'
+import { isUndecided, stripeApi, stripeClient, stripeFailureOf } from './client.ts'
 import { confirmSession } from './confirm-session.ts'
 import { cardAccounts, cardCredentials, type CardCredentials } from './credentials.ts'
 import { noteRefunds } from './note-refunds.ts'
@@ -41,9 +42,9 @@ const sessions: Sessions = {
     const { credentials } = await cardAccounts.get(ctx, providerAccountId)
     const stripe = await stripeClient(ctx.config, credentials.secretKey)
     try {
-      await callStripe(ctx, 'checkout.sessions.expire', () => stripe.checkout.sessions.expire(reference))
+      await callProvider(ctx, stripeApi, 'checkout.sessions.expire', () => stripe.checkout.sessions.expire(reference))
     } catch (thrown) {
-      throw cardProviderError(stripeFailureOf(thrown))
+      throw providerError(stripeApi, thrown)
     }
   },
 }
@@ -94,7 +95,7 @@ async function createSession(
   const params = sessionParams(request, session)
   const options = { idempotencyKey: sessionKey(session, params) }
   try {
-    const { id: reference, url } = await callStripe(ctx, 'checkout.sessions.create', () =>
+    const { id: reference, url } = await callProvider(ctx, stripeApi, 'checkout.sessions.create', () =>
       stripe.checkout.sessions.create(params, options),
     )
     return url ? { reference, url } : null
@@ -106,7 +107,7 @@ async function createSession(
     }
     // Stripe repeats a refusal under the same key, so the next try needs a new key.
     if (failure.kind === 'refused' && !isUndecided(failure)) await abandonSession(ctx, session)
-    throw cardProviderError(failure)
+    throw providerError(stripeApi, thrown)
   }
 }
 
@@ -119,13 +120,13 @@ async function retrieveSession(
   const stripe = await stripeClient(ctx.config, credentials.secretKey)
   const expand = { expand: ['payment_intent.latest_charge'] }
   try {
-    return await callStripe(ctx, 'checkout.sessions.retrieve', () =>
+    return await callProvider(ctx, stripeApi, 'checkout.sessions.retrieve', () =>
       stripe.checkout.sessions.retrieve(reference, expand),
     )
   } catch (thrown) {
     const failure = stripeFailureOf(thrown)
     if (failure.code === 'resource_missing') return null
-    throw cardProviderError(failure)
+    throw providerError(stripeApi, thrown)
   }
 }
 

@@ -1,11 +1,12 @@
 import type { PayOS } from '@payos/node'
 import type { Context } from '#context.ts'
+import { callProvider, providerError } from '#providers/call-provider.ts'
 import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
 import { CLOSED, defineProvider, type PaymentRequest, type PolledStatus, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
-import { callPayos, payosClient, payosFailureOf, payosProviderError } from './client.ts'
+import { payosApi, payosClient, payosFailureOf } from './client.ts'
 import { confirmTransfers } from './confirm-transfers.ts'
 import { payosCredentials } from './credentials.ts'
 import { payosAccounts } from './keys.ts'
@@ -37,11 +38,11 @@ const sessions: Sessions = {
   async close(ctx, session) {
     const client = await clientOf(ctx, session)
     try {
-      await callPayos(ctx, 'payment-requests.cancel', () =>
+      await callProvider(ctx, payosApi, 'payment-requests.cancel', () =>
         client.paymentRequests.cancel(Number(session.reference), 'paid in another way'),
       )
     } catch (thrown) {
-      throw payosProviderError(payosFailureOf(thrown))
+      throw providerError(payosApi, thrown)
     }
   },
 }
@@ -95,7 +96,7 @@ async function createLink(
 ): Promise<OpenedSession | null> {
   const orderCode = Number(session.reference)
   try {
-    const link = await callPayos(ctx, 'payment-requests.create', () =>
+    const link = await callProvider(ctx, payosApi, 'payment-requests.create', () =>
       client.paymentRequests.create({
         orderCode,
         amount: session.amount,
@@ -111,7 +112,7 @@ async function createLink(
     const failure = payosFailureOf(thrown)
     if (failure.code === ORDER_EXISTS) return reuseLink(ctx, client, session)
     if (failure.kind === 'refused') await abandonSession(ctx, session)
-    throw payosProviderError(failure)
+    throw providerError(payosApi, thrown)
   }
 }
 
