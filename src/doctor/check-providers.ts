@@ -1,7 +1,7 @@
 import { listApps, listAppsWithMethod } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { currentAccount } from '#providers/accounts.ts'
+import { MethodAccounts } from '#providers/accounts.ts'
 import type { CredentialsCheck, CredentialsSpec } from '#providers/credentials-spec.ts'
 import { listProviders, type Method } from '#providers/providers.ts'
 import { countFailing, listPauses, type ProviderPause } from '#providers/store.ts'
@@ -72,7 +72,7 @@ async function checkOne(ctx: Context, { appId, method, spec }: EnabledAccount): 
   const name = `app ${appId}, ${method}:`
   const fix = `run billing-cli method enable ${appId} ${method} with the right credentials`
   try {
-    const account = await currentAccount(ctx, method, spec.schema, appId)
+    const account = await new MethodAccounts(method, spec.schema).current(ctx, appId)
     const { result, message } = account ? await spec.check(ctx.config, account.credentials) : MISSING
     if (result === 'ok') return passed('providers', `${name} ${message}`)
     if (result === 'refused') return failed('providers', `${name} ${message}`, fix)

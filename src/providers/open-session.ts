@@ -6,7 +6,7 @@ import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { dueOf } from '#payments/balance.ts'
 import { findTransaction, getTransaction, type Transaction } from '#transactions/store.ts'
-import { AccountUnavailable } from './account-unavailable.ts'
+import { AccountUnavailable } from './call-provider.ts'
 import type { PolledStatus, PaymentRequest, Sessions } from './provider.ts'
 import { firstLookupAt } from './engine/schedule.ts'
 import {
@@ -27,6 +27,8 @@ const ATTEMPTS = 2
 
 /** The terms of a new session. */
 export interface SessionTerms {
+  /** The provider's code. */
+  readonly provider: string
   readonly providerAccountId: number
   /** Its end at the provider, in real time. */
   readonly expiresAt: RealTime
@@ -48,17 +50,17 @@ export interface OpenedSession {
  */
 export async function openSession(
   ctx: Context,
-  provider: Sessions,
+  sessions: Sessions,
   request: PaymentRequest,
   terms: SessionTerms,
 ): Promise<{ redirectUrl: string }> {
   for (const session of await listPayableSessions(ctx.db, request.transaction.id)) {
-    if (session.provider !== provider.code || session.status === 'opening') continue
-    const redirectUrl = await resume(ctx, provider, request, session, terms.providerAccountId)
+    if (session.provider !== terms.provider || session.status === 'opening') continue
+    const redirectUrl = await resume(ctx, sessions, request, session, terms.providerAccountId)
     if (redirectUrl !== null) return { redirectUrl }
   }
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const session = await beginSession(ctx, provider.code, request, terms)
+    const session = await beginSession(ctx, request, terms)
     if (!session) return { redirectUrl: request.returnUrl }
     if (session.url !== null) return { redirectUrl: session.url }
     const opened = await terms.create(session)
@@ -74,7 +76,7 @@ export async function openSession(
  */
 async function resume(
   ctx: Context,
-  provider: Sessions,
+  sessions: Sessions,
   { transaction: { id: transactionId }, returnUrl, checkoutUrl }: PaymentRequest,
   session: ProviderSession,
   currentAccountId: number,
@@ -85,7 +87,7 @@ async function resume(
     ctx.log.warn({ error, transactionId }, 'an open session could not be looked up or closed')
   }
   try {
-    const found = await provider.pollStatus(ctx, session)
+    const found = await sessions.pollStatus(ctx, session)
     await recordStatus(ctx, session, found)
     if (found.status === 'paid') return returnUrl
     if (found.status === 'processing') return checkoutUrl
@@ -97,7 +99,7 @@ async function resume(
   const isWhatIsDue = session.amount === dueOf(await getTransaction(ctx.db, transactionId))
   if (isCurrent && isWhatIsDue) return session.url
   try {
-    await provider.close(ctx, session)
+    await sessions.close(ctx, session)
     await endSession(ctx, session, 'closed')
   } catch (error) {
     leaveAlone(error)
@@ -123,9 +125,8 @@ function isAlmostOver({ expiresAt }: ProviderSession, now: RealTime): boolean {
  */
 async function beginSession(
   ctx: Context,
-  provider: string,
   request: PaymentRequest,
-  { providerAccountId, expiresAt, newReference }: SessionTerms,
+  { provider, providerAccountId, expiresAt, newReference }: SessionTerms,
 ): Promise<ProviderSession | null> {
   return inTransaction(ctx, async (tx) => {
     // If the payer clicks twice, the second request finds the row of the first.

@@ -125,8 +125,6 @@ export interface PayerCodes {
 
 /** A provider's sessions, which stay open for a while. Both calls use the account that a session was opened under. */
 export interface Sessions {
-  /** The provider's code. */
-  readonly code: string
   /** Asks the provider, and confirms the payment if it was paid. Throws `provider_error`. */
   pollStatus(ctx: Context, session: ProviderSession): Promise<PolledStatus>
   /** Makes the session unpayable. Throws `provider_error`, also if it was paid meanwhile. */
@@ -137,7 +135,7 @@ export interface Sessions {
  * One payment method: a folder here and a line in `providers.ts`. Nothing else names it (`test/architecture.test.ts`). What a provider
  * lacks, such as credentials or refunds, is absent. The terms stand at the top of this file.
  */
-export interface Provider<Method extends string = string> extends Partial<Sessions> {
+export interface Provider<Method extends string = string> {
   /** The name by which payers choose it and apps enable it. */
   readonly method: Method
   /** The code in stored sessions, payments and events: the API's `provider_code`. */
@@ -171,6 +169,8 @@ export interface Provider<Method extends string = string> extends Partial<Sessio
    * Throws `provider_error` (502) if the provider cannot be reached or refuses: the payer can try again.
    */
   open(ctx: Context, request: PaymentRequest): Promise<{ redirectUrl: string }>
+  /** Absent if `open` opens no session. */
+  readonly sessions?: Sessions
   /** Absent if operators refund manually, by transfer, or if no money moves. */
   readonly refunds?: ProviderRefunds
   /** Lists refunds that were made at the provider, and records those that are new; returns how many. */

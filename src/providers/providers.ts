@@ -1,7 +1,7 @@
 import { bankTransfer } from './bank-transfer/bank-transfer.ts'
 import { card } from './card/card.ts'
 import { payos } from './payos/payos.ts'
-import type { Provider } from './provider.ts'
+import type { Provider, Sessions } from './provider.ts'
 import { testMethod } from './test-method/test-method.ts'
 
 /** Every payment method, in the order in which operators and sellers see them. */
@@ -28,6 +28,13 @@ export function providerOf(method: Method): Provider<Method> {
 /** The provider of a stored code; null for an unknown code. */
 export function providerOfCode(code: string): Provider<Method> | null {
   return PROVIDERS.find((provider: Provider<Method>) => provider.code === code) ?? null
+}
+
+/** How the sessions of a stored code are polled and closed. Throws for an unknown code, whose sessions may still be paid. */
+export function sessionsOf(code: string): Sessions {
+  const sessions = providerOfCode(code)?.sessions
+  if (!sessions) throw new Error(`no provider with sessions has the code ${code}`)
+  return sessions
 }
 
 /** The provider that is paid on our own bank page. */

@@ -6,8 +6,7 @@ import { promisify } from 'node:util'
 import { createServer } from 'node:http'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { CardCredentials } from '#providers/card/credentials.ts'
-import { currentAccount } from '#providers/accounts.ts'
+import { cardAccounts } from '#providers/card/credentials.ts'
 import { METHODS } from '#providers/providers.ts'
 import { expireDue } from '#renewals/expire-due.ts'
 import { addMs } from '#shared/time.ts'
@@ -325,7 +324,7 @@ describe('the command line: apps, payment methods and bank accounts', () => {
       JSON.stringify(await given.json(['method', 'enable', id, 'payos', '--skip-check'])),
     ]
     expect(texts.join('')).not.to.include('canary')
-    expect((await currentAccount(ctx, 'card', CardCredentials, app.id))?.credentials).to.deep.equal({
+    expect((await cardAccounts.current(ctx, app.id))?.credentials).to.deep.equal({
       secretKey: 'sk_test_canary1',
       webhookSecret: 'whsec_canary2',
     })

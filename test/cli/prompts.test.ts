@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { CardCredentials } from '#providers/card/credentials.ts'
-import { currentAccount } from '#providers/accounts.ts'
+import { cardAccounts } from '#providers/card/credentials.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { asAppTime } from '#shared/time.ts'
@@ -77,7 +76,7 @@ describe('the command line on a terminal', () => {
     )
     expect([entered.code, entered.left]).to.deep.equal([0, []])
     expect(entered.raw).not.to.include('canary')
-    expect((await currentAccount(ctx, 'card', CardCredentials, app.id))?.credentials).to.deep.equal({
+    expect((await cardAccounts.current(ctx, app.id))?.credentials).to.deep.equal({
       secretKey: 'sk_test_canary1',
       webhookSecret: 'whsec_canary2',
     })

@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import { Decrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { CardCredentials } from '#providers/card/credentials.ts'
-import { currentAccount } from '#providers/accounts.ts'
+import { cardAccounts } from '#providers/card/credentials.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { formatTimestamp } from '#shared/time.ts'
@@ -106,8 +105,7 @@ describe('the command line: the service itself', () => {
     const rotated = await rotating.json(['key', 'rotate'])
     expect(rotated.rotated).to.be.greaterThan(0)
     expect(await rotating.table(['key', 'rotate'])).to.match(/^0 secrets rotated/m)
-    const kept = (await currentAccount({ ...ctx, keyring: parseKeyring(next) }, 'card', CardCredentials, app.id))
-      ?.credentials
+    const kept = (await cardAccounts.current({ ...ctx, keyring: parseKeyring(next) }, app.id))?.credentials
     expect(kept).to.deep.equal({ secretKey: 'sk_test_canary', webhookSecret: 'whsec_canary' })
     const { value: log, text } = await cli.both(['audit', 'list', '--limit', '5'])
     expect(log[0]).to.have.all.keys(

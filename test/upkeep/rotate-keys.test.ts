@@ -1,8 +1,7 @@
 import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { CardCredentials } from '#providers/card/credentials.ts'
-import { currentAccount } from '#providers/accounts.ts'
+import { cardAccounts } from '#providers/card/credentials.ts'
 import { getApp, secretPlace, apps } from '#apps/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { rotateKeys } from '#upkeep/rotate-keys.ts'
@@ -30,7 +29,7 @@ describe('key rotate', () => {
     const onlyNew = { ...ctx, keyring: parseKeyring(NEW_KEY) }
     const { apiSecret, apiKey } = await getApp(ctx.db, first.app.id)
     expect(onlyNew.keyring.open(apiSecret!, secretPlace('api_secret', apiKey))).to.equal(first.secret)
-    expect((await currentAccount(onlyNew, 'card', CardCredentials, first.app.id))?.credentials).to.deep.equal({
+    expect((await cardAccounts.current(onlyNew, first.app.id))?.credentials).to.deep.equal({
       secretKey: 'sk_test_1',
       webhookSecret: 'whsec_1',
     })

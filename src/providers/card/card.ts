@@ -1,15 +1,15 @@
 import type Stripe from 'stripe'
 import type { Context } from '#context.ts'
-import { accountOf, requireCurrentAccount } from '#providers/accounts.ts'
+import { callProvider, providerError } from '#providers/call-provider.ts'
 import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
 import { CLOSED, defineProvider, type PaymentRequest, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { SECOND_MS, asRealTime, type RealTime } from '#shared/time.ts'
 import { isChargeable } from './amount.ts'
-import { callStripe, cardProviderError, isUndecided, stripeClient, stripeFailureOf } from './client.ts'
+import { isUndecided, stripeApi, stripeClient, stripeFailureOf } from './client.ts'
 import { confirmSession } from './confirm-session.ts'
-import { CardCredentials, cardCredentials } from './credentials.ts'
+import { cardAccounts, cardCredentials, type CardCredentials } from './credentials.ts'
 import { noteRefunds } from './note-refunds.ts'
 import { receiveCardEvent } from './receive-event.ts'
 import { cardRefunds } from './refund-payment.ts'
@@ -21,12 +21,10 @@ const NOTIFICATION_BYTES = 256 * 1024
 
 /** Open sessions at Stripe. */
 const sessions: Sessions = {
-  code: 'stripe',
-
   async pollStatus(ctx, session) {
     const { reference, providerAccountId, expiresAt, amount } = session
     if (reference === null) return ctx.clock.now() > expiresAt ? CLOSED : { status: 'open', asks: amount }
-    const { credentials } = await accountOf(ctx, CardCredentials, providerAccountId)
+    const { credentials } = await cardAccounts.get(ctx, providerAccountId)
     const found = await retrieveSession(ctx, credentials, reference)
     if (!found) return CLOSED
     const facts = CardSession.parse(found)
@@ -41,12 +39,12 @@ const sessions: Sessions = {
 
   async close(ctx, { reference, providerAccountId }) {
     if (reference === null) return
-    const { credentials } = await accountOf(ctx, CardCredentials, providerAccountId)
+    const { credentials } = await cardAccounts.get(ctx, providerAccountId)
     const stripe = await stripeClient(ctx.config, credentials.secretKey)
     try {
-      await callStripe(ctx, 'checkout.sessions.expire', () => stripe.checkout.sessions.expire(reference))
+      await callProvider(ctx, stripeApi, 'checkout.sessions.expire', () => stripe.checkout.sessions.expire(reference))
     } catch (thrown) {
-      throw cardProviderError(stripeFailureOf(thrown))
+      throw providerError(stripeApi, thrown)
     }
   },
 }
@@ -54,7 +52,7 @@ const sessions: Sessions = {
 /** Card payments through Stripe Checkout. */
 export const card = defineProvider({
   method: 'card',
-  ...sessions,
+  code: 'stripe',
   texts: {
     en: { name: 'International card', hint: 'Visa, Mastercard, JCB', pay: 'Pay by international card' },
     vi: { name: 'Thẻ quốc tế', hint: 'Visa, Mastercard, JCB', pay: 'Thanh toán bằng thẻ quốc tế' },
@@ -67,17 +65,14 @@ export const card = defineProvider({
   },
   redirectSources: (config) => httpsAnd(config, config.stripeApiBase),
   accepts: isChargeable,
+  sessions,
   refunds: cardRefunds,
   noteRefunds,
 
   async open(ctx, request) {
-    const { id: providerAccountId, credentials } = await requireCurrentAccount(
-      ctx,
-      'card',
-      CardCredentials,
-      request.app.id,
-    )
+    const { id: providerAccountId, credentials } = await cardAccounts.requireCurrent(ctx, request.app.id)
     return openSession(ctx, sessions, request, {
+      provider: 'stripe',
       providerAccountId,
       expiresAt: sessionEnd(request.expiresAt, ctx.clock.now()),
       create: (session) => createSession(ctx, credentials, request, session),
@@ -100,7 +95,7 @@ async function createSession(
   const params = sessionParams(request, session)
   const options = { idempotencyKey: sessionKey(session, params) }
   try {
-    const { id: reference, url } = await callStripe(ctx, 'checkout.sessions.create', () =>
+    const { id: reference, url } = await callProvider(ctx, stripeApi, 'checkout.sessions.create', () =>
       stripe.checkout.sessions.create(params, options),
     )
     return url ? { reference, url } : null
@@ -112,7 +107,7 @@ async function createSession(
     }
     // Stripe repeats a refusal under the same key, so the next try needs a new key.
     if (failure.kind === 'refused' && !isUndecided(failure)) await abandonSession(ctx, session)
-    throw cardProviderError(failure)
+    throw providerError(stripeApi, thrown)
   }
 }
 
@@ -125,13 +120,13 @@ async function retrieveSession(
   const stripe = await stripeClient(ctx.config, credentials.secretKey)
   const expand = { expand: ['payment_intent.latest_charge'] }
   try {
-    return await callStripe(ctx, 'checkout.sessions.retrieve', () =>
+    return await callProvider(ctx, stripeApi, 'checkout.sessions.retrieve', () =>
       stripe.checkout.sessions.retrieve(reference, expand),
     )
   } catch (thrown) {
     const failure = stripeFailureOf(thrown)
     if (failure.code === 'resource_missing') return null
-    throw cardProviderError(failure)
+    throw providerError(stripeApi, thrown)
   }
 }
 

@@ -1,8 +1,6 @@
 import type Stripe from 'stripe'
 import type { Config } from '#config/config.ts'
-import type { Context } from '#context.ts'
-import { providerError } from '#providers/account-unavailable.ts'
-import type { AppError } from '#shared/errors.ts'
+import type { CallFailure, ProviderApi } from '#providers/call-provider.ts'
 
 /** One call, connect to last byte. A payer waits for it, also for the retry. */
 const TIMEOUT_MS = 8000
@@ -32,12 +30,9 @@ function addressOf(base: string): { host: string; port: number; protocol: 'http'
 }
 
 /** How a call failed. `unreachable`: Stripe may still have done it. `refused`: Stripe answered. */
-export interface StripeFailure {
-  readonly kind: 'unreachable' | 'refused'
-  readonly type: string
+export interface StripeFailure extends CallFailure {
   readonly code: string | null
   readonly param: string | null
-  readonly httpStatus: number | null
   readonly requestId: string | null
 }
 
@@ -60,27 +55,11 @@ export function isUndecided({ httpStatus }: StripeFailure): boolean {
   return httpStatus === 409 || httpStatus === 429
 }
 
-/** Makes a call, counts it and logs its failure. Throws the SDK's error. */
-export async function callStripe<T>(ctx: Context, call: string, run: () => Promise<T>): Promise<T> {
-  try {
-    const answer = await run()
-    ctx.count('provider_calls_total', { provider: 'stripe', outcome: 'ok' })
-    return answer
-  } catch (thrown) {
-    const failure = stripeFailureOf(thrown)
-    ctx.count('provider_calls_total', { provider: 'stripe', outcome: failure.kind })
-    ctx.log.warn({ provider: 'stripe', call, ...failure }, 'a call to the card provider failed')
-    throw thrown
-  }
-}
-
-/** 502 `provider_error` with a message for the payer. */
-export function cardProviderError(failure: StripeFailure): AppError {
-  const what =
-    failure.kind === 'unreachable'
-      ? 'the card provider cannot be reached'
-      : 'the card provider did not accept the payment request'
-  const { httpStatus, type } = failure
-  const isConnectionError = type === 'StripeConnectionError'
-  return providerError(`${what}; nothing was charged, please try again`, { httpStatus, isConnectionError })
+export const stripeApi: ProviderApi = {
+  code: 'stripe',
+  name: 'the card provider',
+  advice: 'nothing was charged, please try again',
+  connectionErrors: ['StripeConnectionError'],
+  failureOf: stripeFailureOf,
+  logFailure: ({ log }, fields) => log.warn(fields, 'a call to the card provider failed'),
 }

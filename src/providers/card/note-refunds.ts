@@ -2,6 +2,7 @@ import type Stripe from 'stripe'
 import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { callProvider, providerError } from '#providers/call-provider.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import type { NoteRefundsOptions } from '#providers/provider.ts'
 import { parseNumericId } from '#shared/ids.ts'
@@ -15,13 +16,13 @@ import {
   type Payment,
   type Refund,
 } from '#payments/store.ts'
-import { accountsInUse, type ProviderAccount } from '#providers/accounts.ts'
+import type { ProviderAccount } from '#providers/accounts.ts'
 import { addMs, DAY_MS, unixSeconds } from '#shared/time.ts'
 import { recordForeignRefund } from '#transactions/record-foreign-refund.ts'
 import { recordRefundAnswer } from '#transactions/record-refund-answer.ts'
 import { fromStripeAmount } from './amount.ts'
-import { callStripe, cardProviderError, stripeClient, stripeFailureOf } from './client.ts'
-import { CardCredentials } from './credentials.ts'
+import { stripeApi, stripeClient, stripeFailureOf } from './client.ts'
+import { cardAccounts, type CardCredentials } from './credentials.ts'
 import { refundAnswerOf, intentOfPayment } from './refund-payment.ts'
 
 /** Refunds are listed this far back each time: one that was made can fail up to 30 days later, and Stripe's event may be lost. */
@@ -82,17 +83,19 @@ async function signerOfCharge(
 async function fetchRefunds(ctx: Context, stripe: Stripe, { id, object }: RefundEvent): Promise<Stripe.Refund[]> {
   try {
     if (object === 'charge')
-      return await callStripe(ctx, 'refunds.list', async () => {
+      return await callProvider(ctx, stripeApi, 'refunds.list', async () => {
         const found: Stripe.Refund[] = []
         for await (const refund of stripe.refunds.list({ charge: id, limit: 100, expand: ['data.charge'] }))
           found.push(refund)
         return found.reverse()
       })
-    return [await callStripe(ctx, 'refunds.retrieve', () => stripe.refunds.retrieve(id, { expand: ['charge'] }))]
+    return [
+      await callProvider(ctx, stripeApi, 'refunds.retrieve', () => stripe.refunds.retrieve(id, { expand: ['charge'] })),
+    ]
   } catch (thrown) {
     const failure = stripeFailureOf(thrown)
     if (failure.code === 'resource_missing') return []
-    throw cardProviderError(failure)
+    throw providerError(stripeApi, thrown)
   }
 }
 
@@ -164,9 +167,7 @@ async function paymentOf(ctx: Context, stripe: Stripe, appId: number, refund: St
 export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}): Promise<number> {
   let noted = 0
   // Shuffled, so that an app whose listing never ends does not always block the same other apps.
-  for (const { appId, credentials } of shuffled(
-    await accountsInUse(ctx, 'card', CardCredentials, options.appId ?? null),
-  )) {
+  for (const { appId, credentials } of shuffled(await cardAccounts.inUse(ctx, options.appId ?? null))) {
     if (options.signal?.aborted) break
     try {
       noted += await noteRefundsOfAccount(ctx, appId, credentials)
@@ -185,7 +186,7 @@ async function noteRefundsOfAccount(ctx: Context, appId: number, credentials: Ca
   const stripe = await stripeClient(ctx.config, credentials.secretKey)
   const since = unixSeconds(addMs(ctx.clock.now(), -LISTED_BACK_MS))
   const found: Stripe.Refund[] = []
-  await callStripe(ctx, 'refunds.list', async () => {
+  await callProvider(ctx, stripeApi, 'refunds.list', async () => {
     const refunds = stripe.refunds.list({ created: { gte: since }, limit: 100, expand: ['data.charge'] })
     for await (const refund of refunds) found.push(refund)
   })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { admit } from '#http/admission.ts'
-import { accountsInUse, type ProviderAccount } from '#providers/accounts.ts'
+import type { ProviderAccount } from '#providers/accounts.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import { endSession, markProcessing } from '#providers/open-session.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
@@ -10,7 +10,7 @@ import { findReportedSession } from '#providers/store.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { SECOND_MS, asRealTime, unixSeconds } from '#shared/time.ts'
 import { confirmSession } from './confirm-session.ts'
-import { CardCredentials } from './credentials.ts'
+import { cardAccounts, type CardCredentials } from './credentials.ts'
 import { REFUND_EVENTS, receiveRefundEvent } from './note-refunds.ts'
 import { CardSession, isPaid } from './session-facts.ts'
 import { isSignedWith, isTimely, parseSignature, type CardSignature } from './signature.ts'
@@ -84,7 +84,7 @@ async function signers(
   body: Buffer,
   namedAppId: number | null,
 ): Promise<ProviderAccount<CardCredentials>[]> {
-  const accounts = await admit(ctx, 'notifier', (db) => accountsInUse(ctx, 'card', CardCredentials, namedAppId, db))
+  const accounts = await admit(ctx, 'notifier', (db) => cardAccounts.inUse(ctx, namedAppId, db))
   return accounts.filter(({ credentials }) => isSignedWith(credentials.webhookSecret, signature, body))
 }
 

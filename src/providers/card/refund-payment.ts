@@ -2,13 +2,13 @@ import type Stripe from 'stripe'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { listRefundedShares, updatePayment, type Payment, type Refund } from '#payments/store.ts'
-import { findAccount } from '#providers/accounts.ts'
+import { callProvider } from '#providers/call-provider.ts'
 import type { ProviderRefunds, RefundCall } from '#providers/provider.ts'
 import { englishMoney } from '#shared/money.ts'
 import type { RefundAnswer } from '#transactions/record-refund-answer.ts'
 import { toStripeAmount } from './amount.ts'
-import { callStripe, isUndecided, stripeClient, stripeFailureOf } from './client.ts'
-import { CardCredentials } from './credentials.ts'
+import { isUndecided, stripeApi, stripeClient, stripeFailureOf } from './client.ts'
+import { cardAccounts } from './credentials.ts'
 import { intentOf } from './session-facts.ts'
 
 const NO_CREDENTIALS = 'the app no longer has card credentials'
@@ -35,7 +35,7 @@ export const cardRefunds: ProviderRefunds = {
         const stripe = await clientOf(ctx, payment)
         if (!stripe || reference === null) return unknown(NO_CREDENTIALS, false)
         const call = () => stripe.refunds.retrieve(reference)
-        return refundAnswerOf(await callStripe(ctx, 'refunds.retrieve', call))
+        return refundAnswerOf(await callProvider(ctx, stripeApi, 'refunds.retrieve', call))
       },
       { isLookUp: true },
     ),
@@ -43,7 +43,7 @@ export const cardRefunds: ProviderRefunds = {
 
 /** The client of the account that was paid. */
 async function clientOf(ctx: Context, { providerAccountId }: Payment): Promise<Stripe | null> {
-  const account = providerAccountId === null ? null : await findAccount(ctx, CardCredentials, providerAccountId)
+  const account = providerAccountId === null ? null : await cardAccounts.find(ctx, providerAccountId)
   return account && stripeClient(ctx.config, account.credentials.secretKey)
 }
 
@@ -87,7 +87,7 @@ export function refundAnswerOf({
 /** The payment intent of a payment; read from Stripe once, then stored. */
 export async function intentOfPayment(ctx: Context, stripe: Stripe, payment: Payment): Promise<string | null> {
   if (payment.chargeReference !== null) return payment.chargeReference
-  const session = await callStripe(ctx, 'checkout.sessions.retrieve', () =>
+  const session = await callProvider(ctx, stripeApi, 'checkout.sessions.retrieve', () =>
     stripe.checkout.sessions.retrieve(payment.reference),
   )
   const chargeReference = intentOf(session)
@@ -99,7 +99,7 @@ export async function intentOfPayment(ctx: Context, stripe: Stripe, payment: Pay
 async function findMade(ctx: Context, stripe: Stripe, payment: Payment, { id }: Refund): Promise<RefundAnswer | null> {
   const intent = await intentOfPayment(ctx, stripe, payment)
   if (intent === null) return null
-  return callStripe(ctx, 'refunds.list', async () => {
+  return callProvider(ctx, stripeApi, 'refunds.list', async () => {
     for await (const refund of stripe.refunds.list({ payment_intent: intent, limit: 100 }))
       if (refund.metadata?.['refund_id'] === String(id)) return refundAnswerOf(refund)
     return null
@@ -127,6 +127,6 @@ async function create(
   // Under the same key Stripe repeats its own failures for a day.
   const idempotencyKey = `paygate-refund-${id}${attempts === 0 ? '' : `-${attempts}`}`
   return refundAnswerOf(
-    await callStripe(ctx, 'refunds.create', () => stripe.refunds.create(params, { idempotencyKey })),
+    await callProvider(ctx, stripeApi, 'refunds.create', () => stripe.refunds.create(params, { idempotencyKey })),
   )
 }

@@ -7,10 +7,10 @@ import { addMs, HOUR_MS } from '#shared/time.ts'
 import { openFairQueue } from '#shared/fair-queue.ts'
 import { dueOf } from '#payments/balance.ts'
 import { findTransaction } from '#transactions/store.ts'
-import { AccountUnavailable } from '#providers/account-unavailable.ts'
+import { AccountUnavailable } from '#providers/call-provider.ts'
 import { endSession, recordStatus } from '#providers/open-session.ts'
-import { CLOSED, type PolledStatus, type Sessions } from '#providers/provider.ts'
-import { listProviders, providerOfCode } from '#providers/providers.ts'
+import { CLOSED, type PolledStatus } from '#providers/provider.ts'
+import { listProviders, providerOfCode, sessionsOf } from '#providers/providers.ts'
 import { reconcileRefunds } from './refunds.ts'
 import { isGivenUp, nextLookupAt, pauseMs, retryAt } from './schedule.ts'
 import {
@@ -148,15 +148,14 @@ export async function closeOpenSessions(ctx: Context, transactionId: number): Pr
 }
 
 /**
- * Polls the sessions of the transaction that are processing; returns whether one still is. Also true if the provider cannot be reached, so
- * that no payer pays twice.
+ * Polls the sessions of the transaction that are processing; returns whether one still is. Also true if the provider cannot be reached, or
+ * this version does not have it, so that no payer pays twice.
  */
 export async function isStillProcessing(ctx: Context, transactionId: number): Promise<boolean> {
   const sessions = await listPayableSessions(ctx.db, transactionId)
   for (const session of sessions.filter(({ status }) => status === 'processing')) {
-    const provider = providerOfCode(session.provider)
     try {
-      const found = (await provider?.pollStatus?.(ctx, session)) ?? CLOSED
+      const found = await sessionsOf(session.provider).pollStatus(ctx, session)
       await recordStatus(ctx, session, found)
       if (found.status === 'processing') return true
     } catch (error) {
@@ -190,14 +189,15 @@ async function alternating(
 }
 
 async function reconcile(ctx: Context, due: ProviderSession, pass: Pass): Promise<void> {
-  const provider = providerOfCode(due.provider)
-  if (!provider || isPaused(pass, due)) return
+  // A provider that only another version has: its sessions are left to that version.
+  if (!providerOfCode(due.provider)) return
+  if (isPaused(pass, due)) return
   if (!(await claim(ctx, due))) return
   pass.counts.lookedUp += 1
   // The row may have changed while it waited.
   const session = await getProviderSession(ctx.db, due.id)
   try {
-    const found = await pollOrClose(ctx, provider, session)
+    const found = await pollOrClose(ctx, session)
     await recordStatus(ctx, session, found)
     if (found.status === 'paid' || found.status === 'closed') pass.counts[found.status] += 1
     else pass.counts.stillOpen += 1
@@ -223,8 +223,9 @@ async function claim(ctx: Context, session: ProviderSession): Promise<boolean> {
 }
 
 /** Polls the session. Closes it if it is open and asks for more than is due, for example because the transaction is completed. */
-async function pollOrClose(ctx: Context, provider: Partial<Sessions>, session: ProviderSession): Promise<PolledStatus> {
-  const found = (await provider.pollStatus?.(ctx, session)) ?? CLOSED
+async function pollOrClose(ctx: Context, session: ProviderSession): Promise<PolledStatus> {
+  const sessions = sessionsOf(session.provider)
+  const found = await sessions.pollStatus(ctx, session)
   if (found.status === 'paid' || found.status === 'closed') return found
   if (isGivenUp(session, await databaseNow(ctx, ctx.db))) return CLOSED
   if (found.status === 'processing') return found
@@ -232,7 +233,7 @@ async function pollOrClose(ctx: Context, provider: Partial<Sessions>, session: P
   const isPending = transaction?.status === 'pending'
   if (found.status === 'expired') return isPending ? found : CLOSED
   if (isPending && found.asks <= dueOf(transaction)) return found
-  await provider.close?.(ctx, session)
+  await sessions.close(ctx, session)
   return CLOSED
 }
 

@@ -1,8 +1,6 @@
 import type { PayOS } from '@payos/node'
 import type { Config } from '#config/config.ts'
-import type { Context } from '#context.ts'
-import { providerError } from '#providers/account-unavailable.ts'
-import type { AppError } from '#shared/errors.ts'
+import type { CallFailure, ProviderApi } from '#providers/call-provider.ts'
 import type { PayosCredentials } from './keys.ts'
 
 const API_BASE = 'https://api-merchant.payos.vn'
@@ -26,12 +24,9 @@ export async function payosClient(config: Pick<Config, 'payosApiBase'>, credenti
 }
 
 /** How a call failed. `unreachable`: PayOS may still have done it. `refused`: it did not. */
-export interface PayosFailure {
-  readonly kind: 'unreachable' | 'refused'
-  readonly type: string
+export interface PayosFailure extends CallFailure {
   /** PayOS's own code, such as 231 for an order code that is taken. */
   readonly code: string | null
-  readonly httpStatus: number | null
 }
 
 /** Reads an error of the SDK. */
@@ -46,27 +41,11 @@ export function payosFailureOf(thrown: unknown): PayosFailure {
   }
 }
 
-/** Makes a call, counts it and logs its failure. Throws the SDK's error. */
-export async function callPayos<T>(ctx: Context, call: string, run: () => Promise<T>): Promise<T> {
-  try {
-    const answer = await run()
-    ctx.count('provider_calls_total', { provider: 'payos', outcome: 'ok' })
-    return answer
-  } catch (thrown) {
-    const failure = payosFailureOf(thrown)
-    ctx.count('provider_calls_total', { provider: 'payos', outcome: failure.kind })
-    ctx.log.warn({ provider: 'payos', call, ...failure }, 'a call to the bank-transfer provider failed')
-    throw thrown
-  }
-}
-
-/** 502 `provider_error` with a message for the payer. */
-export function payosProviderError(failure: PayosFailure): AppError {
-  const what =
-    failure.kind === 'unreachable'
-      ? 'the bank-transfer provider cannot be reached'
-      : 'the bank-transfer provider did not accept the payment request'
-  const { httpStatus, type } = failure
-  const isConnectionError = type === 'ConnectionError' || type === 'ConnectionTimeoutError'
-  return providerError(`${what}; please try again`, { httpStatus, isConnectionError })
+export const payosApi: ProviderApi = {
+  code: 'payos',
+  name: 'the bank-transfer provider',
+  advice: 'please try again',
+  connectionErrors: ['ConnectionError', 'ConnectionTimeoutError'],
+  failureOf: payosFailureOf,
+  logFailure: ({ log }, fields) => log.warn(fields, 'a call to the bank-transfer provider failed'),
 }

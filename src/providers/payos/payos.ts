@@ -1,15 +1,15 @@
 import type { PayOS } from '@payos/node'
 import type { Context } from '#context.ts'
-import { requireCurrentAccount } from '#providers/accounts.ts'
+import { callProvider, providerError } from '#providers/call-provider.ts'
 import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
 import { CLOSED, defineProvider, type PaymentRequest, type PolledStatus, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
-import { callPayos, payosClient, payosFailureOf, payosProviderError } from './client.ts'
+import { payosApi, payosClient, payosFailureOf } from './client.ts'
 import { confirmTransfers } from './confirm-transfers.ts'
 import { payosCredentials } from './credentials.ts'
-import { PayosCredentials } from './keys.ts'
+import { payosAccounts } from './keys.ts'
 import { clientOf, findLink } from './find-link.ts'
 import { NOTIFICATION_BYTES } from './notification.ts'
 import { transferTextOf, isOurLink, linkEnd, newOrderCode, paymentPageOf } from './order.ts'
@@ -24,8 +24,6 @@ const FINAL_AFTER_MS = HOUR_MS
 
 /** Open payment links at PayOS. */
 const sessions: Sessions = {
-  code: 'payos',
-
   async pollStatus(ctx, session) {
     const link = await findLink(ctx, await clientOf(ctx, session), session)
     const isFinal = ctx.clock.now() > addMs(session.expiresAt, FINAL_AFTER_MS)
@@ -40,11 +38,11 @@ const sessions: Sessions = {
   async close(ctx, session) {
     const client = await clientOf(ctx, session)
     try {
-      await callPayos(ctx, 'payment-requests.cancel', () =>
+      await callProvider(ctx, payosApi, 'payment-requests.cancel', () =>
         client.paymentRequests.cancel(Number(session.reference), 'paid in another way'),
       )
     } catch (thrown) {
-      throw payosProviderError(payosFailureOf(thrown))
+      throw providerError(payosApi, thrown)
     }
   },
 }
@@ -52,8 +50,8 @@ const sessions: Sessions = {
 /** Bank transfers through PayOS: one payment link per transaction (R212). */
 export const payos = defineProvider({
   method: 'payos',
+  code: 'payos',
   hasQrCode: true,
-  ...sessions,
   texts: {
     en: {
       name: 'QR payment (payOS)',
@@ -75,16 +73,13 @@ export const payos = defineProvider({
   },
   redirectSources: (config) => httpsAnd(config, config.payosApiBase),
   accepts: (amount, currency) => currency === 'VND' && Number.isSafeInteger(amount) && amount > 0,
+  sessions,
 
   async open(ctx, request) {
-    const { id: providerAccountId, credentials } = await requireCurrentAccount(
-      ctx,
-      'payos',
-      PayosCredentials,
-      request.app.id,
-    )
+    const { id: providerAccountId, credentials } = await payosAccounts.requireCurrent(ctx, request.app.id)
     const client = await payosClient(ctx.config, credentials)
     return openSession(ctx, sessions, request, {
+      provider: 'payos',
       providerAccountId,
       expiresAt: linkEnd(request.expiresAt, ctx.clock.now()),
       newReference: () => newOrderCode(request.transaction.id),
@@ -101,7 +96,7 @@ async function createLink(
 ): Promise<OpenedSession | null> {
   const orderCode = Number(session.reference)
   try {
-    const link = await callPayos(ctx, 'payment-requests.create', () =>
+    const link = await callProvider(ctx, payosApi, 'payment-requests.create', () =>
       client.paymentRequests.create({
         orderCode,
         amount: session.amount,
@@ -117,7 +112,7 @@ async function createLink(
     const failure = payosFailureOf(thrown)
     if (failure.code === ORDER_EXISTS) return reuseLink(ctx, client, session)
     if (failure.kind === 'refused') await abandonSession(ctx, session)
-    throw payosProviderError(failure)
+    throw providerError(payosApi, thrown)
   }
 }
 

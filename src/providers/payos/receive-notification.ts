@@ -4,7 +4,7 @@ import { databaseNow } from '#db/database-now.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
 import { admit } from '#http/admission.ts'
-import { accountsInUse, findAccount, type ProviderAccount } from '#providers/accounts.ts'
+import type { ProviderAccount } from '#providers/accounts.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import type { NotificationResult } from '#providers/provider.ts'
@@ -13,7 +13,7 @@ import { englishMoney } from '#shared/money.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { payosClient } from './client.ts'
 import { confirmTransfers, NOTHING_TAKEN } from './confirm-transfers.ts'
-import { PayosCredentials } from './keys.ts'
+import { payosAccounts, type PayosCredentials } from './keys.ts'
 import { clientOf, findLink } from './find-link.ts'
 import { readNotification } from './notification.ts'
 import { isSignedByOne } from './signature.ts'
@@ -52,9 +52,9 @@ async function possibleSigners(
   db: Queries,
   session: ProviderSession | null,
 ): Promise<ProviderAccount<PayosCredentials>[]> {
-  const accounts = await accountsInUse(ctx, 'payos', PayosCredentials, session?.appId ?? null, db)
+  const accounts = await payosAccounts.inUse(ctx, session?.appId ?? null, db)
   const isOwnMissing = session && !accounts.some(({ id }) => id === session.providerAccountId)
-  const own = isOwnMissing ? await findAccount(ctx, PayosCredentials, session.providerAccountId, db) : null
+  const own = isOwnMissing ? await payosAccounts.find(ctx, session.providerAccountId, db) : null
   return [...accounts, ...(own ? [own] : [])]
 }
 
