@@ -1,16 +1,10 @@
 import type { Context } from '#context.ts'
 import { timedOut } from '#db/database-error.ts'
-import { expectedWaitMs, onEntry } from './entry-queue.ts'
+import { expectedWaitMs, onEntry, type Standing } from './entry-queue.ts'
 import type { Queries } from '#db/queries.ts'
 import type { SharedRead } from '#db/shared-read.ts'
 import { AppError } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
-
-/**
- * What is known about a caller before the database is asked: it proved genuine recently, it is a stranger, or it sends a provider's
- * notification.
- */
-export type Standing = 'known' | 'stranger' | 'notifier'
 
 const RETRY_AFTER_SECONDS = 1
 /** A caller that would wait longer for the database gets 429 (R241). */
@@ -46,8 +40,7 @@ export function isOverload(expectedMs: number, isRead: boolean): boolean {
 export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) => Promise<T>): Promise<T> {
   const isNotifier = standing === 'notifier'
   const request = {
-    isStranger: standing !== 'known',
-    goesFirst: isNotifier,
+    standing,
     patienceMs: isNotifier ? NOTIFIER_PATIENCE_MS : PATIENCE_MS,
     late: isNotifier ? () => timedOut('no connection to the database became free for a notification') : () => TOO_MANY,
   }

@@ -83,3 +83,29 @@ async function refuseLonger(request: IncomingMessage, limit: number): Promise<ne
     headers: { Connection: 'close' },
   })
 }
+
+/** Loaded for the first form, so that a service without pages does not load it. */
+let formReader: Promise<Middleware> | null = null
+
+/** Reads the body of a page's form, or of the same call as JSON, into `http.request.body`. */
+export const pageBody: Middleware = async (http, next) => {
+  const read = await (formReader ??= openFormReader())
+  await read(http, next)
+}
+
+async function openFormReader(): Promise<Middleware> {
+  const { koaBody } = await import('koa-body')
+  return koaBody({
+    multipart: false,
+    text: false,
+    formLimit: API_BODY_BYTES,
+    jsonLimit: API_BODY_BYTES,
+    onError(error) {
+      const { status } = error as { status?: unknown }
+      if (status === 413) throw new AppError('payload_too_large', `the body is larger than ${API_BODY_BYTES} bytes`)
+      throw new AppError('invalid_request', 'the body is neither a valid form nor valid JSON in UTF-8', {
+        cause: error,
+      })
+    },
+  })
+}

@@ -18,12 +18,16 @@ export function expectedWaitMs(pool: ConnectionPool): number {
   return queues.get(pool)?.expectedWaitMs ?? 0
 }
 
+/**
+ * What is known about a caller before the database is asked: it proved genuine recently, it is a stranger, or it is a stranger that sends a
+ * provider's notification. All strangers share a few of the connections. A notifier goes before all others, one at a time, because it
+ * brings news of money.
+ */
+export type Standing = 'known' | 'stranger' | 'notifier'
+
 /** A request for a first connection. */
 export interface EntryRequest {
-  /** Whether the caller is not known to be genuine. Strangers share a few of the connections. */
-  readonly isStranger: boolean
-  /** Whether it goes before all others, one such request at a time, because it is about money. */
-  readonly goesFirst?: boolean
+  readonly standing: Standing
   /** Maximum wait for the database. Time in which this process is busy does not count. */
   readonly patienceMs: number
   /** Makes the error for a caller that waited too long. No work has been done for it. */
@@ -81,13 +85,10 @@ interface Waiter {
 
 class EntryQueue {
   readonly #pool: ConnectionPool
-  readonly #mostStrangers: number
-  readonly #waiting: Readonly<Record<'first' | 'known' | 'strangers', Waiter[]>> = {
-    first: [],
-    known: [],
-    strangers: [],
-  }
-  #isFirstIn = false
+  readonly #maxStrangers: number
+  readonly #waiting: Readonly<Record<Standing, Waiter[]>> = { notifier: [], known: [], stranger: [] }
+  #isNotifierIn = false
+  /** The notifier is one of them. */
   #strangersIn = 0
   #lastNumber = 0
   #isAdmitting = false
@@ -97,12 +98,13 @@ class EntryQueue {
 
   constructor(pool: ConnectionPool) {
     this.#pool = pool
-    this.#mostStrangers = Math.max(1, Math.floor(pool.counts.limit / STRANGERS_SHARE))
+    this.#maxStrangers = Math.max(1, Math.floor(pool.counts.limit / STRANGERS_SHARE))
     pool.onRelease(() => this.#admitSoon())
   }
 
   get length(): number {
-    return this.#waiting.first.length + this.#waiting.known.length + this.#waiting.strangers.length
+    const { notifier, known, stranger } = this.#waiting
+    return notifier.length + known.length + stranger.length
   }
 
   get expectedWaitMs(): number {
@@ -118,8 +120,7 @@ class EntryQueue {
     }
     return new Promise((resolve, reject) => {
       if (this.#waiting.known.length === 0) this.#pace.start()
-      const queue = request.goesFirst ? 'first' : request.isStranger ? 'strangers' : 'known'
-      this.#waiting[queue].push({
+      this.#waiting[request.standing].push({
         request,
         number: (this.#lastNumber += 1),
         patientUntilMs: idleMs() + request.patienceMs,
@@ -136,20 +137,24 @@ class EntryQueue {
   }
 
   /** Call it when the first read is over and its connection is released or broken. */
-  left({ isStranger, goesFirst }: EntryRequest): void {
-    if (isStranger) this.#strangersIn -= 1
-    if (goesFirst) this.#isFirstIn = false
+  left({ standing }: EntryRequest): void {
+    if (standing !== 'known') this.#strangersIn -= 1
+    if (standing === 'notifier') this.#isNotifierIn = false
     this.#admitSoon()
   }
 
-  #mayEnterAtOnce({ isStranger, goesFirst }: EntryRequest): boolean {
-    if (this.length > 0 || !this.#hasSpareConnection() || (goesFirst && this.#isFirstIn)) return false
-    return !isStranger || this.#strangersIn < this.#mostStrangers
+  #mayEnterAtOnce({ standing }: EntryRequest): boolean {
+    return this.length === 0 && this.#hasSpareConnection() && this.#hasRoomFor(standing)
   }
 
-  #begin({ isStranger, goesFirst }: EntryRequest): void {
-    if (isStranger) this.#strangersIn += 1
-    if (goesFirst) this.#isFirstIn = true
+  #hasRoomFor(standing: Standing): boolean {
+    if (standing === 'known') return true
+    return this.#strangersIn < this.#maxStrangers && !(standing === 'notifier' && this.#isNotifierIn)
+  }
+
+  #begin({ standing }: EntryRequest): void {
+    if (standing !== 'known') this.#strangersIn += 1
+    if (standing === 'notifier') this.#isNotifierIn = true
   }
 
   /** Admits after a `setImmediate`: callers whose first read is over ask for their next connection first. One shared read admits many. */
@@ -171,13 +176,12 @@ class EntryQueue {
     }
   }
 
-  /** A request that goes first, else the oldest one. Strangers only while their share lasts. */
+  /** A notifier, else the oldest of the others. Strangers only while their share lasts. */
   #takeNext(): Waiter | undefined {
-    const { first, known, strangers } = this.#waiting
-    const isShareLeft = this.#strangersIn < this.#mostStrangers
-    if (first[0] && !this.#isFirstIn && (isShareLeft || !first[0].request.isStranger)) return first.shift()
-    const stranger = isShareLeft ? strangers[0] : undefined
-    if (stranger && !(known[0] && known[0].number < stranger.number)) return strangers.shift()
+    const { notifier, known, stranger } = this.#waiting
+    if (notifier[0] && this.#hasRoomFor('notifier')) return notifier.shift()
+    const isStrangerNext = stranger[0] && !(known[0] && known[0].number < stranger[0].number)
+    if (isStrangerNext && this.#hasRoomFor('stranger')) return stranger.shift()
     this.#pace.began()
     return known.shift()
   }

@@ -1,11 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import type { Middleware, ParameterizedContext } from 'koa'
+import type { ParameterizedContext } from 'koa'
 import type { Liquid } from 'liquidjs'
 import type { Context } from '#context.ts'
-import { sha256Base64, sha256Hex } from '#shared/crypto.ts'
-import { AppError, notFound } from '#shared/errors.ts'
-import { API_BODY_BYTES } from './body.ts'
+import { sha256Base64 } from '#shared/crypto.ts'
+import { assetFiles, PAGE_FOLDER } from './assets.ts'
 import type { RequestState } from './errors.ts'
 import { keepWordsTogether } from './vietnamese.ts'
 
@@ -44,22 +41,8 @@ export interface PageOwner {
   /** Sandbox apps' pages carry a visible TEST mark (R218). */
   readonly isTest: boolean
   readonly customerLocale: PageLocale | null
-  /** The path to start again from after an error, such as `/checkout/…`; absent if there is none. */
-  readonly home?: string
-  /** Where the payer came from; only http(s) addresses become links. */
-  readonly exit?: string
-  /** Whether money may still be on its way by bank transfer, so that the page says what happens to it. */
-  readonly takesTransfers?: boolean
-  /** Whether the subscription has changed since the link was made, so that the link can no longer be paid. */
-  readonly isOvertaken?: boolean
-  /** Whether a payment by the link would not be applied any more: an operator decides about money that still comes. */
-  readonly isRefused?: boolean
-  /** Whether the payment is being processed, so that the payer must not pay again (R217). */
-  readonly isProcessing?: boolean
   /** How the seller's pages look; see `brandOf`. */
   readonly brand?: () => Brand
-  /** The part of the money that has arrived; absent if none or all of it has. */
-  readonly part?: PartPaid
 }
 
 /** The look that a seller has set for its pages. */
@@ -71,27 +54,6 @@ export interface Brand {
   readonly support: string | null
   readonly terms: string | null
   readonly privacy: string | null
-}
-
-/** Amounts in the smallest unit of `currency`. */
-export interface PartPaid {
-  readonly received: number
-  readonly asked: number
-  readonly due: number
-  readonly currency: string
-  /** How to transfer the rest; null if the payment takes no transfer. */
-  readonly transfer: TransferFacts | null
-}
-
-/** What a payer types in to make a transfer. Amounts in whole dong. */
-export interface TransferFacts {
-  readonly transferCode: string
-  readonly bankName: string
-  readonly accountNumber: string
-  readonly accountHolder: string
-  /** The amount that is still missing. */
-  readonly amountDue: number
-  readonly amountReceived: number
 }
 
 export interface PageState extends RequestState {
@@ -116,13 +78,10 @@ export interface HostedPage {
   readonly leadsTo?: { readonly url: string; readonly seconds: number }
 }
 
-const FOLDER = join(import.meta.dirname, '../../templates/pages')
 const LANGUAGES = [
   { lang: 'en', name: 'English' },
   { lang: 'vi', name: 'Tiếng Việt' },
 ] as const
-/** How long browsers cache pages that are the same for everybody. */
-const SHARED_SECONDS = 300
 const LAYOUT_WORDS = {
   en: {
     test: 'sandbox, no real money',
@@ -144,13 +103,13 @@ const LAYOUT_WORDS = {
   },
 } as const
 
-/** Loaded for the first page, as koa-body is for the first form: a service without pages loads neither. */
+/** Loaded for the first page, so that a service without pages does not load it. */
 let engine: Promise<Liquid> | null = null
 
 async function openEngine(): Promise<Liquid> {
   const { Liquid } = await import('liquidjs')
   return new Liquid({
-    root: FOLDER,
+    root: PAGE_FOLDER,
     extname: '.liquid',
     cache: true,
     outputEscape: 'escape',
@@ -187,7 +146,7 @@ export function pathBase(ctx: Context): string {
 }
 
 /** The facts about a request that its page uses. */
-interface Visit {
+export interface Visit {
   readonly locale: PageLocale
   /** Appended to each of our paths, so that a chosen language stays. */
   readonly keep: string
@@ -211,41 +170,10 @@ export async function sendPage(ctx: Context, http: PageHttp, page: HostedPage): 
   http.body = locale === 'vi' ? keepWordsTogether(html) : html
 }
 
-/** A page in English that is the same for everybody, for `sendShared`. */
-export async function renderShared(ctx: Context, page: HostedPage): Promise<SharedBody> {
-  const html = await renderPage(ctx, page, { locale: 'en', keep: '', owner: undefined, hasLanguages: false })
-  return sharedBody(html, 'text/html; charset=utf-8')
-}
-
-/** A body that is the same for everybody. */
-export interface SharedBody {
-  readonly content: Buffer
-  readonly type: string
-  readonly etag: string
-}
-
-export function sharedBody(text: string, type: string): SharedBody {
-  const content = Buffer.from(text)
-  return { content, type, etag: sha256Hex(content).slice(0, 32) }
-}
-
-/** Sends the body, or 304 to browsers that already have it. */
-export function sendShared(http: PageHttp, { content, type, etag }: SharedBody): void {
-  setPageHeaders(http)
-  http.set('Cache-Control', `public, max-age=${SHARED_SECONDS}`)
-  http.etag = etag
-  http.status = 200
-  if (http.fresh) {
-    http.status = 304
-    return
-  }
-  http.type = type
-  http.body = content
-}
-
-async function renderPage(ctx: Context, page: HostedPage, visit: Visit): Promise<string> {
+/** The HTML of a page. */
+export async function renderPage(ctx: Context, page: HostedPage, visit: Visit): Promise<string> {
   const { locale, keep, owner, hasLanguages } = visit
-  const { css, js } = pageFiles()
+  const { css, js } = assetFiles()
   const base = pathBase(ctx)
   const { leadsTo } = page
   const brand = owner?.brand?.()
@@ -324,67 +252,4 @@ export function seeOther(http: PageHttp, url: string): void {
   http.status = 303
   http.set('Location', /^[\x21-\x7e]+$/.test(url) ? url : new URL(url).href)
   http.body = ''
-}
-
-let bodyReader: Promise<Middleware> | null = null
-
-/** Reads the body of a page's form, or of the same call as JSON, into `http.request.body`. */
-export const pageBody: Middleware = async (http, next) => {
-  const read = await (bodyReader ??= openBodyReader())
-  await read(http, next)
-}
-
-async function openBodyReader(): Promise<Middleware> {
-  const { koaBody } = await import('koa-body')
-  return koaBody({
-    multipart: false,
-    text: false,
-    formLimit: API_BODY_BYTES,
-    jsonLimit: API_BODY_BYTES,
-    onError(error) {
-      const { status } = error as { status?: unknown }
-      if (status === 413) throw new AppError('payload_too_large', `the body is larger than ${API_BODY_BYTES} bytes`)
-      throw new AppError('invalid_request', 'the body is neither a valid form nor valid JSON in UTF-8', {
-        cause: error,
-      })
-    },
-  })
-}
-
-interface PageFile {
-  readonly path: string
-  readonly type: string
-  readonly content: Buffer
-}
-
-type PageFiles = Readonly<Record<'css' | 'js' | 'search', PageFile>>
-let readFiles: PageFiles | null = null
-
-function pageFiles(): PageFiles {
-  readFiles ??= {
-    css: pageFile('style.css', 'text/css'),
-    js: pageFile('page.js', 'text/javascript'),
-    search: pageFile('search.js', 'text/javascript'),
-  }
-  return readFiles
-}
-
-/** The path of the script that only the reference needs. */
-export function searchScript(): string {
-  return pageFiles().search.path
-}
-
-function pageFile(name: string, type: string): PageFile {
-  const content = readFileSync(join(FOLDER, name))
-  const extension = name.slice(name.lastIndexOf('.'))
-  return { path: `/assets/${sha256Hex(content).slice(0, 16)}${extension}`, type: `${type}; charset=utf-8`, content }
-}
-
-/** Serves the pages' style sheet and script under names that change with their content, so that browsers cache them permanently. */
-export function sendAsset(http: PageHttp): void {
-  const file = Object.values(pageFiles()).find(({ path }) => path === http.path)
-  if (!file) throw notFound('file')
-  http.set({ 'Cache-Control': 'public, max-age=31536000, immutable', 'X-Content-Type-Options': 'nosniff' })
-  http.type = file.type
-  http.body = file.content
 }

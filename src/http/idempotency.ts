@@ -15,6 +15,7 @@ import {
   storeAnswer,
   takeOverIdempotencyKey,
   type IdempotencyKey,
+  type KeyScope,
 } from './store.ts'
 
 /** How long the first answer is kept (R230). */
@@ -45,11 +46,8 @@ export interface KeyedRequest {
 /** Stores the answer in the transaction that it belongs to. */
 export type KeepAnswer = (queries: Queries, answer: Answer) => Promise<void>
 
-export interface KeyedWork {
-  /** Whether the work is one transaction, so that its answer can be committed with it. */
-  readonly isCommand: boolean
-  readonly run: (keep?: KeepAnswer) => Promise<Answer>
-}
+/** Work that is one transaction calls `keep` as its last step there; other work never does. */
+export type KeyedWork = (keep: KeepAnswer) => Promise<Answer>
 
 /** Ends a transaction whose request lost the lease of its key, or was already committed, by a COMMIT whose answer was lost. */
 class LeaseLost extends Error {
@@ -57,9 +55,9 @@ class LeaseLost extends Error {
 }
 
 /**
- * Runs the request once for its `Idempotency-Key` and keeps its answer for repetitions. If the work is one transaction, the answer is
- * committed with it. Answers that a retry may improve (5xx and 429) are not kept. Throws `idempotency_conflict` for another body under the
- * same key, and while the first request is running.
+ * Runs the request once for its `Idempotency-Key` and keeps its answer for repetitions: committed with the work if that calls `keep`,
+ * otherwise stored after it. Answers that a retry may improve (5xx and 429) are not kept. Throws `idempotency_conflict` for another body
+ * under the same key, and while the first request is running.
  */
 export async function answerOnce(ctx: Context, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
   if (!/^[\x20-\x7e]{1,255}$/.test(request.key))
@@ -69,7 +67,7 @@ export async function answerOnce(ctx: Context, request: KeyedRequest, work: Keye
   const leaseToken = randomHex(16)
   const kept = await claimKey(ctx, scope, requestHash, leaseToken)
   if (kept) return kept
-  const lease: Lease = { ctx, scope, leaseToken, isOver: false }
+  const lease: Lease = { ctx, scope, leaseToken, isOver: false, hasKept: false }
   const timer = setInterval(() => void renew(lease), RENEW_MS)
   try {
     return await runLeased(lease, request, work)
@@ -91,23 +89,25 @@ function scopeTextOf({ path, subject }: KeyedRequest): string {
 
 interface Lease {
   readonly ctx: Context
-  readonly scope: Scope
+  readonly scope: KeyScope
   readonly leaseToken: string
   /** The request has its answer. */
   isOver: boolean
+  /** A run of the work has stored its answer; its transaction may have been rolled back. */
+  hasKept: boolean
 }
 
-async function runLeased({ ctx, scope, leaseToken }: Lease, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
-  const kept: Answer[] = []
+async function runLeased(lease: Lease, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
+  const { ctx, scope, leaseToken } = lease
   const keep: KeepAnswer = async (queries, answer) => {
     if (!(await storeAnswer(queries, leaseToken, scope, answer))) throw new LeaseLost()
-    kept.push(answer)
+    lease.hasKept = true
   }
-  const { answer, isRefusal } = await answerOrRefusal(request, () => work.run(work.isCommand ? keep : undefined))
-  if (kept.length > 0 && !isRefusal) return answer
+  const { answer, isRefusal } = await answerOrRefusal(request, () => work(keep))
+  if (lease.hasKept && !isRefusal) return answer
   const isStored = await inTransaction(ctx, (tx) => storeAnswer(tx, leaseToken, scope, answer))
   // The request was refused after an earlier run had kept an answer. If that run was committed, its answer counts.
-  if (kept.length > 0 && !isStored) throw new LeaseLost()
+  if (lease.hasKept && !isStored) throw new LeaseLost()
   return answer
 }
 
@@ -148,8 +148,6 @@ async function release({ ctx, scope, leaseToken }: Lease): Promise<void> {
   }
 }
 
-type Scope = Pick<IdempotencyKey, 'appId' | 'pathHash' | 'idempotencyKey'>
-
 /** The answer that was committed for the same request. */
 async function keptAnswer({ ctx, scope, leaseToken }: Lease, requestHash: string): Promise<Answer> {
   const first = await findIdempotencyKey(ctx.db, scope)
@@ -164,7 +162,12 @@ function answerOf({ answerStatus, answerBody, leaseToken }: IdempotencyKey, ownL
 }
 
 /** The kept answer; null if this request leases the key now and must run. */
-async function claimKey(ctx: Context, scope: Scope, requestHash: string, leaseToken: string): Promise<Answer | null> {
+async function claimKey(
+  ctx: Context,
+  scope: KeyScope,
+  requestHash: string,
+  leaseToken: string,
+): Promise<Answer | null> {
   return inTransaction(ctx, async (tx) => {
     const now = await databaseNow(ctx, tx)
     const fresh = { requestHash, leaseToken, leaseUntil: addMs(now, LEASE_MS), createdAt: now }

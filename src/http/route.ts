@@ -59,13 +59,8 @@ export interface ApiRoute<Caller> {
   readonly work: Work<Caller>
 }
 
-/** One transaction, with which the answer can be committed, or anything else. */
-type Work<Caller> =
-  | {
-      readonly kind: 'command'
-      run(ctx: Context, request: ApiRequest<Caller>, keep: Keep | undefined): Promise<ApiAnswer>
-    }
-  | { readonly kind: 'other'; run(ctx: Context, request: ApiRequest<Caller>): Promise<ApiAnswer> }
+/** What a call does. Work that is one transaction calls `keep` as its last step there; the answer of other work is kept after it. */
+type Work<Caller> = (ctx: Context, request: ApiRequest<Caller>, keep?: Keep) => Promise<ApiAnswer>
 
 /** Stores the answer in the transaction that it belongs to. */
 type Keep = (queries: Queries, answer: ApiAnswer) => Promise<void>
@@ -115,41 +110,35 @@ export function routesOf<Caller extends CommandCaller>() {
     ): ApiRoute<Caller> => ({
       ...headOf(route),
       body: route.body ?? inputOf(route.command),
-      work: {
-        kind: 'command',
-        async run(ctx, request, keep) {
-          const answerOf = (result: Result): ApiAnswer => ({ data: route.present(result, ctx.clock.now(), request) })
-          // Returns the very answer that was kept, with the same times.
-          const kept: ApiAnswer[] = []
-          const keepAnswer = async (queries: Queries, result: Result): Promise<void> => {
-            const answer = answerOf(result)
-            await keep?.(queries, answer)
-            kept.push(answer)
-          }
-          const { caller, body } = request
-          const command = typeof route.command === 'function' ? route.command(caller) : route.command
-          const result = await perform(ctx, caller, command, body, route.scope(request), { keep: keep && keepAnswer })
-          return kept.at(-1) ?? answerOf(result)
-        },
+      async work(ctx, request, keep) {
+        const answerOf = (result: Result): ApiAnswer => ({ data: route.present(result, ctx.clock.now(), request) })
+        // Returns the very answer that was kept, with the same times.
+        const kept: ApiAnswer[] = []
+        const keepAnswer = async (queries: Queries, result: Result): Promise<void> => {
+          const answer = answerOf(result)
+          await keep?.(queries, answer)
+          kept.push(answer)
+        }
+        const { caller, body } = request
+        const command = typeof route.command === 'function' ? route.command(caller) : route.command
+        const result = await perform(ctx, caller, command, body, route.scope(request), { keep: keep && keepAnswer })
+        return kept.at(-1) ?? answerOf(result)
       },
     }),
     /** A route that only reads, or that performs several commands. */
     query: <Output extends z.ZodType>(route: QueryRoute<Caller, Output>): ApiRoute<Caller> => ({
       ...headOf(route),
       body: route.body ?? null,
-      work: { kind: 'other', run: async (ctx, request) => ({ data: await route.query(ctx, request) }) },
+      work: async (ctx, request) => ({ data: await route.query(ctx, request) }),
     }),
     /** A list that can grow: one page, newest first, and the cursor of the next. */
     list: <Item extends z.ZodType, Row extends Position>(route: ListRoute<Caller, Item, Row>): ApiRoute<Caller> => ({
       ...headOf({ ...route, output: z.array(route.item) }),
       isList: true,
       body: null,
-      work: {
-        kind: 'other',
-        async run(ctx, request) {
-          const { rows, next } = await route.list(ctx, request)
-          return { data: rows.map((row) => route.present(row)), nextCursor: formatCursor(next) }
-        },
+      async work(ctx, request) {
+        const { rows, next } = await route.list(ctx, request)
+        return { data: rows.map((row) => route.present(row)), nextCursor: formatCursor(next) }
       },
     }),
   }
@@ -240,13 +229,13 @@ async function answerTo<Caller extends CommandCaller & { readonly appId: number 
     body: bodyOf(method, http, body),
   })
   const run = async (keep?: KeepAnswer): Promise<Answer> => {
-    const kept: Keep | undefined = keep && ((queries, answer) => keep(queries, envelope(status, answer)))
-    return envelope(status, await work.run(ctx, request(), kept))
+    const keepEnveloped: Keep | undefined = keep && ((queries, answer) => keep(queries, envelope(status, answer)))
+    return envelope(status, await work(ctx, request(), keepEnveloped))
   }
   if (http.req.headers['idempotency-key'] === undefined || !isKeyed(method)) return run()
   const { path, state } = http
   const key = { appId: caller.appId, path, key: http.get('Idempotency-Key'), subject, body, requestId: state.requestId }
-  return answerOnce(ctx, key, { run, isCommand: work.kind === 'command' })
+  return answerOnce(ctx, key, run)
 }
 
 function send(http: Http, answer: Answer): void {

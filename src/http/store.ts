@@ -21,14 +21,15 @@ export const idempotencyKeys = table('idempotency_keys', {
 })
 export type IdempotencyKey = Row<typeof idempotencyKeys>
 
-type Scope = Pick<IdempotencyKey, 'appId' | 'pathHash' | 'idempotencyKey'>
+/** Which key it is. `pathHash` is of the path and of the end user, each of whom has keys of their own. */
+export type KeyScope = Pick<IdempotencyKey, 'appId' | 'pathHash' | 'idempotencyKey'>
 
 /** Whether this request is the first of its key. */
 export async function insertIdempotencyKey(tx: Tx, row: Omit<IdempotencyKey, 'id'>): Promise<boolean> {
   return insertedNew('idempotency_keys_app_path_key', tx.insert(idempotencyKeys, row))
 }
 
-export async function findIdempotencyKey(db: Queries, scope: Scope): Promise<IdempotencyKey | null> {
+export async function findIdempotencyKey(db: Queries, scope: KeyScope): Promise<IdempotencyKey | null> {
   const { appId, pathHash, idempotencyKey } = scope
   const named = 'WHERE app_id = ? AND path_hash = ? AND idempotency_key = ?'
   return db.one(idempotencyKeys, named, [appId, pathHash, idempotencyKey])
@@ -53,7 +54,7 @@ export async function takeOverIdempotencyKey(
 export async function storeAnswer(
   db: Queries,
   leaseToken: string,
-  scope: Scope,
+  scope: KeyScope,
   answer: { readonly status: number; readonly body: Buffer },
 ): Promise<boolean> {
   const leased = { ...scope, leaseToken, answerStatus: null }
@@ -63,14 +64,14 @@ export async function storeAnswer(
 export async function renewIdempotencyKey(
   tx: Tx,
   leaseToken: string,
-  scope: Scope,
+  scope: KeyScope,
   leaseUntil: RealTime,
 ): Promise<void> {
   await tx.update(idempotencyKeys, { ...scope, leaseToken, answerStatus: null }, { leaseUntil })
 }
 
 /** Releases the key, unless an answer was committed with the work. */
-export async function releaseIdempotencyKey(tx: Tx, leaseToken: string, scope: Scope): Promise<void> {
+export async function releaseIdempotencyKey(tx: Tx, leaseToken: string, scope: KeyScope): Promise<void> {
   await tx.run(
     `DELETE FROM idempotency_keys
      WHERE app_id = ? AND path_hash = ? AND idempotency_key = ? AND lease_token = ? AND answer_status IS NULL`,

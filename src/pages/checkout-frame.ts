@@ -3,47 +3,41 @@ import { findTransferDetails } from '#bank-accounts/transfer-details.ts'
 import { requireOpen } from '#checkout/choose-method.ts'
 import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
-import type { RequestState } from '#http/errors.ts'
-import {
-  keptLanguage,
-  linkable,
-  pageLocale,
-  pathBase,
-  seeOther,
-  type PageHttp,
-  type PageState,
-  type PartPaid,
-} from '#http/html.ts'
+import { keptLanguage, linkable, pageLocale, pathBase, seeOther, type PageHttp } from '#http/html.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { brandOf } from './brand.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
+import type { PayerHttp, PayerLink, PayerState } from './payer-link.ts'
 import { partPaidOf } from './received.ts'
 import { pageTexts } from './texts.ts'
 
 /** A request whose path holds a `:token`. */
-export type TokenHttp = RouterContext<RequestState>
+export type TokenHttp = RouterContext<PayerState>
 
 export function tokenOf(http: TokenHttp): string {
   return http.params['token'] ?? ''
 }
 
-/** The checkout behind a token, and makes its app the owner of the page. Throws `not_found` and `rate_limited`. */
-export async function openView(ctx: Context, http: PageHttp, token: string): Promise<CheckoutView> {
+/** The checkout behind a token. Makes its app the owner of the page, and the checkout its link. Throws `not_found` and `rate_limited`. */
+export async function openView(ctx: Context, http: PayerHttp, token: string): Promise<CheckoutView> {
   const view = await admitToCheckout(ctx, token)
   const { app, session, transaction, customer, state, hasLostPromotion, isProcessing, preview } = view
+  const received = await receivedPartOf(ctx, view)
   http.state.owner = {
     appName: app.name,
     isTest: app.isSandbox,
     customerLocale: customer?.locale ?? null,
-    home: `/checkout/${session.token}`,
+    brand: () => brandOf(app),
+  }
+  http.state.link = {
+    path: `/checkout/${session.token}`,
     exit: session.cancelUrl,
     // The subscription is as it was: the link alone is void.
     isOvertaken: state === 'overtaken' && !hasLostPromotion,
     isRefused: preview?.kind === 'refused',
     isProcessing,
     takesTransfers: takesTransfers(transaction),
-    ...(await partOf(ctx, view)),
-    brand: () => brandOf(app),
+    ...received,
   }
   return view
 }
@@ -52,10 +46,13 @@ function takesTransfers({ bankPageOpenedAt, status }: Transaction): boolean {
   return bankPageOpenedAt !== null && status === 'pending'
 }
 
-async function partOf(ctx: Context, { transaction, takesRest }: CheckoutView): Promise<{ part?: PartPaid }> {
+async function receivedPartOf(
+  ctx: Context,
+  { transaction, takesRest }: CheckoutView,
+): Promise<Pick<PayerLink, 'part' | 'restTransfer'>> {
   if (transaction.status !== 'pending' || keptOf(transaction) === 0) return {}
-  const transfer = takesRest ? await findTransferDetails(ctx, transaction) : null
-  return { part: { ...partPaidOf(transaction), transfer } }
+  const restTransfer = takesRest ? await findTransferDetails(ctx, transaction) : null
+  return { part: partPaidOf(transaction), restTransfer }
 }
 
 type SendPage = (ctx: Context, http: PageHttp, view: CheckoutView) => Promise<void>
@@ -74,7 +71,7 @@ export async function whileOpen(ctx: Context, http: TokenHttp, send: SendPage): 
  */
 export async function whileTransferable(ctx: Context, http: TokenHttp, send: SendPage): Promise<void> {
   await unlessCompleted(ctx, http, async (view) => {
-    if (!(http.state as PageState).owner?.part?.transfer) requireOpen(view)
+    if (!http.state.link?.restTransfer) requireOpen(view)
     if (view.isProcessing) seeOther(http, checkoutPath(ctx, http, view.session.token))
     else await send(ctx, http, view)
   })

@@ -5,13 +5,13 @@ import { readerOf } from '#apps/page-settings.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
+import { sendAsset } from '#http/assets.ts'
+import { pageBody } from '#http/body.ts'
 import type { RequestState } from '#http/errors.ts'
 import {
   formSource,
-  pageBody,
   pageLocale,
   seeOther,
-  sendAsset,
   sendPage,
   setPageHeaders,
   type PageHttp,

@@ -1,22 +1,13 @@
 import type { Middleware } from 'koa'
 import type { Context } from '#context.ts'
 import { asAppError, placeOf } from '#http/errors.ts'
-import {
-  keptLanguage,
-  linkable,
-  pageLocale,
-  pathBase,
-  sendPage,
-  type PageHttp,
-  type PageOwner,
-  type PageState,
-  type TransferFacts,
-} from '#http/html.ts'
+import { keptLanguage, linkable, pageLocale, pathBase, sendPage, type PageHttp } from '#http/html.ts'
 import { formatMoney } from '#shared/money.ts'
 import type { AppError } from '#shared/errors.ts'
+import type { PayerHttp, PayerLink, PayerState } from './payer-link.ts'
 import { restWords } from './received.ts'
 import { pageTexts, type Notice, type PageTexts } from './texts.ts'
-import { accountFacts, amountFact, noteFact } from './transfer-facts.ts'
+import { accountFacts, amountFact, noteFact, type TransferFacts } from './transfer-facts.ts'
 
 /** A page with one message: what went wrong, or what was done. */
 export interface Message {
@@ -55,7 +46,7 @@ export async function sendMessage(ctx: Context, http: PageHttp, message: Message
 }
 
 /** Turns errors of a page's route into a page of the same status. Callers that ask for JSON get the API's error body. */
-export function friendlyErrors(ctx: Context): Middleware<PageState> {
+export function friendlyErrors(ctx: Context): Middleware<PayerState> {
   return async (http, next) => {
     try {
       await next()
@@ -66,7 +57,7 @@ export function friendlyErrors(ctx: Context): Middleware<PageState> {
   }
 }
 
-async function sendError(ctx: Context, http: PageHttp, error: AppError): Promise<void> {
+async function sendError(ctx: Context, http: PayerHttp, error: AppError): Promise<void> {
   const texts = pageTexts(pageLocale(http))
   const isLate = error.code === 'checkout_expired'
   const notice =
@@ -85,18 +76,19 @@ async function sendError(ctx: Context, http: PageHttp, error: AppError): Promise
 }
 
 /** Why nothing can be paid by a link, if not because it has expired. */
-function noticeOfChange({ overtaken, checkout }: PageTexts, { state: { owner } }: PageHttp): Notice | null {
-  if (owner?.isOvertaken) return overtaken
-  return owner?.isProcessing ? { heading: checkout.processing, lines: [checkout.processingHint] } : null
+function noticeOfChange({ overtaken, checkout }: PageTexts, { state: { link } }: PayerHttp): Notice | null {
+  if (link?.isOvertaken) return overtaken
+  return link?.isProcessing ? { heading: checkout.processing, lines: [checkout.processingHint] } : null
 }
 
 /** For a link where nothing can be paid any more: what happens with money that has arrived or is under way; null without any. */
-function linesAboutMoney(texts: PageTexts, http: PageHttp): readonly string[] | null {
-  const { owner } = http.state
-  if (!owner) return null
-  const { part, appName, isOvertaken, isProcessing, takesTransfers } = owner
+function linesAboutMoney(texts: PageTexts, http: PayerHttp): readonly string[] | null {
+  const { owner, link } = http.state
+  if (!owner || !link) return null
+  const { appName } = owner
+  const { part, isOvertaken, isProcessing, takesTransfers } = link
   if (isProcessing) return isOvertaken ? [texts.overtakenWhileProcessing(appName)] : null
-  if (!part) return takesTransfers ? linesAfterTransfer(texts, owner) : null
+  if (!part) return takesTransfers ? linesAfterTransfer(texts, appName, link) : null
   const money = (amount: number) => formatMoney(amount, part.currency, pageLocale(http))
   const received = texts.part.received(money(part.received), money(part.asked), money(part.due))
   if (isOvertaken) return [texts.afterTransfer.noMore, received, texts.part.decide(appName)]
@@ -106,27 +98,30 @@ function linesAboutMoney(texts: PageTexts, http: PageHttp): readonly string[] | 
 }
 
 /** For a payer who may have transferred the money already. */
-function linesAfterTransfer({ afterTransfer }: PageTexts, { appName, isOvertaken, isRefused }: PageOwner): string[] {
+function linesAfterTransfer(
+  { afterTransfer }: PageTexts,
+  appName: string,
+  { isOvertaken, isRefused }: PayerLink,
+): string[] {
   const { noMore, isChecked, counts, newLink } = afterTransfer
   if (isOvertaken) return [noMore, isChecked(appName)]
   return [isRefused ? isChecked(appName) : counts, newLink]
 }
 
 /** How the rest of a part payment can still be transferred; null if it cannot. */
-function transferOfRest(http: PageHttp): TransferFacts | null {
-  const { owner } = http.state
-  return owner?.isOvertaken ? null : (owner?.part?.transfer ?? null)
+function transferOfRest({ state: { link } }: PayerHttp): TransferFacts | null {
+  return link?.isOvertaken ? null : (link?.restTransfer ?? null)
 }
 
 /** Statuses of temporary errors, for which the page offers to try again. */
 const PASSING = [429, 500, 503]
 
-function exitLinks(ctx: Context, http: PageHttp, error: AppError): { href: string; label: string }[] {
-  const { owner } = http.state
+function exitLinks(ctx: Context, http: PayerHttp, error: AppError): { href: string; label: string }[] {
+  const { owner, link } = http.state
   const texts = pageTexts(pageLocale(http))
-  const exit = linkable(owner?.exit)
-  const canRetry = owner?.home !== undefined && error.status !== 410 && error.status !== 404
-  const home = canRetry ? { path: owner.home, label: texts.startAgain } : null
+  const exit = linkable(link?.exit)
+  const canRetry = link && error.status !== 410 && error.status !== 404
+  const home = canRetry ? { path: link.path, label: texts.startAgain } : null
   // Before the page's owner is known, the only link is the address itself, which also answers GET.
   const again = owner || !PASSING.includes(error.status) ? null : { path: http.path, label: texts.tryAgain }
   return [
@@ -139,13 +134,13 @@ function exitLinks(ctx: Context, http: PageHttp, error: AppError): { href: strin
 }
 
 /** To the bank page, which still has the QR code for the rest. */
-function payRestLink(ctx: Context, http: PageHttp): { href: string; label: string }[] {
-  const { owner } = http.state
+function payRestLink(ctx: Context, http: PayerHttp): { href: string; label: string }[] {
+  const { link } = http.state
   const transfer = transferOfRest(http)
-  if (!transfer || !owner?.home) return []
+  if (!transfer || !link) return []
   const locale = pageLocale(http)
   const label = pageTexts(locale).part.payRest(formatMoney(transfer.amountDue, 'VND', locale))
-  return [{ href: `${pathBase(ctx)}${owner.home}/bank${keptLanguage(http)}`, label }]
+  return [{ href: `${pathBase(ctx)}${link.path}/bank${keptLanguage(http)}`, label }]
 }
 
 export function speaksJson(http: PageHttp): boolean {

@@ -1,8 +1,21 @@
-import type { PageLocale, PartPaid } from '#http/html.ts'
+import type { PageLocale } from '#http/html.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
 import { formatMoney } from '#shared/money.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { pageTexts } from './texts.ts'
+
+/** The amounts of a partly paid transaction, in the smallest unit of `currency`. */
+export interface PartPaid {
+  readonly received: number
+  readonly asked: number
+  readonly due: number
+  readonly currency: string
+}
+
+export function partPaidOf(transaction: Transaction): PartPaid {
+  const { amount: asked, currency } = transaction
+  return { received: keptOf(transaction), asked, due: dueOf(transaction), currency }
+}
 
 /** How much of a payment has arrived, as a sentence; null if nothing has. */
 export function receivedOf(transaction: Transaction, locale: PageLocale): string | null {
@@ -15,7 +28,7 @@ export function receivedOf(transaction: Transaction, locale: PageLocale): string
 
 /** What has arrived of a payment whose link has expired, and how its rest can still be transferred, as sentences. */
 export function restWords(
-  { received, asked, due, currency }: Omit<PartPaid, 'transfer'>,
+  { received, asked, due, currency }: PartPaid,
   { transferCode, appName }: { readonly transferCode: string; readonly appName: string },
   locale: PageLocale,
 ): string[] {
@@ -26,10 +39,4 @@ export function restWords(
     part.transferRest(money(due), transferCode),
     part.moneyBack(appName),
   ]
-}
-
-/** The amounts of a partly paid transaction. */
-export function partPaidOf(transaction: Transaction): Omit<PartPaid, 'transfer'> {
-  const { amount: asked, currency } = transaction
-  return { received: keptOf(transaction), asked, due: dueOf(transaction), currency }
 }

@@ -4,10 +4,10 @@ import { readerOf } from '#apps/page-settings.ts'
 import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
+import { pageBody } from '#http/body.ts'
 import type { RequestState } from '#http/errors.ts'
 import {
   keptLanguage,
-  pageBody,
   pageLocale,
   pathBase,
   seeOther,
@@ -34,6 +34,7 @@ import { brandOf, descriptionOf } from './brand.ts'
 import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage, speaksJson } from './message.ts'
 import { paidViewOf, returnLink } from './paid.ts'
+import type { PayerHttp } from './payer-link.ts'
 import { discountWords } from './promotion.ts'
 import { promotionTexts } from './promotion-texts.ts'
 import { partPaidOf, receivedOf, restWords } from './received.ts'
@@ -90,25 +91,24 @@ async function sendLifetime(ctx: Context, http: TokenHttp): Promise<void> {
 }
 
 /** The link back to the seller; null if no checkout of the subscription says where that is. */
-function wayBack(http: PageHttp): PageLink | null {
-  const { owner } = http.state
-  return owner ? returnLink(http, owner.exit, { name: owner.appName }) : null
+function wayBack(http: PayerHttp): PageLink | null {
+  const { owner, link } = http.state
+  return owner ? returnLink(http, link?.exit, { name: owner.appName }) : null
 }
 
 interface Renewing extends Pick<RenewalView, 'app' | 'customer'> {
   readonly subscription: Subscription
 }
 
-async function setOwner(ctx: Context, http: PageHttp, { app, customer, subscription }: Renewing): Promise<void> {
+async function setOwner(ctx: Context, http: PayerHttp, { app, customer, subscription }: Renewing): Promise<void> {
   const exit = await findSellerUrl(ctx.db, subscription)
   http.state.owner = {
     appName: app.name,
     isTest: app.isSandbox,
     customerLocale: customer?.locale ?? null,
-    home: `/renew/${subscription.renewalToken}`,
-    ...(exit === undefined ? {} : { exit }),
     brand: () => brandOf(app),
   }
+  http.state.link = { path: `/renew/${subscription.renewalToken}`, ...(exit === undefined ? {} : { exit }) }
 }
 
 async function renew(ctx: Context, http: TokenHttp): Promise<void> {

@@ -1,6 +1,17 @@
-import type { PageLocale, TransferFacts } from '#http/html.ts'
+import type { PageLocale } from '#http/html.ts'
 import { formatMoney } from '#shared/money.ts'
 import { pageTexts } from './texts.ts'
+
+/** What a payer types in to make a transfer. Amounts in whole dong. */
+export interface TransferFacts {
+  readonly transferCode: string
+  readonly bankName: string
+  readonly accountNumber: string
+  readonly accountHolder: string
+  /** The amount that is still missing. */
+  readonly amountDue: number
+  readonly amountReceived: number
+}
 
 /** One detail of a transfer, as a page shows it. */
 export interface Fact {

@@ -1,8 +1,9 @@
 import Router from '@koa/router'
 import type { AppRoute } from '#apps/authenticate.ts'
 import type { Context } from '#context.ts'
+import { searchScript } from '#http/assets.ts'
 import type { RequestState } from '#http/errors.ts'
-import { renderShared, searchScript, sendShared, sharedBody } from '#http/html.ts'
+import { renderShared, sendShared, sharedBody } from '#http/shared-body.ts'
 import { notFound } from '#shared/errors.ts'
 
 /**

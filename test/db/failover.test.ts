@@ -103,7 +103,7 @@ describe('a database with several hosts', () => {
     expect(await answer(db, 2)).to.equal(2)
     meet(1, (statement) => (statement.startsWith('SELECT') ? 'refused' : 'pass'))
     meet(0, () => 'pass')
-    const request = { isStranger: false, patienceMs: 1000, late: () => new Error('late') }
+    const request = { standing: 'known', patienceMs: 1000, late: () => new Error('late') } as const
     const read = await onEntry(db.pool, request, (queries) => queries.one(ANSWER, 'SELECT 3 AS answer'))
     expect(read).to.deep.equal({ answer: 3 })
   })

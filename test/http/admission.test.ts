@@ -18,7 +18,7 @@ import { until } from '../support/until.ts'
 const AN = { name: 'An', email: 'an@example.com' }
 const PURCHASE = { mode: 'payment', plan_ref: 'book', amount: 1999, currency: 'USD' } as const
 const TRANSFER = { reference: 'FT1', amount: 1999, paymentLinkId: 'link', code: '00' } as const
-const PATIENT = { isStranger: false, patienceMs: 60_000, late: () => new Error('late') }
+const PATIENT = { standing: 'known', patienceMs: 60_000, late: () => new Error('late') } as const
 /** Connections that stay free while the test holds the others, as with a slow database. */
 const LEFT = 3
 

@@ -9,8 +9,9 @@ import { until } from '../support/until.ts'
 
 const ONE = shape({ one: int() })
 const LATE = new Error('late')
-const KNOWN = { isStranger: false, patienceMs: 60_000, late: () => LATE }
-const STRANGER = { ...KNOWN, isStranger: true }
+const KNOWN = { standing: 'known', patienceMs: 60_000, late: () => LATE } as const
+const STRANGER = { ...KNOWN, standing: 'stranger' } as const
+const NOTIFIER = { ...KNOWN, standing: 'notifier' } as const
 
 describe('the queue of requests for their first connection', () => {
   let held: HeldConnection[] = []
@@ -45,7 +46,7 @@ describe('the queue of requests for their first connection', () => {
     await holdAll()
     const asked = [STRANGER, KNOWN, STRANGER, KNOWN].map((request, index) =>
       onEntry(pool(), request, async (db) => {
-        order.push(`${index} ${request.isStranger ? 'stranger' : 'known'}`)
+        order.push(`${index} ${request.standing}`)
         await db.one(ONE, 'SELECT 1 AS one')
       }),
     )
@@ -54,16 +55,15 @@ describe('the queue of requests for their first connection', () => {
     expect(order).to.deep.equal(['0 stranger', '1 known', '2 stranger', '3 known'])
   })
 
-  it('serves prioritised requests first, one at a time and within the share of strangers', async () => {
+  it('serves notifiers first, one at a time and within the share of strangers', async () => {
     const order: string[] = []
     await holdAll()
-    const asked = [KNOWN, STRANGER, { ...STRANGER, goesFirst: true }, { ...STRANGER, goesFirst: true }].map(
-      (request, index) =>
-        onEntry(pool(), request, async (db) => {
-          order.push(`${index} begins`)
-          await db.one(ONE, 'SELECT 1 AS one')
-          order.push(`${index} ends`)
-        }),
+    const asked = [KNOWN, STRANGER, NOTIFIER, NOTIFIER].map((request, index) =>
+      onEntry(pool(), request, async (db) => {
+        order.push(`${index} begins`)
+        await db.one(ONE, 'SELECT 1 AS one')
+        order.push(`${index} ends`)
+      }),
     )
     for (const connection of held.splice(0)) connection.release()
     await Promise.all(asked)

@@ -9,6 +9,7 @@ import { insertIdempotencyKey, idempotencyKeys } from '#http/store.ts'
 import { plans } from '#plans/store.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
+import { countStatements } from '../budgets/counted.ts'
 import { openLossyDatabase, type Fate, type LossyDatabase, type LossyServer } from '../db/lossy-server.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
 import { whileLacking } from '../support/broken-tables.ts'
@@ -182,10 +183,10 @@ describe('repeated requests', () => {
         body: Buffer.from('{}'),
         requestId: 'r',
       }
-      const work = (text: string, after = Promise.resolve()) => ({
-        isCommand: false,
-        run: () => after.then(() => ({ status: 201, body: Buffer.from(text) })),
-      })
+      const work =
+        (text: string, after = Promise.resolve()) =>
+        () =>
+          after.then(() => ({ status: 201, body: Buffer.from(text) }))
       let finish = (): void => undefined
       const finished = new Promise<void>((resolve) => (finish = resolve))
       const first = answerOnce(daemon(-5 * HOUR_MS), request, work('first', finished))
@@ -222,12 +223,21 @@ describe('repeated requests', () => {
       ]
       const keyed = API_ROUTES.filter(({ method, path }) => /POST|PUT/.test(method) && !path.endsWith('/test-clock'))
       expect(calls).to.have.length(keyed.length)
-      for (const { path, work } of keyed) expect(work.kind, path).to.equal('command')
-      for (const [method, path, body] of calls) {
-        const send = () => seller[method](path, body, { headers: { 'Idempotency-Key': path } })
-        const first = await send()
-        expect(first.status, first.text).to.be.oneOf([200, 201])
-        expect((await send()).text, path).to.equal(first.text)
+      const statements = await countStatements(service.ctx)
+      try {
+        for (const [method, path, body] of calls) {
+          const send = () => seller[method](path, body, { headers: { 'Idempotency-Key': path } })
+          const first = await send()
+          expect(first.status, first.text).to.be.oneOf([200, 201])
+          const stored = statements.seen.findLastIndex((sql) => sql.startsWith('UPDATE idempotency_keys SET answer_'))
+          expect(statements.seen[stored - 1], path)
+            .to.be.a('string')
+            .that.does.not.match(/^START/)
+          expect(statements.seen[stored + 1], path).to.equal('COMMIT')
+          expect((await send()).text, path).to.equal(first.text)
+        }
+      } finally {
+        await statements.close()
       }
     })
 
