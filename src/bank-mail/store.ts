@@ -1,6 +1,6 @@
 import { bigint, exact, id, json, realTime, text } from '#db/columns.ts'
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
-import { below, where, type Position } from '#db/conditions.ts'
+import { following, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { apps } from '#apps/store.ts'
@@ -89,7 +89,10 @@ export async function listBankMailRows(
     readonly limit: number
   },
 ): Promise<BankMail[]> {
-  const listed = where(filter.waiting ? ['review IS NOT NULL'] : null, below(filter.below, 'received_at'))
+  const listed = where(
+    filter.waiting ? ['review IS NOT NULL'] : null,
+    following(filter.below, ['received_at', 'id'], 'desc'),
+  )
   return db.all(bankMails, `${listed.sql} ORDER BY received_at DESC, id DESC LIMIT ?`, [...listed.params, filter.limit])
 }
 

@@ -1,5 +1,5 @@
 import { bigint, exact, id, json, realTime, words } from '#db/columns.ts'
-import { below, where, type Position } from '#db/conditions.ts'
+import { following, where, type Position } from '#db/conditions.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
@@ -57,7 +57,7 @@ export async function listAuditEntries(
   const listed = where(
     appId === undefined ? null : ['app_id = ?', appId],
     subject === undefined ? null : ['subject = ?', subject],
-    below(filter.below ?? null, 'at'),
+    following(filter.below ?? null, ['at', 'id'], 'desc'),
   )
   return db.all(auditLog, `${listed.sql} ORDER BY at DESC, id DESC LIMIT ?`, [...listed.params, limit])
 }

@@ -12,25 +12,21 @@ export function where(...conditions: readonly Condition[]): Sql {
   }
 }
 
-/** The last row of the previous page, in a list ordered by a time, newest first. */
+/** The place of a row in a list that is ordered by a time and then by id. */
 export interface Position {
-  readonly createdAt: Date
+  readonly at: Date
   readonly id: number
 }
 
-/** The rows after the position in a list ordered by `column DESC, id DESC`, both of the same table: `r.claimed_at` and `r.id`. */
-export function below(position: Position | null, column = 'created_at'): Condition {
+/** The rows behind a position in a list that is ordered by these two columns, both in the same direction. */
+export function following(
+  position: Position | null,
+  [at, id]: readonly [at: string, id: string],
+  order: 'asc' | 'desc',
+): Condition {
   if (!position) return null
-  const { createdAt, id } = position
-  const idColumn = [...column.split('.').slice(0, -1), 'id'].join('.')
-  return [`(${column} < ? OR (${column} = ? AND ${idColumn} < ?))`, createdAt, createdAt, id]
-}
-
-/** As `below`, for a list ordered by `created_at, id`, oldest first. */
-export function above(position: Position | null): Condition {
-  if (!position) return null
-  const { createdAt, id } = position
-  return ['(created_at > ? OR (created_at = ? AND id > ?))', createdAt, createdAt, id]
+  const sign = order === 'asc' ? '>' : '<'
+  return [`(${at} ${sign} ? OR (${at} = ? AND ${id} ${sign} ?))`, position.at, position.at, position.id]
 }
 
 /** Shorter runs are looked up id by id. */

@@ -25,7 +25,10 @@ export interface Page<T> {
 }
 
 /** Cuts the page from `limit + 1` rows; the additional row shows that there is more. */
-export function pageOf<T extends Position>(rows: readonly T[], limit: number): Page<T> {
+export function pageOf<T extends { readonly createdAt: Date; readonly id: number }>(
+  rows: readonly T[],
+  limit: number,
+): Page<T> {
   return pageBy(rows, limit, ({ createdAt }) => createdAt)
 }
 
@@ -37,7 +40,7 @@ export function pageBy<T extends Pick<Position, 'id'>>(
 ): Page<T> {
   const page = rows.slice(0, limit)
   const last = page.at(-1)
-  return { rows: page, next: rows.length > limit && last ? { createdAt: timeOf(last), id: last.id } : null }
+  return { rows: page, next: rows.length > limit && last ? { at: timeOf(last), id: last.id } : null }
 }
 
 /** What a page requests from its list: rows below a position, and one row more than the page has. */
@@ -62,7 +65,7 @@ export function presentPage<T, View>({ rows, next }: Page<T>, present: (row: T) 
 }
 
 export function formatCursor(position: Position | null): string | null {
-  return position && Buffer.from(`${position.createdAt.getTime()}.${position.id}`).toString('base64url')
+  return position && Buffer.from(`${position.at.getTime()}.${position.id}`).toString('base64url')
 }
 
 /** Throws `invalid_request` for anything that `formatCursor` did not write. */
@@ -71,8 +74,8 @@ export function parseCursor(cursor: string | undefined): Position | null {
   const [ms = '', idText = '', ...rest] = Buffer.from(cursor, 'base64url').toString('latin1').split('.')
   const id = parseNumericId(idText)
   // Fifteen digits of milliseconds hold the end of the year 9999, the latest of a row.
-  const createdAt = new Date(/^\d{1,15}$/.test(ms) ? Number(ms) : NaN)
-  const position = id === null || rest.length > 0 || Number.isNaN(createdAt.getTime()) ? null : { createdAt, id }
+  const at = new Date(/^\d{1,15}$/.test(ms) ? Number(ms) : NaN)
+  const position = id === null || rest.length > 0 || Number.isNaN(at.getTime()) ? null : { at, id }
   if (!position || formatCursor(position) !== cursor)
     throw invalidField('cursor', 'is not a cursor that a list returned')
   return position

@@ -5,7 +5,6 @@ import type { Caller as CommandCaller } from '#commands/caller.ts'
 import type { Command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
-import type { Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { AppError, invalidField, type ErrorCode } from '#shared/errors.ts'
 import { given } from '#shared/patch.ts'
@@ -94,7 +93,7 @@ interface QueryRoute<Caller, Output extends z.ZodType> extends RouteHead<Output>
   query(ctx: Context, request: ApiRequest<Caller>): Promise<z.input<Output>>
 }
 
-interface ListRoute<Caller, Item extends z.ZodType, Row extends Position> extends Omit<RouteHead<Item>, 'output'> {
+interface ListRoute<Caller, Item extends z.ZodType, Row> extends Omit<RouteHead<Item>, 'output'> {
   /** The shape of each of its items. */
   readonly item: Item
   list(ctx: Context, request: ApiRequest<Caller>): Promise<Page<Row>>
@@ -132,7 +131,7 @@ export function routesOf<Caller extends CommandCaller>() {
       work: async (ctx, request) => ({ data: await route.query(ctx, request) }),
     }),
     /** A list that can grow: one page, newest first, and the cursor of the next. */
-    list: <Item extends z.ZodType, Row extends Position>(route: ListRoute<Caller, Item, Row>): ApiRoute<Caller> => ({
+    list: <Item extends z.ZodType, Row>(route: ListRoute<Caller, Item, Row>): ApiRoute<Caller> => ({
       ...headOf({ ...route, output: z.array(route.item) }),
       isList: true,
       body: null,

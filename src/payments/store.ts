@@ -1,5 +1,5 @@
 import { bigint, exact, flag, id, int, realTime, words } from '#db/columns.ts'
-import { where } from '#db/conditions.ts'
+import { following, where } from '#db/conditions.ts'
 import { unlessDuplicate } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
@@ -257,20 +257,13 @@ export async function listDueRefunds(
   },
 ): Promise<Refund[]> {
   const { dueAt, appId, after, limit } = filter
-  const behind = after && (['id > ?', after.id] as const)
-  const behindDue =
-    after &&
-    ([
-      '(next_lookup_at > ? OR (next_lookup_at = ? AND id > ?))',
-      after.nextLookupAt,
-      after.nextLookupAt,
-      after.id,
-    ] as const)
   const due = where(
     [`status = 'pending'`],
     appId === null ? null : ['app_id = ?', appId],
     dueAt && ['next_lookup_at <= ?', dueAt],
-    dueAt ? behindDue : behind,
+    dueAt
+      ? following(after && { at: after.nextLookupAt ?? dueAt, id: after.id }, ['next_lookup_at', 'id'], 'asc')
+      : after && ['id > ?', after.id],
   )
   const order = dueAt ? 'next_lookup_at, id' : 'id'
   return db.all(refunds, `FORCE INDEX (refunds_lookup) ${due.sql} ORDER BY ${order} LIMIT ?`, [...due.params, limit])

@@ -1,5 +1,5 @@
 import { appTime, bigint, exact, flag, id, int, json, realTime } from '#db/columns.ts'
-import { below, where, type Position } from '#db/conditions.ts'
+import { following, where, type Position } from '#db/conditions.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
@@ -124,7 +124,7 @@ export async function listPromotionRows(
   db: Queries,
   filter: { readonly appId: number; readonly below: Position | null; readonly limit: number },
 ): Promise<ShownPromotion[]> {
-  const listed = where(['app_id = ?', filter.appId], below(filter.below))
+  const listed = where(['app_id = ?', filter.appId], following(filter.below, ['created_at', 'id'], 'desc'))
   return db.all(
     shownPromotions,
     `FORCE INDEX (promotions_app_created) ${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`,

@@ -1,14 +1,14 @@
 import { appTime, flag, id } from '#db/columns.ts'
-import { where } from '#db/conditions.ts'
+import { following, where, type Position } from '#db/conditions.ts'
 import { shape } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { ClockScope } from '#apps/clock-groups.ts'
-import { beyond, inScopeOf, type Keyset } from '#subscriptions/ends/store.ts'
+import { BY_END, inScopeOf } from '#subscriptions/ends/store.ts'
 import type { AppTime } from '#shared/time.ts'
 
 /** `isAnnounced`: the app opted in to `subscription.expired`. */
-export interface RunOut extends Keyset {
+export interface RunOut extends Position {
   readonly isAnnounced: boolean
 }
 
@@ -17,18 +17,18 @@ export async function listRunOut(
   db: Queries,
   scope: ClockScope,
   now: AppTime,
-  after: Keyset | null,
+  after: Position | null,
   limit: number,
 ): Promise<RunOut[]> {
   const inScope = inScopeOf(scope)
   const { sql, params } = where(
     [`s.status = 'active' AND s.current_period_end <= ?`, now],
     inScope.condition,
-    after && beyond(after),
+    following(after, BY_END, 'asc'),
   )
   return db.all(
-    shape({ id: id(), periodEnd: appTime(), isAnnounced: flag() }),
-    `SELECT STRAIGHT_JOIN s.id, s.current_period_end AS periodEnd,
+    shape({ id: id(), at: appTime(), isAnnounced: flag() }),
+    `SELECT STRAIGHT_JOIN s.id, s.current_period_end AS at,
        COALESCE(a.more_events LIKE '%"subscription.expired"%', 0) AS isAnnounced
      FROM subscriptions s FORCE INDEX (${inScope.index ?? 'subscriptions_status_end'})
      JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id

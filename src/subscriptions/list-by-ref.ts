@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import type { Position } from '#db/conditions.ts'
 import { listQueryFields, pageOf, parseCursor, presentPage, type Page } from '#http/page-of.ts'
 import { addMs, SECOND_MS } from '#shared/time.ts'
 import { givenTime, text, validate } from '#shared/validate.ts'
@@ -30,12 +29,12 @@ export const ListedSubscriptionOutput = SubscriptionOutput.extend({
   examples: [{ external_ref: 'user-42', ...SUBSCRIPTION_EXAMPLE }],
 })
 
-interface Listed extends Position {
-  readonly shown: z.input<typeof ListedSubscriptionOutput>
-}
-
-/** A page of an app's subscriptions, ordered by `external_ref`. `query` is the request's. */
-export async function listByRef(ctx: Context, app: App, query: unknown): Promise<Page<Listed>> {
+/** A page of an app's subscriptions as the API presents them, ordered by `external_ref`. `query` is the request's. */
+export async function listByRef(
+  ctx: Context,
+  app: App,
+  query: unknown,
+): Promise<Page<z.input<typeof ListedSubscriptionOutput>>> {
   const { limit, cursor, status, plan, ends_after, ends_before } = validate(ListSubscriptionsQuery, query)
   const now = appNow(app, ctx.clock.now())
   const rows = await listSubscriptionsByRef(ctx.db, app.id, {
@@ -49,11 +48,7 @@ export async function listByRef(ctx: Context, app: App, query: unknown): Promise
     limit: limit + 1,
   })
   return presentPage(pageOf(rows, limit), (subscription) => ({
-    createdAt: subscription.createdAt,
-    id: subscription.id,
-    shown: {
-      external_ref: subscription.externalRef,
-      ...presentSubscription({ subscription, plan: { code: subscription.planCode } }, now),
-    },
+    external_ref: subscription.externalRef,
+    ...presentSubscription({ subscription, plan: { code: subscription.planCode } }, now),
   }))
 }

@@ -2,13 +2,12 @@ import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listPlansByIds } from '#plans/store.ts'
-import type { Position } from '#db/conditions.ts'
 import { ListQuery, pageBy, parseCursor } from '#http/page-of.ts'
-import { addMs, asAppTime } from '#shared/time.ts'
+import { addMs } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
 import { presentSubscription, viewSubscription, type SubscriptionView } from './present.ts'
 import { getSubscription } from './store.ts'
-import { listSubscriptionsByEnd, type EndPosition } from './lists/store.ts'
+import { LIFETIME, listSubscriptionsByEnd } from './lists/store.ts'
 
 export interface SubscriptionFilter {
   /** The effective status; null takes both. */
@@ -16,9 +15,6 @@ export interface SubscriptionFilter {
   /** Only active ones that end within this time; null takes all. */
   readonly withinMs: number | null
 }
-
-/** The time that places lifetime subscriptions after all others in a cursor: after the year 9999. */
-const LIFETIME = new Date(999_999_999_999_999)
 
 /** A page of an app's subscriptions as the API presents them, with their `external_ref`, the earliest end first. */
 export async function listSubscriptions(ctx: Context, app: App, filter: SubscriptionFilter, page: unknown) {
@@ -29,7 +25,7 @@ export async function listSubscriptions(ctx: Context, app: App, filter: Subscrip
     status: withinMs === null ? status : 'active',
     now,
     endsBy: withinMs === null ? null : addMs(now, withinMs),
-    after: endPosition(parseCursor(cursor)),
+    after: parseCursor(cursor),
     limit: limit + 1,
   })
   const { rows, next } = pageBy(found, limit, ({ currentPeriodEnd }) => currentPeriodEnd ?? LIFETIME)
@@ -43,12 +39,6 @@ export async function listSubscriptions(ctx: Context, app: App, filter: Subscrip
     return [{ external_ref: subscription.externalRef, ...presentSubscription({ subscription, plan }, now) }]
   })
   return { rows: shown, next }
-}
-
-function endPosition(position: Position | null): EndPosition | null {
-  if (!position) return null
-  const { createdAt, id } = position
-  return { end: createdAt.getTime() === LIFETIME.getTime() ? null : asAppTime(createdAt), id }
 }
 
 /** One subscription of the app, for presentation; throws `not_found`. */

@@ -24,7 +24,7 @@ export const subscriptionRoutes: readonly AppRoute[] = [
     access: 'hmac',
     item: ListedSubscriptionOutput,
     list: (ctx, { caller, query }) => listByRef(ctx, caller.app, query),
-    present: ({ shown }) => shown,
+    present: (row) => row,
   }),
   route.query({
     id: 'getSubscription',

@@ -2,7 +2,7 @@ import { appTime, bigint, exact, flag, id, json, realTime, text, words } from '#
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
-import { below, where, type Position } from '#db/conditions.ts'
+import { following, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { notifiedApps, type NotifiedApp } from '#apps/store.ts'
 import { namedCustomers } from '#customers/store.ts'
@@ -286,7 +286,7 @@ export async function listNotedEvents(
   const noted = where(
     ['outcome IN (?)', outcomes],
     appId === null ? null : ['app_id = ?', appId],
-    below(filter.below, 'received_at'),
+    following(filter.below, ['received_at', 'id'], 'desc'),
   )
   return db.all(providerEvents, `${noted.sql} ORDER BY received_at DESC, id DESC LIMIT ?`, [
     ...noted.params,

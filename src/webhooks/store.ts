@@ -1,5 +1,5 @@
 import { appTime, bigint, bytes, dueTime, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
-import { above, below, idAmong, where, type Position } from '#db/conditions.ts'
+import { following, idAmong, where, type Position } from '#db/conditions.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -121,7 +121,7 @@ export async function listEventRows(db: Queries, filter: EventFilter): Promise<E
     eventType === null ? null : ['event_type = ?', eventType],
     externalRef === null ? null : ['external_ref = ?', externalRef],
     since && ['created_at >= ?', since],
-    order === 'asc' ? above(behind) : below(behind),
+    following(behind, ['created_at', 'id'], order),
   )
   const direction = order === 'asc' ? 'ASC' : 'DESC'
   return db.all(events, `${indexOf(filter)}${listed.sql} ORDER BY created_at ${direction}, id ${direction} LIMIT ?`, [

@@ -1,5 +1,5 @@
 import { bigint, exact } from '#db/columns.ts'
-import { below, where, type Condition, type Position } from '#db/conditions.ts'
+import { following, where, type Condition, type Position } from '#db/conditions.ts'
 import type { Queries, Sql } from '#db/queries.ts'
 import { shape, type Source } from '#db/table.ts'
 import { areUnconfirmed, claimOf } from '#mails/claims/store.ts'
@@ -26,15 +26,13 @@ interface Selected {
 
 export interface Selection<Row> extends Selected {
   readonly source: Source<Row>
-  /** The newest in this column come first. */
-  readonly column: string
+  /** The `claimed_at` of a row. */
   readonly timeOf: (row: Row) => RealTime
 }
 
 const OF_REMINDERS = {
   source: reminders.joined('r', { externalRef: exact('s.external_ref', 191) }),
   from: 'reminders r',
-  column: 'r.claimed_at',
   timeOf: ({ claimedAt }: Reminder): RealTime => claimedAt,
 }
 
@@ -54,7 +52,6 @@ export function selectUnconfirmedReceipts(now: RealTime): Selection<ReceiptOfTra
     from: 'receipts r',
     joins: 'JOIN transactions t ON t.id = r.transaction_id',
     conditions: [areUnconfirmed(now)],
-    column: 'r.claimed_at',
     timeOf: (receipt) => claimOf(receipt).claimedAt,
   }
 }
@@ -82,9 +79,9 @@ export async function listSelected<Row>(
   selection: Selection<Row>,
   page: { readonly below: Position | null; readonly limit: number },
 ): Promise<Row[]> {
-  const { source, joins, conditions, column } = selection
-  const { sql, params } = where(...conditions, below(page.below, column))
-  return db.all(source, `${joins} ${sql} ORDER BY ${column} DESC, r.id DESC LIMIT ?`, [...params, page.limit])
+  const { source, joins, conditions } = selection
+  const { sql, params } = where(...conditions, following(page.below, ['r.claimed_at', 'r.id'], 'desc'))
+  return db.all(source, `${joins} ${sql} ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`, [...params, page.limit])
 }
 
 /** How many `listSelected` lists in all. */

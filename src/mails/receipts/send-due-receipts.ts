@@ -57,8 +57,8 @@ function receiptQueue(ctx: Context, status: 'due' | 'failed'): MailQueue<DueRece
 }
 
 async function* findDueReceipts(ctx: Context, status: 'due' | 'failed'): AsyncGenerator<DueReceipt> {
-  const pages = readPages<Receipt>(PAGE_SIZE, async (after, limit) =>
-    listDueReceipts(ctx.db, status, await databaseNow(ctx, ctx.db), after, limit),
+  const pages = readPages<Receipt>(PAGE_SIZE, async (last, limit) =>
+    listDueReceipts(ctx.db, status, await databaseNow(ctx, ctx.db), last && { at: last.retryAt, id: last.id }, limit),
   )
   for await (const page of pages) {
     const apps = new Map<number, App>()

@@ -1,4 +1,4 @@
-import { where, type Condition } from '#db/conditions.ts'
+import { following, where, type Condition, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { RealTime } from '#shared/time.ts'
 import { receipts, type Receipt } from '#transactions/receipts/store.ts'
@@ -14,12 +14,12 @@ export async function listDueReceipts(
   db: Queries,
   status: 'due' | 'failed',
   now: RealTime,
-  after: Pick<Receipt, 'id' | 'retryAt'> | null,
+  after: Position | null,
   limit: number,
 ): Promise<Receipt[]> {
   const { sql, params } = where(
     ['status = ? AND next_try_at <= ?', status, now],
-    after && ['(next_try_at > ? OR (next_try_at = ? AND id > ?))', after.retryAt, after.retryAt, after.id],
+    following(after, ['next_try_at', 'id'], 'asc'),
   )
   return db.all(receipts, `${sql} ORDER BY next_try_at, id LIMIT ?`, [...params, limit])
 }

@@ -1,5 +1,5 @@
 import { bigint, exact, flag, sum, text } from '#db/columns.ts'
-import { below, where, type Position } from '#db/conditions.ts'
+import { following, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { payments, type Payment } from '#payments/store.ts'
@@ -51,7 +51,7 @@ export async function listPaymentRows(db: Queries, filter: PaymentFilter): Promi
     since ? ['p.received_at >= ?', since] : null,
     until ? ['p.received_at < ?', until] : null,
     provider ? ['p.provider = ?', provider] : null,
-    below(filter.below, 'p.received_at'),
+    following(filter.below, ['p.received_at', 'p.id'], 'desc'),
   )
   const waits = `SELECT payment_id, MIN(transaction_id) AS transaction_id, MIN(flag_reason) AS flag_reason,
       CASE WHEN COUNT(waiting) < COUNT(*) THEN NULL ELSE SUM(waiting) END AS waiting, COUNT(*) AS places

@@ -1,5 +1,5 @@
 import { id } from '#db/columns.ts'
-import { where, type Condition } from '#db/conditions.ts'
+import { following, where, type Condition, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import type { AppTime } from '#shared/time.ts'
@@ -112,11 +112,8 @@ export async function listSubscriptionsAfter(
   return db.all(subscriptions, `${listed.sql} ORDER BY id LIMIT ?`, [...listed.params, limit])
 }
 
-/** The subscription after which a list by end continues; `end` is null if it is a lifetime one. */
-export interface EndPosition {
-  readonly end: AppTime | null
-  readonly id: number
-}
+/** The end of lifetime subscriptions in a position, after the year 9999: their place is after all others. */
+export const LIFETIME = new Date(999_999_999_999_999)
 
 /**
  * At most `limit` of an app's subscriptions, those after `after`: the earliest end first, lifetime ones last. `now` and `endsBy` are in the
@@ -129,18 +126,18 @@ export async function listSubscriptionsByEnd(
     readonly status: 'active' | 'expired' | null
     readonly now: AppTime
     readonly endsBy: AppTime | null
-    readonly after: EndPosition | null
+    readonly after: Position | null
     readonly limit: number
   },
 ): Promise<Subscription[]> {
   const { status, now, endsBy, after, limit } = filter
-  const isAmongLifetimes = after !== null && after.end === null
+  const isAmongLifetimes = after !== null && after.at.getTime() === LIFETIME.getTime()
   const listed = where(
     ['app_id = ? AND current_period_end IS NOT NULL', appId],
     status === 'active' ? ['current_period_end > ?', now] : null,
     status === 'expired' ? ['current_period_end <= ?', now] : null,
     endsBy && ['current_period_end <= ?', endsBy],
-    after && ['current_period_end >= ? AND (current_period_end > ? OR id > ?)', after.end, after.end, after.id],
+    following(after, ['current_period_end', 'id'], 'asc'),
   )
   // Two statements, because the index has the lifetime ones first.
   const ending = isAmongLifetimes

@@ -1,5 +1,5 @@
 import { id } from '#db/columns.ts'
-import { below, where, type Position } from '#db/conditions.ts'
+import { following, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import {
@@ -35,7 +35,7 @@ export async function listTransactionRows(db: Queries, filter: TransactionFilter
     since ? ['created_at >= ?', since] : null,
     until ? ['created_at < ?', until] : null,
     provider ? ['provider_code = ?', provider] : null,
-    below(filter.below),
+    following(filter.below, ['created_at', 'id'], 'desc'),
   )
   return db.all(
     shownTransactions,

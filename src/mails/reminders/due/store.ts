@@ -1,10 +1,10 @@
-import { where } from '#db/conditions.ts'
+import { following, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { ClockScope } from '#apps/clock-groups.ts'
 import { endsInWindow, type Stage } from '#mails/reminders/stages.ts'
 import { claimable } from '#mails/reminders/store.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
-import { beyond, inScopeOf, type Keyset } from '#subscriptions/ends/store.ts'
+import { BY_END, inScopeOf } from '#subscriptions/ends/store.ts'
 import { subscriptions, type Subscription } from '#subscriptions/store.ts'
 
 /**
@@ -26,7 +26,7 @@ export async function listDueSubscriptions(
     /** Apps to leave out. */
     readonly exceptApps: ReadonlySet<number>
     readonly withFailed: boolean
-    readonly after: Keyset | null
+    readonly after: Position | null
     readonly limit: number
   },
 ): Promise<Subscription[]> {
@@ -35,7 +35,7 @@ export async function listDueSubscriptions(
   const again = claimable('c.email', due.realNow)
   const { sql, params } = where(
     inScope.condition,
-    beyond(due.after ?? { periodEnd: after, id: Number.MAX_SAFE_INTEGER }),
+    following(due.after ?? { at: after, id: Number.MAX_SAFE_INTEGER }, BY_END, 'asc'),
     ['s.current_period_end <= ?', upTo],
     [`(r.id IS NULL OR r.status IN ('failed', 'refused'))`],
     [`(r.id IS NULL OR (${again.sql} AND (r.status <> 'failed' OR ?)))`, ...again.params, due.withFailed],
