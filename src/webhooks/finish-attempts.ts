@@ -20,7 +20,7 @@ export async function finishAttempts(
   fresh: readonly AttemptResult[],
   doubted: readonly AttemptResult[] = [],
 ): Promise<Tally> {
-  // A doubted one may have been recorded by an earlier call, so it says nothing about this one.
+  // Shows whether a COMMIT whose answer was lost took place. A doubted one may have been recorded by an earlier call, so it cannot show that.
   const witness = fresh.find(isMade)
   const tally = await inTransaction(
     ctx,
@@ -46,10 +46,10 @@ async function unrecorded(tx: Tx, doubted: readonly AttemptResult[]): Promise<At
 async function finishIn(tx: Tx, results: readonly AttemptResult[]): Promise<Tally> {
   const tally = emptyTally()
   await recordAttempts(tx, results.filter(isMade))
-  for (const [first, ...others] of Map.groupBy(results, likenessOf).values()) {
+  for (const [first, ...others] of Map.groupBy(results, groupKeyOf).values()) {
     if (!first) continue
     const eventIds = [first, ...others].map(({ event }) => event.id)
-    const [outcome, held] = await endAlike(tx, first, eventIds)
+    const [outcome, held] = await endGroup(tx, first, eventIds)
     tally[outcome] += held
     tally.lost += eventIds.length - held
   }
@@ -60,13 +60,13 @@ function isMade(result: AttemptResult): result is MadeAttempt {
   return result.kind === 'made'
 }
 
-/** Results with the same likeness end by the same statement. Each claim has a new lease, so an old attempt cannot end a later claim's. */
-function likenessOf({ event: { lease, retriesLeft }, error }: AttemptResult): string {
+/** Results with the same key end by the same statement. Each claim has a new lease, so an old attempt cannot end a later claim's. */
+function groupKeyOf({ event: { lease, retriesLeft }, error }: AttemptResult): string {
   return error === null ? `${lease}` : `${lease} ${retriesLeft} ${error}`
 }
 
-/** Ends the leases of events whose results are alike. Returns the outcome, and how many leases were still held. */
-async function endAlike(
+/** Ends the leases of a group's events, as any of its results says. Returns the outcome, and how many leases were still held. */
+async function endGroup(
   tx: Tx,
   { event: { lease, retriesLeft }, error }: AttemptResult,
   eventIds: readonly number[],
