@@ -1,6 +1,6 @@
 import { secretPlace, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { openGuardedClient } from '#http/outbound/guarded-client.ts'
+import { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { AppError } from '#shared/errors.ts'
 import { attemptDelivery } from './attempt-delivery.ts'
 import { envelopeOf } from './envelope.ts'
@@ -32,7 +32,7 @@ export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
     )
   }
   const keys = signingKeys(ctx.keyring.open(app.webhookSecret, secretPlace('webhook_secret', app.apiKey)))
-  const client = openGuardedClient({ allowInsecure: true })
+  const client = new GuardedClient({ allowInsecure: true })
   return {
     async send(event) {
       const { id, eventType } = event

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
-import { openGuardedClient, type GuardedClient } from '#http/outbound/guarded-client.ts'
+import { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
 import { openClaimer, type Claimer } from './claimer.ts'
 import { openDispatcher } from './dispatcher.ts'
@@ -31,7 +31,7 @@ export interface SenderOptions {
  */
 export async function runSender(ctx: Context, options: SenderOptions): Promise<Tally> {
   const { signal, untilIdle = false, onWake, report } = options
-  const client = options.client ?? openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
+  const client = options.client ?? new GuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
   const wakeUp = openWakeUpSignal()
   const slots = openSlots(() => performance.now())
   const recorder = openRecorder(ctx, wakeUp.wake)
