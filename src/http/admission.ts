@@ -3,6 +3,7 @@ import { timedOut } from '#db/database-error.ts'
 import { expectedWaitMs, onEntry, type Standing } from './entry-queue.ts'
 import type { Queries } from '#db/queries.ts'
 import type { SharedRead } from '#db/shared-read.ts'
+import { isHex64 } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
 
@@ -88,7 +89,7 @@ const provenTokens = new RecentlyProven()
 
 /** Whether the text has the form of a hosted page's token; others are not looked up. */
 export function isPageToken(text: string): boolean {
-  return /^[0-9a-f]{64}$/.test(text)
+  return isHex64(text)
 }
 
 /** `admitByKey` by the token of a hosted page; null if there is no such token. */

@@ -1,8 +1,9 @@
 import { accentStyle } from '#apps/accent.ts'
 import { findLogo, type PayableApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { admit, isPageToken } from '#http/admission.ts'
+import { admit } from '#http/admission.ts'
 import type { Brand, PageHttp } from '#http/html.ts'
+import { isHex64 } from '#shared/crypto.ts'
 import { notFound } from '#shared/errors.ts'
 
 /** The app's look on its pages. */
@@ -34,7 +35,7 @@ export function descriptionOf(text: string | null | undefined): Description | nu
  * whatever the drawing contains. Webmail shows it within its own pages, so every site may (R344).
  */
 export async function sendLogo(ctx: Context, http: PageHttp, digest: string): Promise<void> {
-  const logo = isPageToken(digest) ? await admit(ctx, 'stranger', (db) => findLogo(db, digest)) : null
+  const logo = isHex64(digest) ? await admit(ctx, 'stranger', (db) => findLogo(db, digest)) : null
   if (!logo) throw notFound('logo')
   http.set({
     'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",

@@ -50,6 +50,11 @@ export function sha256Hex(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('hex')
 }
 
+/** Whether the text is 64 lower-case hex digits, as `sha256Hex` and `randomHex(32)` write them. */
+export function isHex64(text: string): boolean {
+  return /^[0-9a-f]{64}$/.test(text)
+}
+
 /** `bytes` random bytes in lower-case hex. */
 export function randomHex(bytes: number): string {
   return randomBytes(bytes).toString('hex')

@@ -1,6 +1,6 @@
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { openGuardedClient } from '#http/outbound/guarded-client.ts'
+import { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { attemptDelivery } from './attempt-delivery.ts'
 import { envelopeOf } from './envelope.ts'
 import { openKeys, requireWebhookSecret } from './read-target.ts'
@@ -25,7 +25,7 @@ export interface Forwarder {
  */
 export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
   const keys = openKeys(ctx, requireWebhookSecret(app), app.apiKey)
-  const client = openGuardedClient({ allowInsecure: true })
+  const client = new GuardedClient({ allowInsecure: true })
   return {
     async send(event) {
       const { id, eventType } = event

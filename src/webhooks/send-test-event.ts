@@ -4,7 +4,7 @@ import type { Context } from '#context.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
-import { openGuardedClient } from '#http/outbound/guarded-client.ts'
+import { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { attemptDelivery, type MadeAttempt } from './attempt-delivery.ts'
@@ -41,7 +41,7 @@ export async function sendTestEvent(ctx: Context, caller: Caller, app: App): Pro
   const target = await new Targets(ctx).of(app.id)
   if (target.kind === 'none') throw new AppError('invalid_request', WITHOUT_TARGET[target.error](app))
   const event = await perform(ctx, caller, writeTestEvent, undefined, { app })
-  const client = openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
+  const client = new GuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
   try {
     const result = await attemptDelivery(ctx, client, target.address, event)
     await finishAttempts(ctx, [result])

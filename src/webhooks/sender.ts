@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
-import { openGuardedClient } from '#http/outbound/guarded-client.ts'
+import { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
 import { Claimer } from './claimer.ts'
 import { Dispatcher } from './dispatcher.ts'
@@ -31,7 +31,7 @@ export async function runSender(
   ctx: Context,
   { signal, untilIdle = false, onWake, report }: SenderOptions,
 ): Promise<Tally> {
-  const client = openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
+  const client = new GuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
   const wakeUp = openWakeUpSignal()
   const slots = new Slots(() => performance.now())
   const recorder = new Recorder(ctx, wakeUp.wake)

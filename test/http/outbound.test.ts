@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { isBlockedAddress } from '#http/outbound/blocked-address.ts'
-import { openGuardedClient, type GuardedClient } from '#http/outbound/guarded-client.ts'
+import { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { EndpointError, requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { cleanText, HEAD_BYTES, type PostOutcome } from '#http/outbound/exchange.ts'
 import type { GuardOptions } from '#http/outbound/guarded-connector.ts'
@@ -90,7 +90,7 @@ describe('the guard of outgoing requests', () => {
   }
 
   function client(options: Partial<GuardOptions> = {}): GuardedClient {
-    const opened = openGuardedClient({ allowInsecure: true, ...options })
+    const opened = new GuardedClient({ allowInsecure: true, ...options })
     closers.push(() => opened.close())
     return opened
   }

@@ -9,65 +9,78 @@ import type { OutboundFailure } from './outbound-failure.ts'
  * one app more than agents, no connection would ever be reused. An idle agent costs 4 KB.
  */
 const MAX_AGENTS = 1024
-
-export interface GuardedClient {
-  /** Never throws: anything that the receiver does becomes an outcome. */
-  post(request: GuardedPost): Promise<PostOutcome>
-  /** Ends every post under way, and each that follows, as `interrupted`. */
-  interrupt(): void
-  /** Drops all connections. */
-  close(): void
-}
+/** All parsed addresses are dropped beyond this number. */
+const MAX_TARGETS = 1024
 
 /**
  * A client for addresses that sellers choose. It allows only https, and only public addresses, which it checks after name resolution and
  * again on the connection. No redirects, no proxy, no decompression, one deadline for everything, a bounded answer.
  */
-export function openGuardedClient(options: GuardOptions): GuardedClient {
-  const agents = new Map<number, Agent>()
-  const connect = guardedConnector(options)
-  const targets = new Map<string, ParsedTarget>()
-  const underWay = new Set<Exchange>()
-  let isInterrupted = false
+export class GuardedClient {
+  readonly #allowInsecure: boolean
+  readonly #connect: buildConnector.connector
+  /** By owner, in the order of last use. */
+  readonly #agents = new Map<number, Agent>()
+  /** By address. */
+  readonly #targets = new Map<string, ParsedTarget>()
+  readonly #underWay = new Set<Exchange>()
+  #isInterrupted = false
 
-  const agentOf = (ownerId: number): Agent => {
-    const agent = agents.get(ownerId) ?? openAgent(connect)
-    // Set again, so that the map is in the order of last use.
-    agents.delete(ownerId)
-    agents.set(ownerId, agent)
-    if (agents.size > MAX_AGENTS) closeOldest(agents)
+  constructor(options: GuardOptions) {
+    this.#allowInsecure = options.allowInsecure
+    this.#connect = guardedConnector(options)
+  }
+
+  /** Never throws: anything that the receiver does becomes an outcome. */
+  post(request: GuardedPost): Promise<PostOutcome> {
+    const target = this.#targetOf(request.url)
+    if (this.#isInterrupted || target.refusal) return Promise.resolve(refused(target.refusal ?? 'interrupted'))
+    return new Promise((resolve) => {
+      const exchange = new Exchange(request.deadlineMs, (outcome) => {
+        this.#underWay.delete(exchange)
+        resolve(outcome)
+      })
+      this.#underWay.add(exchange)
+      exchange.begin(this.#agentOf(request.ownerId), target, request)
+    })
+  }
+
+  /** Ends every post under way, and each that follows, as `interrupted`. */
+  interrupt(): void {
+    this.#isInterrupted = true
+    for (const exchange of this.#underWay) exchange.breakOff('interrupted')
+  }
+
+  /** Drops all connections. */
+  close(): void {
+    // Does not wait, because a connection that is still being opened may take its whole time.
+    for (const agent of this.#agents.values()) agent.destroy().catch(() => undefined)
+    this.#agents.clear()
+  }
+
+  #agentOf(ownerId: number): Agent {
+    const agent = this.#agents.get(ownerId) ?? openAgent(this.#connect)
+    // Set again, so that the map stays in this order.
+    this.#agents.delete(ownerId)
+    this.#agents.set(ownerId, agent)
+    if (this.#agents.size > MAX_AGENTS) this.#closeOldestAgent()
     return agent
   }
 
-  const targetOf = (url: string): ParsedTarget => {
-    const target = targets.get(url) ?? readTarget(url, options.allowInsecure)
-    if (targets.size > MAX_AGENTS) targets.clear()
-    targets.set(url, target)
-    return target
+  #closeOldestAgent(): void {
+    const [oldest] = this.#agents
+    if (!oldest) return
+    const [ownerId, agent] = oldest
+    this.#agents.delete(ownerId)
+    // Lets requests in flight end, without waiting for them.
+    agent.close().catch(() => undefined)
   }
 
-  return {
-    post(request) {
-      const target = targetOf(request.url)
-      if (isInterrupted || target.refusal) return Promise.resolve(refused(target.refusal ?? 'interrupted'))
-      return new Promise((resolve) => {
-        const exchange = new Exchange(request.deadlineMs, (outcome) => {
-          underWay.delete(exchange)
-          resolve(outcome)
-        })
-        underWay.add(exchange)
-        exchange.begin(agentOf(request.ownerId), target, request)
-      })
-    },
-    interrupt() {
-      isInterrupted = true
-      for (const exchange of underWay) exchange.breakOff('interrupted')
-    },
-    close() {
-      // Does not wait, because a connection that is still being opened may take its whole time.
-      for (const agent of agents.values()) agent.destroy().catch(() => undefined)
-      agents.clear()
-    },
+  #targetOf(url: string): ParsedTarget {
+    const target = this.#targets.get(url) ?? readTarget(url, this.#allowInsecure)
+    if (this.#targets.size > MAX_TARGETS) this.#targets.clear()
+    this.#targets.set(url, target)
+    return target
   }
 }
 
@@ -81,14 +94,6 @@ function openAgent(connect: buildConnector.connector): Agent {
     headersTimeout: 0,
     bodyTimeout: 0,
   })
-}
-
-function closeOldest(agents: Map<number, Agent>): void {
-  const [oldest] = agents
-  if (!oldest) return
-  agents.delete(oldest[0])
-  // Lets requests in flight end, without waiting for them.
-  oldest[1].close().catch(() => undefined)
 }
 
 /** An address, parsed once for many posts. `refusal`: why nothing is sent there. */
