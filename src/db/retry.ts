@@ -2,6 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isRetryable } from './database-error.ts'
 
+/** Maximum time until a connection is open or refused. */
+export const CONNECT_TIMEOUT_MS = 3000
 /** Long enough to find the next node of a cluster. */
 const READ_AGAIN_MS = 2000
 const FIRST_DELAY_MS = 5
@@ -17,7 +19,18 @@ export async function retrying<T>(
   forMs: number,
   onRetry: () => void,
 ): Promise<T> {
-  return retryUntil(work, performance.now() + forMs, onRetry)
+  const deadlineMs = performance.now() + forMs
+  for (let attempt = 1; ; attempt += 1) {
+    const beganMs = performance.now()
+    try {
+      return await work(attempt)
+    } catch (error) {
+      throwUnlessRetryable(error, beganMs)
+      if (performance.now() >= deadlineMs) throw error
+      onRetry()
+      await delay(Math.random() * Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 4 ** attempt))
+    }
+  }
 }
 
 /** Retries a read for 2 s after its first failure. On a node that is cut off, that failure may itself take several seconds. */
@@ -26,39 +39,23 @@ export async function readingAgain<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read()
   } catch (error) {
-    if (!isRetryable(error)) throw error
-    noteFailure(beganMs)
-    if (patienceLeftMs() < CONNECT_TIMEOUT_MS) throw error
-    return retryUntil(read, performance.now() + READ_AGAIN_MS, () => undefined)
+    throwUnlessRetryable(error, beganMs)
+    return retrying(read, READ_AGAIN_MS, () => undefined)
   }
 }
 
-async function retryUntil<T>(
-  work: (attempt: number) => Promise<T>,
-  deadlineMs: number,
-  onRetry: () => void,
-): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    const beganMs = performance.now()
-    try {
-      return await work(attempt)
-    } catch (error) {
-      if (!isRetryable(error)) throw error
-      noteFailure(beganMs)
-      if (performance.now() >= deadlineMs || patienceLeftMs() < CONNECT_TIMEOUT_MS) throw error
-      onRetry()
-      await delay(Math.random() * Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 4 ** attempt))
-    }
-  }
+/** Records a failed attempt; throws its error if another attempt cannot succeed, or the caller has no patience for one. */
+function throwUnlessRetryable(error: unknown, beganMs: number): void {
+  if (!isRetryable(error)) throw error
+  const caller = callers.getStore()
+  if (caller) caller.failedSinceMs ??= beganMs
+  if (patienceLeftMs() < CONNECT_TIMEOUT_MS) throw error
 }
 
-/** The state of one call: since when its attempts at the database have failed. */
+/** A call whose caller waits for the answer: since when its attempts at the database have failed. */
 interface Caller {
   failedSinceMs: number | null
 }
-
-/** Maximum time until a connection is open or refused. */
-export const CONNECT_TIMEOUT_MS = 3000
 
 const callers = new AsyncLocalStorage<Caller>()
 
@@ -70,12 +67,6 @@ const MIN_ANSWER_MS = 1000
 /** Runs the work of one call, whose caller waits for the answer. Jobs have no such caller. */
 export function forCaller<T>(work: () => T): T {
   return callers.run({ failedSinceMs: null }, work)
-}
-
-/** Call it when an attempt failed and may be repeated. */
-function noteFailure(beganMs: number): void {
-  const caller = callers.getStore()
-  if (caller) caller.failedSinceMs ??= beganMs
 }
 
 /** How many more milliseconds the caller waits for the database; Infinity while nothing has failed, and for jobs. */
