@@ -2,7 +2,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { AccountUnavailable } from '#providers/call-provider.ts'
-import { endSession } from '#providers/open-session.ts'
+import { endSession } from '#providers/session-status.ts'
 import {
   beginPause,
   endPause,
