@@ -7,8 +7,9 @@ import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { dueOf } from '#payments/balance.ts'
 import { findTransaction, getTransaction, type Transaction } from '#transactions/store.ts'
 import { AccountUnavailable } from './call-provider.ts'
-import type { PolledStatus, PaymentRequest, Sessions } from './provider.ts'
+import type { PaymentRequest, Sessions } from './provider.ts'
 import { firstLookupAt } from './engine/schedule.ts'
+import { abandonSession, endSession, recordStatus } from './session-status.ts'
 import {
   findOpenSession,
   getProviderSession,
@@ -107,13 +108,6 @@ async function resume(
   return null
 }
 
-/** Records the polled status of a session if it changes. */
-export async function recordStatus(ctx: Context, session: ProviderSession, found: PolledStatus): Promise<void> {
-  if (found.status === 'paid' || found.status === 'closed') await endSession(ctx, session, found.status)
-  else if (found.status === 'processing') await markProcessing(ctx, session)
-  else if (found.status === 'expired') await markExpired(ctx, session)
-}
-
 function isAlmostOver({ expiresAt }: ProviderSession, now: RealTime): boolean {
   return expiresAt <= addMs(now, STILL_USEFUL_MS)
 }
@@ -170,35 +164,4 @@ async function recordOpened(ctx: Context, session: ProviderSession, answer: Open
   })
   if (url === null) throw new AppError('provider_error', 'the payment page was closed meanwhile; please try again')
   return url
-}
-
-/** Closes a session that the provider refused to open, so that the next try begins a new one. */
-export async function abandonSession(ctx: Context, session: ProviderSession): Promise<void> {
-  await inTransaction(ctx, (tx) =>
-    updateSessionIn(tx, session.id, ['opening'], { status: 'closed', nextLookupAt: null }),
-  )
-}
-
-/** Records that the payer is done and the money may still fail to arrive. */
-export async function markProcessing(ctx: Context, session: ProviderSession): Promise<void> {
-  if (session.status === 'processing') return
-  await inTransaction(ctx, (tx) => updateSessionIn(tx, session.id, ['opening', 'open'], { status: 'processing' }))
-}
-
-/** Records that a session ended before its time, so that no payer is sent there. It stays polled for late money. */
-async function markExpired(ctx: Context, session: ProviderSession): Promise<void> {
-  if (session.expiresAt <= ctx.clock.now()) return
-  await inTransaction(ctx, (tx) => updateSessionIn(tx, session.id, ['opening', 'open'], { expiresAt: tx.now }))
-}
-
-/** Records that a session was paid, or can no longer be paid. */
-export async function endSession(ctx: Context, session: ProviderSession, status: 'paid' | 'closed'): Promise<void> {
-  await inTransaction(ctx, (tx) =>
-    updateSessionIn(
-      tx,
-      session.id,
-      ['opening', 'open', 'processing', ...(status === 'paid' ? (['closed'] as const) : [])],
-      { status, nextLookupAt: null },
-    ),
-  )
 }

@@ -3,39 +3,28 @@ import { inTransaction } from '#commands/transaction.ts'
 import { listDueRefunds } from '#payments/store.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { readPages } from '#db/read-pages.ts'
-import { addMs, HOUR_MS } from '#shared/time.ts'
 import { openFairQueue } from '#shared/fair-queue.ts'
 import { dueOf } from '#payments/balance.ts'
 import { findTransaction } from '#transactions/store.ts'
-import { AccountUnavailable } from '#providers/call-provider.ts'
-import { endSession, recordStatus } from '#providers/open-session.ts'
+import { recordStatus } from '#providers/session-status.ts'
 import { CLOSED, type PolledStatus } from '#providers/provider.ts'
 import { listProviders, providerOfCode, sessionsOf } from '#providers/providers.ts'
 import { reconcileRefunds } from './refunds.ts'
-import { isGivenUp, nextLookupAt, pauseMs, retryAt } from './schedule.ts'
+import { isGivenUp, nextLookupAt } from './schedule.ts'
+import { SessionPass } from './session-pass.ts'
 import {
-  beginPause,
   claimLookup,
-  endPause,
-  findPause,
   getProviderSession,
   listDueSessions,
-  listPauses,
   listPayableSessions,
-  recordLookupResult,
-  type Account,
   type ProviderSession,
 } from '#providers/store.ts'
 
 const BATCH = 1000
 /** Providers answer in about 100 ms: a few calls at once keep the backlog short without flooding them. */
-const AT_ONCE = 8
-/** Per account, so that an account with a hanging provider leaves room for others. */
-const AT_ONCE_OF_ACCOUNT = 4
-/** A provider that does not answer for this many accounts in a row counts as unreachable for all. */
-const MAX_UNANSWERED = 3
-/** A failure this long after the last pause counts as the first one. */
-const FORGOTTEN_MS = HOUR_MS
+const SESSIONS_AT_ONCE = 8
+/** So that an account with a hanging provider leaves room for others. */
+const SESSIONS_AT_ONCE_OF_ACCOUNT = 4
 
 export interface ReconcileOptions {
   readonly signal?: AbortSignal
@@ -62,16 +51,8 @@ export interface ReconcileCounts {
   refundsEnded: number
 }
 
-/** The state of one pass over sessions. */
-interface Pass {
-  readonly counts: ReconcileCounts
-  /** Accounts that are not called now. */
-  readonly paused: Set<string>
-  /** Accounts with a pause in the database, expired or not: an answer deletes it. */
-  readonly failing: Set<string>
-  /** By provider: the accounts for which it did not answer since its last answer for any account. */
-  readonly unanswered: Map<string, Set<string>>
-}
+/** What the look-up of one session led to, as `ReconcileCounts` counts it. */
+type Outcome = 'paid' | 'closed' | 'stillOpen' | 'failed'
 
 /**
  * Looks up payments that are still pending at their providers, so that a lost notification loses no payment. Closes the sessions of
@@ -90,9 +71,10 @@ export async function reconcilePayments(ctx: Context, options: ReconcileOptions 
 
 /** Whether a session or a refund is due to be looked up. */
 export async function hasDueLookUps(ctx: Context): Promise<boolean> {
-  const first = { dueAt: await databaseNow(ctx, ctx.db), appId: null, afterId: 0, after: null, limit: 1 }
-  const due = (await listDueSessions(ctx.db, first)).length + (await listDueRefunds(ctx.db, first)).length
-  return due > 0
+  const first = { dueAt: await databaseNow(ctx, ctx.db), appId: null, limit: 1 }
+  const sessions = await listDueSessions(ctx.db, { ...first, afterId: 0 })
+  const refunds = await listDueRefunds(ctx.db, { ...first, after: null })
+  return sessions.length + refunds.length > 0
 }
 
 /** Lists the refunds that were made at the providers; returns how many are new. */
@@ -102,33 +84,23 @@ async function noteRefunds(ctx: Context, options: ReconcileOptions): Promise<num
   return noted
 }
 
-async function beginPass(ctx: Context, isPauseIgnored: boolean): Promise<Pass> {
-  const pauses = await listPauses(ctx.db)
-  const now = await databaseNow(ctx, ctx.db)
-  const active = isPauseIgnored ? [] : pauses.filter(({ pausedUntil }) => pausedUntil > now)
-  return {
-    counts: { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0, refundsEnded: 0 },
-    paused: new Set(active.map(nameOf)),
-    failing: new Set(pauses.map(nameOf)),
-    unanswered: new Map(),
-  }
-}
-
-function nameOf({ providerAccountId }: Account): string {
-  return String(providerAccountId)
-}
-
 async function pollSessions(ctx: Context, options: ReconcileOptions): Promise<ReconcileCounts> {
-  const pass = await beginPass(ctx, options.all ?? false)
+  const counts = { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0, refundsEnded: 0 }
+  const pass = await SessionPass.begin(ctx, { ignoresPauses: options.all ?? false })
   const pages = readPages<ProviderSession>(BATCH, async (last, limit) => {
     const dueAt = options.all ? null : await databaseNow(ctx, ctx.db)
     return listDueSessions(ctx.db, { dueAt, appId: options.appId ?? null, afterId: last?.id ?? 0, limit })
   })
   for await (const sessions of pages) {
-    await alternating(sessions, options.signal, (session) => reconcile(ctx, session, pass))
+    await alternating(sessions, options.signal, async (session) => {
+      const outcome = await reconcile(ctx, session, pass)
+      if (outcome === null) return
+      counts.lookedUp += 1
+      counts[outcome] += 1
+    })
     if (options.signal?.aborted) break
   }
-  return pass.counts
+  return counts
 }
 
 /**
@@ -140,7 +112,7 @@ export async function closeOpenSessions(ctx: Context, transactionId: number): Pr
   try {
     const sessions = await listPayableSessions(ctx.db, transactionId)
     if (sessions.length === 0) return
-    const pass = await beginPass(ctx, false)
+    const pass = await SessionPass.begin(ctx, { ignoresPauses: false })
     await alternating(sessions, undefined, (session) => reconcile(ctx, session, pass))
   } catch (error) {
     ctx.log.warn({ error, transactionId }, 'open sessions were not closed: the next run does it')
@@ -170,49 +142,48 @@ export async function isStillProcessing(ctx: Context, transactionId: number): Pr
 async function alternating(
   sessions: readonly ProviderSession[],
   signal: AbortSignal | undefined,
-  work: (session: ProviderSession) => Promise<void>,
+  work: (session: ProviderSession) => Promise<unknown>,
 ): Promise<void> {
-  const queue = openFairQueue((session: ProviderSession) => nameOf(session))
+  const queue = openFairQueue((session: ProviderSession) => session.providerAccountId)
   queue.add(sessions)
-  const running = new Map<Promise<void>, string>()
-  const mayBegin = (account: string): boolean =>
-    [...running.values()].filter((other) => other === account).length < AT_ONCE_OF_ACCOUNT
-  const next = (): ProviderSession | null => (signal?.aborted || running.size >= AT_ONCE ? null : queue.take(mayBegin))
+  const running = new Map<Promise<unknown>, number>()
+  const mayBegin = (accountId: number): boolean =>
+    [...running.values()].filter((other) => other === accountId).length < SESSIONS_AT_ONCE_OF_ACCOUNT
+  const next = (): ProviderSession | null =>
+    signal?.aborted || running.size >= SESSIONS_AT_ONCE ? null : queue.take(mayBegin)
   for (let session = next(); session || running.size > 0; session = next()) {
     if (!session) {
       await Promise.race(running.keys())
       continue
     }
-    const working: Promise<void> = work(session).finally(() => running.delete(working))
-    running.set(working, nameOf(session))
+    const working: Promise<unknown> = work(session).finally(() => running.delete(working))
+    running.set(working, session.providerAccountId)
   }
 }
 
-async function reconcile(ctx: Context, due: ProviderSession, pass: Pass): Promise<void> {
+/** Looks up one session and records the result; null if it is not looked up now. */
+async function reconcile(ctx: Context, due: ProviderSession, pass: SessionPass): Promise<Outcome | null> {
   // A provider that only another version has: its sessions are left to that version.
-  if (!providerOfCode(due.provider)) return
-  if (isPaused(pass, due)) return
-  if (!(await claim(ctx, due))) return
-  pass.counts.lookedUp += 1
+  if (!providerOfCode(due.provider)) return null
+  if (pass.isPaused(due) || !(await claim(ctx, due))) return null
   // The row may have changed while it waited.
   const session = await getProviderSession(ctx.db, due.id)
+  const outcome = await lookUp(ctx, session, pass)
+  if (outcome !== 'failed') await pass.answered(session)
+  return outcome
+}
+
+async function lookUp(ctx: Context, session: ProviderSession, pass: SessionPass): Promise<Outcome> {
   try {
     const found = await pollOrClose(ctx, session)
     await recordStatus(ctx, session, found)
-    if (found.status === 'paid' || found.status === 'closed') pass.counts[found.status] += 1
-    else pass.counts.stillOpen += 1
+    return found.status === 'paid' || found.status === 'closed' ? found.status : 'stillOpen'
   } catch (error) {
-    pass.counts.failed += 1
-    const { transactionId } = session
-    ctx.log.warn({ error, provider: session.provider, transactionId }, 'a look-up failed')
-    await noteFailure(ctx, session, error, pass)
-    return
+    const { provider, transactionId } = session
+    ctx.log.warn({ error, provider, transactionId }, 'a look-up failed')
+    await pass.failed(session, error)
+    return 'failed'
   }
-  await noteAnswer(ctx, session, pass)
-}
-
-function isPaused({ paused, unanswered }: Pass, session: ProviderSession): boolean {
-  return paused.has(nameOf(session)) || (unanswered.get(session.provider)?.size ?? 0) >= MAX_UNANSWERED
 }
 
 async function claim(ctx: Context, session: ProviderSession): Promise<boolean> {
@@ -235,47 +206,4 @@ async function pollOrClose(ctx: Context, session: ProviderSession): Promise<Poll
   if (isPending && found.asks <= dueOf(transaction)) return found
   await sessions.close(ctx, session)
   return CLOSED
-}
-
-/** Records that the provider answered for the account, which ends its failures. */
-async function noteAnswer(ctx: Context, session: ProviderSession, pass: Pass): Promise<void> {
-  const account = nameOf(session)
-  pass.unanswered.delete(session.provider)
-  pass.paused.delete(account)
-  if (session.failures > 0) await inTransaction(ctx, (tx) => recordLookupResult(tx, session, 0, null))
-  if (pass.failing.delete(account)) await inTransaction(ctx, (tx) => endPause(tx, session))
-}
-
-async function noteFailure(ctx: Context, session: ProviderSession, error: unknown, pass: Pass): Promise<void> {
-  if (error instanceof AccountUnavailable) {
-    const account = nameOf(session)
-    pass.paused.add(account)
-    pass.failing.add(account)
-    if (error.isUnreachable) {
-      pass.unanswered.set(session.provider, (pass.unanswered.get(session.provider) ?? new Set()).add(account))
-    }
-    await pauseAccount(ctx, session, error.reason)
-  }
-  const now = await databaseNow(ctx, ctx.db)
-  if (isGivenUp(session, now)) await endSession(ctx, session, 'closed')
-  else {
-    const { failures, lookups } = session
-    // `lookups` includes the failed one.
-    const nextAt = retryAt({ ...session, lookups: lookups - 1 }, now)
-    await inTransaction(ctx, (tx) => recordLookupResult(tx, session, failures + 1, nextAt))
-  }
-}
-
-async function pauseAccount(ctx: Context, account: Account, reason: string): Promise<void> {
-  await inTransaction(ctx, async (tx) => {
-    const { appId, provider, providerAccountId } = account
-    const now = await databaseNow(ctx, tx)
-    const last = await findPause(tx, account)
-    const before = last && now < addMs(last.pausedUntil, FORGOTTEN_MS) ? last : null
-    const failures = before?.failures ?? 0
-    const since = before?.since ?? now
-    const pausedUntil = addMs(now, pauseMs(failures))
-    const pause = { appId, provider, providerAccountId, failures: failures + 1, reason, since, pausedUntil }
-    await beginPause(tx, pause, now)
-  })
 }
