@@ -6,8 +6,8 @@ import type { Position } from '#db/conditions.ts'
 import { ListQuery, pageBy, parseCursor } from '#http/page-of.ts'
 import { addMs, asAppTime } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
-import { presentSubscription, viewSubscription, type SubscriptionView } from './present.ts'
-import { getSubscription } from './store.ts'
+import { presentSubscription } from './present.ts'
+import { getSubscription, viewSubscription, type SubscriptionView } from './store.ts'
 import { listSubscriptionsByEnd, type EndPosition } from './lists/store.ts'
 
 export interface SubscriptionFilter {

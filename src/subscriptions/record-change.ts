@@ -9,19 +9,16 @@ import { emitEvents, isSentTo, type Emission } from '#webhooks/emit-event.ts'
 import type { EventType } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import type { Period } from './period.ts'
+import { expiredData, updatedData } from './present.ts'
 import {
-  expiredData,
-  readPlanAndCustomer,
-  updatedData,
-  type PlanAndCustomer,
-  type SubscriptionView,
-} from './present.ts'
-import {
+  getPlanAndCustomer,
   insertLedgerLine,
   insertSubscription,
   updateSubscription,
   type LedgerLine,
   type Subscription,
+  type PlanAndCustomer,
+  type SubscriptionView,
 } from './store.ts'
 
 /** The columns that a change sets; those that it omits stay the same. */
@@ -107,7 +104,7 @@ async function endBeforeRestart(
   const { currentPeriodEnd: end, status, inTrial, externalRef } = before
   const isUnreported = line?.kind === 'restarted' && status === 'active' && end !== null && end <= line.paidAt
   if (!isUnreported || !isSentTo(app, 'subscription.expired')) return []
-  const view = { subscription: before, ...(await readPlanAndCustomer(tx, before)) }
+  const view = { subscription: before, ...(await getPlanAndCustomer(tx, before)) }
   const data = expiredData(view, end, inTrial)
   return [{ app, type: 'subscription.expired', data, subject: { externalRef, transactionId: null } }]
 }
