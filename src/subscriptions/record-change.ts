@@ -142,7 +142,7 @@ async function saveNew(tx: Tx, app: NotifiedApp, { owner, set, line }: FirstChan
     planId,
     priceId,
     customerId,
-    ...columnsOf(period, line, now),
+    ...periodColumns(period, line, now),
     inTrial,
     promotionCode,
     revision: 1,
@@ -158,7 +158,7 @@ async function saveChange(tx: Tx, app: NotifiedApp, { before, set, line }: Chang
   const now = appNow(app, tx.now)
   const changed = {
     ...columns,
-    ...(period ? columnsOf(period, line, now) : {}),
+    ...(period ? periodColumns(period, line, now) : {}),
     revision: before.revision + 1,
     updatedAt: now,
   }
@@ -166,7 +166,7 @@ async function saveChange(tx: Tx, app: NotifiedApp, { before, set, line }: Chang
   return { ...before, ...changed }
 }
 
-function columnsOf(period: Period, line: NewLine | null, now: AppTime) {
+function periodColumns(period: Period, line: NewLine | null, now: AppTime) {
   // A period that was sold may be over before its payment is known. The expiry job finds it as it finds any other, and reports its end (R118).
   const isSold = line !== null && line.kind !== 'imported' && line.kind !== 'ended'
   return {
