@@ -1,6 +1,6 @@
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import type { SubscriptionView } from '#subscriptions/present.ts'
+import type { SubscriptionView } from '#subscriptions/store.ts'
 import { required } from './ask.ts'
 import { minuteCell, priceCell, stateCell } from './cells.ts'
 import { changeWithNote, type Consent } from './change.ts'

@@ -23,7 +23,7 @@ export const closePayment = command({
   async run(tx, { payment_id: paymentId, note }): Promise<Payment> {
     const payment = await lockPayment(tx, paymentId)
     if (!payment) throw notFound(`payment ${paymentId}`)
-    refuseToClose(payment)
+    requireClosable(payment)
     const after = { ...payment, closedAt: tx.now }
     await updatePayment(tx, paymentId, { closedAt: tx.now })
     await closeReviewsOfPayment(tx, paymentId)
@@ -38,7 +38,7 @@ export const closePayment = command({
   },
 })
 
-function refuseToClose({ id, amountLeft, closedAt }: Payment): void {
+function requireClosable({ id, amountLeft, closedAt }: Payment): void {
   if (closedAt) throw new AppError('invalid_request', `payment ${id} was closed at ${formatUtc(closedAt)}`)
   if (amountLeft === 0)
     throw new AppError(

@@ -14,7 +14,7 @@ import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
-import { takeMoney } from '#transactions/change-transaction.ts'
+import { saveReducedBalance } from '#transactions/change-transaction.ts'
 import { lockTransactions, movedMeanwhile } from '#transactions/lock-transactions.ts'
 import { receiveMoney, type Received } from '#transactions/complete-transaction.ts'
 import { getTransactionRows, type Transaction } from '#transactions/store.ts'
@@ -72,16 +72,16 @@ const move = command({
     const free = freeOf(payment, input)
     const amount = amountOf(free, sources, { ...input, currency: payment.currency })
     const operatorNote = noteOf(tx, note)
-    for (const { part, amount: share } of takeNewest(amount - Math.min(free, amount), sources))
+    const fromFree = Math.min(free, amount)
+    for (const { part, amount: share } of takeNewest(amount - fromFree, sources))
       await deallocate(tx, part.transaction, { paymentId, amount: share, operatorNote })
     const cause = amount > free ? 'moved' : 'matched'
     await allocate(tx, target, { paymentId, amount, cause, operatorNote })
-    const left = Math.max(0, free - amount)
     await updatePayment(tx, paymentId, {
       appId: target.appId,
       endUserId: target.endUserId,
       amount: payment.amount ?? amount,
-      amountLeft: left,
+      amountLeft: free - fromFree,
       closedAt: null,
     })
     await endReviewsOfPayment(tx, paymentId)
@@ -146,5 +146,5 @@ async function deallocate(
 ): Promise<void> {
   await allocate(tx, source, { paymentId, amount: -amount, cause: 'moved', operatorNote })
   const app = await getApp(tx, source.appId)
-  await takeMoney(tx, app, source, movedAway(source, amount), 'moved', operatorNote)
+  await saveReducedBalance(tx, app, source, movedAway(source, amount), 'moved', operatorNote)
 }

@@ -60,7 +60,7 @@ const orderRefund = command({
       throw invalidField('amount', 'is required: the amount of this payment is unknown')
     const known = payment.amount ?? input.amount ?? 0
     const left = payment.amountLeft ?? known
-    // With a grant, money that is left no more makes the request stale.
+    // With a grant, `refuseAboveLimit` reports that the request is stale.
     if (left === 0 && !grant)
       throw new AppError(
         'invalid_request',
@@ -81,7 +81,7 @@ const orderRefund = command({
         status: refund.status,
         ...(waits === null ? {} : { approval: waits }),
         ...(reference === null ? {} : { reference }),
-        ...grantOf(grant),
+        ...approvalField(grant),
       },
       reason: note,
     })
@@ -105,6 +105,6 @@ async function wantedRefund(
   }
 }
 
-function grantOf(grant: Grant | null): object {
+function approvalField(grant: Grant | null): object {
   return grant === null ? {} : { approval: grant.approvalId }
 }

@@ -104,12 +104,12 @@ export async function previewResolution(
 ): Promise<ResolutionPreview> {
   const transaction = await getShownTransaction(ctx.db, input.transactionId)
   const unsent = await listUnsent(ctx, input)
-  if (unsent.length > 0) return { transaction, effects: unsent.map((refund) => sentAgain(refund, transaction)) }
+  if (unsent.length > 0) return { transaction, effects: unsent.map((refund) => resendEffect(refund, transaction)) }
   const { effects, waits } = await rehearse(ctx, caller, input)
   return { transaction, effects: waits === null ? effects : [...effects, waits] }
 }
 
-function sentAgain({ id, amount }: Refund, { currency }: Transaction): string {
+function resendEffect({ id, amount }: Refund, { currency }: Transaction): string {
   return `refund ${id} of ${englishMoney(amount, currency)}, which the provider never answered, is sent again`
 }
 
@@ -181,9 +181,9 @@ const resolve = command({
     amount: integer(1).optional(),
     reference: text(191).optional(),
   }),
-  async run(tx, typed, scope: Pick<ResolveInput, 'transactionId' | 'action' | 'grant'>): Promise<Resolved> {
+  async run(tx, input, scope: Pick<ResolveInput, 'transactionId' | 'action' | 'grant'>): Promise<Resolved> {
     const { transactionId, action, grant = null } = scope
-    const { note, amount, reference } = typed
+    const { note, amount, reference } = input
     const terms: Terms = { action, amount: amount ?? null, reference: reference ?? null }
     const before = (await lockTransactions(tx, [transactionId])).get(transactionId)
     if (!before) throw notFound(`transaction ${transactionId}`)

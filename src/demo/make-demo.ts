@@ -19,7 +19,7 @@ import { formatId } from '#shared/ids.ts'
 import { asRealTime, DAY_MS, SECOND_MS } from '#shared/time.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
-import { confirmAlone } from '#transactions/confirm-payment.ts'
+import { confirmPaymentCommand } from '#transactions/confirm-payment.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { DEMO_KEY } from './mark.ts'
 import { DAYS, PLANS, SCENARIOS, type Step, type PriceName, type Scenario } from './scenarios.ts'
@@ -220,7 +220,7 @@ async function pay(
 ): Promise<void> {
   if (transactionId === null) return
   const { code } = sandboxProvider()
-  await perform(ctx, provider(code), confirmAlone, undefined, {
+  await perform(ctx, provider(code), confirmPaymentCommand, undefined, {
     provider: code,
     events: [],
     reference: `${code}_${transactionId}`,

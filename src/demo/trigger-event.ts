@@ -16,7 +16,7 @@ import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
-import { confirmAlone } from '#transactions/confirm-payment.ts'
+import { confirmPaymentCommand } from '#transactions/confirm-payment.ts'
 import { isSentTo } from '#webhooks/emit-event.ts'
 import type { EventType } from '#webhooks/events.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
@@ -157,7 +157,7 @@ async function payHalf(ctx: Context, caller: Caller, app: App, purchase: { reado
   const { transaction_id: transactionId } = await openCheckout(ctx, caller, app, purchase)
   if (transactionId === null) throw new Error('a one-time payment has no transaction')
   const { code } = sandboxProvider()
-  await perform(ctx, provider(code), confirmAlone, undefined, {
+  await perform(ctx, provider(code), confirmPaymentCommand, undefined, {
     provider: code,
     events: [],
     reference: `trigger ${transactionId}`,

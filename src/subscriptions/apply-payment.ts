@@ -5,9 +5,15 @@ import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import type { Emission } from '#webhooks/emit-event.ts'
 import { decideOn, type SubscriptionRows } from './decide-payment.ts'
 import type { AppliedEffect, Refusal } from './lifecycle.ts'
-import { presentSubject, type PlanAndCustomer, type SubscriptionView } from './present.ts'
+import { presentSubject } from './present.ts'
 import { recordChange } from './record-change.ts'
-import { insertTrialGrant, type DecidedSubscription, type Subscription } from './store.ts'
+import {
+  insertTrialGrant,
+  type DecidedSubscription,
+  type Subscription,
+  type PlanAndCustomer,
+  type SubscriptionView,
+} from './store.ts'
 
 /** A transaction that is paid, as a subscription sees it. Amount in the smallest unit. */
 export interface PaidTransaction {

@@ -3,9 +3,8 @@ import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
 import { requireCustomer } from '#customers/require-customer.ts'
 import { formatId } from '#shared/ids.ts'
-import { readPlanAndCustomer } from './present.ts'
 import { recordChange } from './record-change.ts'
-import { getSubscription, lockExistingEndUser } from './store.ts'
+import { getPlanAndCustomer, getSubscription, lockExistingEndUser } from './store.ts'
 
 export const AttachCustomerInput = z
   .strictObject({ customer_id: z.string().describe('A customer of the app, `cus_1`.') })
@@ -30,7 +29,7 @@ export const attachCustomer = command({
     const current = await getSubscription(tx, app.id, externalRef)
     const customer = await requireCustomer(tx, app.id, customer_id, endUser)
     const set = { customerId: customer.id }
-    const planAndCustomer = await readPlanAndCustomer(tx, { ...current, ...set })
+    const planAndCustomer = await getPlanAndCustomer(tx, { ...current, ...set })
     const view = await recordChange(tx, app, { before: current, set, line: null, planAndCustomer })
     await tx.audit({
       appId: app.id,

@@ -8,9 +8,9 @@ import { text } from '#shared/validate.ts'
 import type { Emission } from '#webhooks/emit-event.ts'
 import { unpaidLine } from './unpaid-line.ts'
 import { effectiveStatus } from './lifecycle.ts'
-import { expiredData, readPlanAndCustomer, type SubscriptionView } from './present.ts'
+import { expiredData } from './present.ts'
 import { recordChange } from './record-change.ts'
-import { getSubscription, lockExistingEndUser } from './store.ts'
+import { getPlanAndCustomer, getSubscription, lockExistingEndUser, type SubscriptionView } from './store.ts'
 
 const EndSubscriptionInput = z.strictObject({
   /** Why; kept in the audit log. */
@@ -41,7 +41,7 @@ export const endSubscription = command({
       before: current,
       set,
       line,
-      planAndCustomer: await readPlanAndCustomer(tx, current),
+      planAndCustomer: await getPlanAndCustomer(tx, current),
       announce,
     })
     await tx.audit({

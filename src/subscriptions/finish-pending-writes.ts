@@ -5,6 +5,12 @@ import { listAbandoned } from '#realtime/store.ts'
 import { addMs, type RealTime } from '#shared/time.ts'
 import { writeNodeOf } from './queue-node.ts'
 
+/** No caller waits for a write this old: none waits longer than 5 s. */
+const ABANDONED_MS = 15_000
+/** Per run; the next run takes the rest. */
+const MAX_WRITES = 100
+const BATCH = 5
+
 /** Whether any write was abandoned. */
 export async function hasAbandonedWrites(ctx: Context): Promise<boolean> {
   return (await listAbandoned(ctx.db, await abandonedBefore(ctx), 1)).length > 0
@@ -13,12 +19,6 @@ export async function hasAbandonedWrites(ctx: Context): Promise<boolean> {
 async function abandonedBefore(ctx: Context): Promise<RealTime> {
   return addMs(await databaseNow(ctx, ctx.db), -ABANDONED_MS)
 }
-
-/** No caller waits for a write this old: none waits longer than 5 s. */
-const ABANDONED_MS = 15_000
-/** Per run; the next run takes the rest. */
-const MAX_WRITES = 100
-const BATCH = 5
 
 /**
  * Writes the nodes whose writer died between the commit and the write, or ran out of time (R161). Failed writes, including those that fail

@@ -11,17 +11,16 @@ import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { findPrice, type PriceWithPlan } from '#plans/store.ts'
 import { AppError, clipped, messageOf } from '#shared/errors.ts'
+import { bareCell } from '#shared/formula-cell.ts'
 import { parseId } from '#shared/ids.ts'
 import { formatTimestampOrNull, parseAppTime } from '#shared/time.ts'
 import { emailAddress, externalRef, name } from '#shared/validate.ts'
 import { checkRealtimeKey } from '#realtime/realtime-key.ts'
-import { unpaidLine } from '#subscriptions/unpaid-line.ts'
-import { intervalOf } from '#subscriptions/decide-payment.ts'
-import { lastDayOfMonth, periodFrom, type Period } from '#subscriptions/period.ts'
-import { readPlanAndCustomer } from '#subscriptions/present.ts'
-import { recordChange } from '#subscriptions/record-change.ts'
-import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
-import { bareCell } from '#shared/formula-cell.ts'
+import { unpaidLine } from './unpaid-line.ts'
+import { intervalOf } from './decide-payment.ts'
+import { lastDayOfMonth, periodFrom, type Period } from './period.ts'
+import { recordChange } from './record-change.ts'
+import { findSubscriptionOfEndUser, getPlanAndCustomer, lockEndUser } from './store.ts'
 
 /** Characters of a customer's name; an address may be longer. */
 const MAX_NAME = 191
@@ -164,7 +163,7 @@ const importSubscription = command({
     const customerId = await customerOf(tx, app, input)
     const set = { planId: found.plan.id, priceId: found.price.id, customerId, period, inTrial: false }
     const line = await unpaidLine(tx, app, 'imported', set)
-    const planAndCustomer = await readPlanAndCustomer(tx, { appId: app.id, ...set })
+    const planAndCustomer = await getPlanAndCustomer(tx, { appId: app.id, ...set })
     const owner = { endUserId, externalRef: input.external_ref }
     const { subscription: saved } = await recordChange(tx, app, { before: null, owner, set, line, planAndCustomer })
     await tx.audit({

@@ -5,8 +5,8 @@ import { listPlansByIds } from '#plans/store.ts'
 import { ListQuery, pageBy, parseCursor } from '#http/page-of.ts'
 import { addMs } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
-import { presentSubscription, viewSubscription, type SubscriptionView } from './present.ts'
-import { getSubscription } from './store.ts'
+import { presentSubscription } from './present.ts'
+import { getSubscription, viewSubscription, type SubscriptionView } from './store.ts'
 import { LIFETIME, listSubscriptionsByEnd } from './lists/store.ts'
 
 export interface SubscriptionFilter {

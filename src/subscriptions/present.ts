@@ -1,38 +1,11 @@
 import { z } from 'zod'
-import type { NamedCustomer } from '#customers/store.ts'
-import type { Queries } from '#db/queries.ts'
-import type { NamedPlan, Plan } from '#plans/store.ts'
+import type { Plan } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import { publicId, timestamp } from '#shared/validate.ts'
 import type { EventData, SubscriptionSubject } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
-import { findPlanWithCustomer, type Subscription } from './store.ts'
-
-/** The rows that a presentation of a subscription names. */
-export interface PlanAndCustomer {
-  readonly plan: NamedPlan
-  readonly customer: NamedCustomer | null
-}
-
-/** A subscription with the rows that its presentations name. */
-export interface SubscriptionView extends PlanAndCustomer {
-  readonly subscription: Subscription
-}
-
-export async function viewSubscription(db: Queries, subscription: Subscription): Promise<SubscriptionView> {
-  return { subscription, ...(await readPlanAndCustomer(db, subscription)) }
-}
-
-/** The plan and the customer of a subscription, as it is or will be. */
-export async function readPlanAndCustomer(
-  db: Queries,
-  { appId, planId, customerId }: Pick<Subscription, 'appId' | 'planId' | 'customerId'>,
-): Promise<PlanAndCustomer> {
-  const found = await findPlanWithCustomer(db, appId, planId, customerId)
-  if (!found) throw new Error(`a subscription names plan ${planId}, which does not exist`)
-  return found
-}
+import type { Subscription, SubscriptionView } from './store.ts'
 
 export const SUBSCRIPTION_EXAMPLE = {
   plan_ref: 'premium',

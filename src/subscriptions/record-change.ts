@@ -8,19 +8,16 @@ import { randomHex } from '#shared/crypto.ts'
 import { emitEvents, isSentTo, type Emission } from '#webhooks/emit-event.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import type { Period } from './period.ts'
+import { expiredData, updatedData } from './present.ts'
 import {
-  expiredData,
-  readPlanAndCustomer,
-  updatedData,
-  type PlanAndCustomer,
-  type SubscriptionView,
-} from './present.ts'
-import {
+  getPlanAndCustomer,
   insertLedgerLine,
   insertSubscription,
   updateSubscription,
   type LedgerLine,
   type Subscription,
+  type PlanAndCustomer,
+  type SubscriptionView,
 } from './store.ts'
 
 /** The columns that a change sets; those that it omits stay the same. */
@@ -106,7 +103,7 @@ async function endBeforeRestart(
   const { currentPeriodEnd: end, status, inTrial } = before
   const isUnreported = line?.kind === 'restarted' && status === 'active' && end !== null && end <= line.paidAt
   if (!isUnreported || !isSentTo(app, 'subscription.expired')) return []
-  const view = { subscription: before, ...(await readPlanAndCustomer(tx, before)) }
+  const view = { subscription: before, ...(await getPlanAndCustomer(tx, before)) }
   const data = expiredData(view, end, inTrial)
   return [{ app, type: 'subscription.expired', data }]
 }
@@ -144,7 +141,7 @@ async function saveNew(tx: Tx, app: NotifiedApp, { owner, set, line }: FirstChan
     planId,
     priceId,
     customerId,
-    ...columnsOf(period, line, now),
+    ...periodColumns(period, line, now),
     inTrial,
     promotionCode,
     revision: 1,
@@ -160,7 +157,7 @@ async function saveChange(tx: Tx, app: NotifiedApp, { before, set, line }: Chang
   const now = appNow(app, tx.now)
   const changed = {
     ...columns,
-    ...(period ? columnsOf(period, line, now) : {}),
+    ...(period ? periodColumns(period, line, now) : {}),
     revision: before.revision + 1,
     updatedAt: now,
   }
@@ -168,7 +165,7 @@ async function saveChange(tx: Tx, app: NotifiedApp, { before, set, line }: Chang
   return { ...before, ...changed }
 }
 
-function columnsOf(period: Period, line: NewLine | null, now: AppTime) {
+function periodColumns(period: Period, line: NewLine | null, now: AppTime) {
   // A period that was sold may be over before its payment is known. The expiry job finds it as it finds any other, and reports its end (R118).
   const isSold = line !== null && line.kind !== 'imported' && line.kind !== 'ended'
   return {

@@ -4,8 +4,8 @@ import type { ApiRequest } from '#http/route.ts'
 import type { RealTime } from '#shared/time.ts'
 import { attachCustomer } from './attach-customer.ts'
 import { ListedSubscriptionOutput, listByRef, ListSubscriptionsQuery } from './list-by-ref.ts'
-import { presentSubscription, SubscriptionOutput, type SubscriptionView } from './present.ts'
-import { getSubscriptionWithPlanCode } from './store.ts'
+import { presentSubscription, SubscriptionOutput } from './present.ts'
+import { getSubscriptionWithPlanCode, type SubscriptionView } from './store.ts'
 import { switchPlan } from './switch-plan.ts'
 
 type Request = ApiRequest<ApiCaller>

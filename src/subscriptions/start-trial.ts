@@ -5,9 +5,8 @@ import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 import { decideOn } from './decide-payment.ts'
 import type { AppliedEffect } from './lifecycle.ts'
-import { readPlanAndCustomer } from './present.ts'
 import { recordChange } from './record-change.ts'
-import { insertTrialGrant, type Subscription } from './store.ts'
+import { getPlanAndCustomer, insertTrialGrant, type Subscription } from './store.ts'
 
 /** A trial that would start now. */
 export interface TrialOffer {
@@ -60,6 +59,6 @@ export async function startFreeTrial(
   const set = { planId, priceId, ...(customerId === null ? {} : { customerId }), period, inTrial: true, promotionCode }
   const line = { transactionId: null, kind, interval, isTrial: true, paidAt: now, openedAt: now, isAccepted: false }
   const named = { appId: app.id, planId, customerId: customerId ?? current?.customerId ?? null }
-  const planAndCustomer = await readPlanAndCustomer(tx, named)
+  const planAndCustomer = await getPlanAndCustomer(tx, named)
   await recordChange(tx, app, { before: current, owner: { endUserId, externalRef }, set, line, planAndCustomer })
 }

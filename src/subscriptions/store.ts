@@ -4,7 +4,7 @@ import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { anyOf, rowsBy, SharedRead } from '#db/shared-read.ts'
 import { namedCustomers, type NamedCustomer } from '#customers/store.ts'
-import { plans, type Plan } from '#plans/store.ts'
+import { plans, type NamedPlan } from '#plans/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { IntervalUnit } from '#shared/interval.ts'
@@ -135,21 +135,36 @@ export async function findSubscriptionOfEndUser(db: Queries, endUserId: number):
   return db.one(subscriptions, 'WHERE end_user_id = ?', [endUserId])
 }
 
-const PLAN_WITH_CUSTOMER = joinedRows(
+/** The rows that a presentation of a subscription names. */
+export interface PlanAndCustomer {
+  readonly plan: NamedPlan
+  readonly customer: NamedCustomer | null
+}
+
+const PLAN_AND_CUSTOMER = joinedRows(
   'plans plan LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id',
   { plan: plans },
   { customer: namedCustomers },
   {},
 )
 
-/** The plan and the customer that a presentation of a subscription names. */
-export async function findPlanWithCustomer(
+/** The plan and the customer of a subscription, as it is or will be. */
+export async function getPlanAndCustomer(
   db: Queries,
-  appId: number,
-  planId: number,
-  customerId: number | null,
-): Promise<{ plan: Plan; customer: NamedCustomer | null } | null> {
-  return db.one(PLAN_WITH_CUSTOMER, 'WHERE plan.id = ? AND plan.app_id = ?', [customerId, planId, appId])
+  { appId, planId, customerId }: Pick<Subscription, 'appId' | 'planId' | 'customerId'>,
+): Promise<PlanAndCustomer> {
+  const found = await db.one(PLAN_AND_CUSTOMER, 'WHERE plan.id = ? AND plan.app_id = ?', [customerId, planId, appId])
+  if (!found) throw new Error(`a subscription names plan ${planId}, which does not exist`)
+  return found
+}
+
+/** A subscription with the rows that its presentations name. */
+export interface SubscriptionView extends PlanAndCustomer {
+  readonly subscription: Subscription
+}
+
+export async function viewSubscription(db: Queries, subscription: Subscription): Promise<SubscriptionView> {
+  return { subscription, ...(await getPlanAndCustomer(db, subscription)) }
 }
 
 /** Subscriptions `s` with the code of their plan `p`. */

@@ -6,9 +6,8 @@ import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { unpaidLine } from './unpaid-line.ts'
 import { isLifetime } from './lifecycle.ts'
-import { readPlanAndCustomer } from './present.ts'
 import { recordChange } from './record-change.ts'
-import { getSubscription, lockExistingEndUser } from './store.ts'
+import { getPlanAndCustomer, getSubscription, lockExistingEndUser } from './store.ts'
 
 export const SwitchPlanInput = z
   .strictObject({ price_id: z.string().describe('A price on sale, `price_1`.') })
@@ -36,7 +35,7 @@ export const switchPlan = command({
       before: current,
       set,
       line,
-      planAndCustomer: await readPlanAndCustomer(tx, after),
+      planAndCustomer: await getPlanAndCustomer(tx, after),
     })
     await tx.audit({
       appId: app.id,

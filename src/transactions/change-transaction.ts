@@ -43,20 +43,20 @@ export async function changeTransaction(
 }
 
 /**
- * Saves what is left of a transaction after money was refunded at its provider, or moved to another transaction. If nothing is left, that
- * resolves the flag. A step, as `changeTransaction`.
+ * Saves the balance of a transaction from which money was refunded at its provider, or moved to another transaction. If nothing is left,
+ * that resolves the flag. A step, as `changeTransaction`.
  */
-export async function takeMoney(
+export async function saveReducedBalance(
   tx: Tx,
   app: NotifiedApp,
   before: Transaction,
-  left: Balance,
+  balance: Balance,
   resolution: 'refunded' | 'moved',
   operatorNote: OperatorNote | null = null,
 ): Promise<Transaction> {
-  const isCleared = before.flagReason !== null && left.amountLeft === 0
+  const isCleared = before.flagReason !== null && balance.amountLeft === 0
   const cleared = { flagReason: null, resolution, resolvedAt: appNow(app, tx.now) }
-  return changeTransaction(tx, app, before, { ...left, ...(isCleared ? cleared : {}) }, operatorNote)
+  return changeTransaction(tx, app, before, { ...balance, ...(isCleared ? cleared : {}) }, operatorNote)
 }
 
 async function announceFlag(tx: Tx, app: NotifiedApp, flagged: Transaction, flag_reason: FlagReason): Promise<void> {

@@ -62,7 +62,6 @@ export async function receiveMoney(
 
 export interface Completion {
   readonly providerCode: ProviderCode
-  /** Real time. */
   readonly paidAt: RealTime
 }
 

@@ -67,7 +67,7 @@ export async function confirmPayment(tx: Tx, payment: ConfirmedPayment): Promise
 }
 
 /** The command of a caller that writes nothing else. */
-export const confirmAlone = command({
+export const confirmPaymentCommand = command({
   name: 'payment.confirm',
   input: nothing,
   run: (tx, _input, payment: ConfirmedPayment) => confirmPayment(tx, payment),
@@ -106,7 +106,7 @@ async function recordEvents(
  */
 async function recordPayment(tx: Tx, transaction: Transaction, payment: ConfirmedPayment): Promise<Recorded | null> {
   const { amount, operatorNote = null } = payment
-  const added = await insertPayment(tx, rowOf(tx, transaction, payment))
+  const added = await insertPayment(tx, paymentRow(tx, transaction, payment))
   const recorded =
     added === null ? await takeUnallocated(tx, transaction, payment) : { id: added, paidAt: payment.paidAt }
   if (!recorded) return null
@@ -115,7 +115,7 @@ async function recordPayment(tx: Tx, transaction: Transaction, payment: Confirme
   return { paymentId, wasUnallocated: added === null, paidAt }
 }
 
-function rowOf(tx: Tx, { appId, endUserId }: Transaction, payment: ConfirmedPayment): Omit<Payment, 'id'> {
+function paymentRow(tx: Tx, { appId, endUserId }: Transaction, payment: ConfirmedPayment): Omit<Payment, 'id'> {
   const { provider, reference, amount, currency, paidAt } = payment
   return {
     appId,

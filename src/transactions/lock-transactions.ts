@@ -24,7 +24,7 @@ export async function lockTransactions(
   return transactions
 }
 
-/** A transaction got money of the payment after its others were locked: the work begins anew, and locks that one, too. */
+/** Another transaction got money of the payment after those that had some were locked. The work is repeated, and locks that one, too. */
 export function movedMeanwhile(paymentId: number): Error {
   return retryable(`payment ${paymentId} was moved meanwhile`)
 }

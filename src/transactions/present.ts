@@ -68,7 +68,7 @@ export const TransactionOutput = z
     ],
   })
 
-/** The parts that a decision may change, without the seller's metadata. */
+/** The transaction as the audit log keeps it before and after a decision: without the seller's metadata. */
 export function presentStanding(transaction: Transaction) {
   return {
     transaction_id: transaction.id,

@@ -12,7 +12,7 @@ import {
   type RefundStatus,
 } from '#payments/store.ts'
 import { announceRefunds } from './announce-refund.ts'
-import { takeMoney } from './change-transaction.ts'
+import { saveReducedBalance } from './change-transaction.ts'
 import { lockTransactions, movedMeanwhile } from './lock-transactions.ts'
 import { endedNow, newRefund, pendingNow } from './refund-steps.ts'
 import type { Transaction } from './store.ts'
@@ -101,6 +101,6 @@ async function takeFromTransaction(tx: Tx, refund: Refund, { transaction, amount
   const { id: refundId, paymentId, status } = refund
   await allocate(tx, transaction, { paymentId, amount: -amount, cause: 'refund', refundId, operatorNote: null })
   const app = await getApp(tx, transaction.appId)
-  const changed = await takeMoney(tx, app, transaction, balance, 'refunded')
+  const changed = await saveReducedBalance(tx, app, transaction, balance, 'refunded')
   if (status === 'succeeded') await announceRefunds(tx, app, changed, [refundId])
 }

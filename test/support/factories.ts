@@ -18,7 +18,7 @@ import { DAY_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { createCheckoutSession } from '#checkout/create-session.ts'
 import type { CreatedSession } from '#checkout/session-fields.ts'
-import { confirmAlone, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
+import { confirmPaymentCommand, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { enableMethod } from './operators.ts'
 
@@ -149,7 +149,7 @@ export type ReportedPayment = Omit<ConfirmedPayment, 'events'> & { readonly even
 /** Confirms a payment of a provider. */
 export async function reportPayment(ctx: Context, { eventId, ...payment }: ReportedPayment): Promise<ConfirmOutcome> {
   const events = eventId === null ? [] : [{ eventId, eventType: 'payment' }]
-  return perform(ctx, provider(payment.provider), confirmAlone, undefined, { ...payment, events })
+  return perform(ctx, provider(payment.provider), confirmPaymentCommand, undefined, { ...payment, events })
 }
 
 let transfers = 0

@@ -2,7 +2,7 @@ import { defineProvider } from '#providers/provider.ts'
 import { dueOf } from '#payments/balance.ts'
 import { provider } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
-import { confirmAlone } from '#transactions/confirm-payment.ts'
+import { confirmPaymentCommand } from '#transactions/confirm-payment.ts'
 
 /** Pays at once without money: on sandbox apps only (R218). */
 export const testMethod = defineProvider({
@@ -17,7 +17,7 @@ export const testMethod = defineProvider({
   accepts: () => true,
   isReady: (_db, app) => Promise.resolve(app.isSandbox),
   async open(ctx, { transaction, returnUrl }) {
-    await perform(ctx, provider('test'), confirmAlone, undefined, {
+    await perform(ctx, provider('test'), confirmPaymentCommand, undefined, {
       provider: 'test',
       events: [],
       reference: `test_${transaction.id}`,
