@@ -41,16 +41,22 @@ export async function callProvider<T>(ctx: Context, api: ProviderApi, call: stri
   }
 }
 
-/** 502 `provider_error` that every call for the same account would get now: the provider does not answer, or refuses the credentials. */
+/**
+ * 502 `provider_error` that every call for the same account would get now: the provider does not answer, or refuses the credentials. An
+ * answer of 5xx is one, too, although it may be about one call alone.
+ */
 export class AccountUnavailable extends AppError {
   /** Whether the provider does not answer, so that other accounts would fail too. */
   readonly isUnreachable: boolean
+  /** Whether it answered 5xx. */
+  readonly isServerError: boolean
   /** For operators. */
   readonly reason: string
 
   constructor(message: string, httpStatus: number | null) {
     super('provider_error', message)
-    this.isUnreachable = httpStatus === null || httpStatus >= 500
+    this.isServerError = httpStatus !== null && httpStatus >= 500
+    this.isUnreachable = httpStatus === null || this.isServerError
     this.reason = httpStatus === null ? 'no answer' : `answered ${httpStatus}`
   }
 }

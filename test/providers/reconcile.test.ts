@@ -262,6 +262,16 @@ describe('payments that stay pending', () => {
       expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 16, paid: 8, failed: 8 })
     })
 
+    it('an answer of 500 about one session delays no other of its account', async () => {
+      for (let number = 0; number < 12; number += 1) {
+        const { session } = await byCard({ external_ref: `user-${number}` })
+        if (number < 2) stripe.brokenSessions.add(session.id)
+        else stripe.pay(session)
+      }
+      clock.advance('10m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 12, paid: 10, failed: 2 })
+    })
+
     it('it is tried again after pauses that grow to 6 hours', async () => {
       const { id, session } = await unreadable()
       // 66 is shortly after its end.

@@ -77,6 +77,8 @@ export interface StripePeer {
   /** Every session, oldest first. */
   readonly sessions: PeerSession[]
   mode: StripeMode
+  /** The ids of sessions about which it answers 500. */
+  readonly brokenSessions: Set<string>
   /** Refuses customer_email, as Stripe does for addresses it finds wrong. */
   refusesEmail: boolean
   /** The payer pays on Stripe's page; `delayed`: by a method that confirms later. */
@@ -127,6 +129,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
     calls,
     sessions,
     mode: 'up',
+    brokenSessions: new Set(),
     refusesEmail: false,
     refunds,
     refundStatus: 'succeeded',
@@ -231,6 +234,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
       /^\/v1\/(checkout\/sessions|refunds)(?:\/([^/]+))?(?:\/(expire))?$/.exec(call.path) ?? []
     if (resource === 'checkout/sessions') {
       if (id === undefined) return call.method === 'POST' ? createSession(call.form, account) : list([])
+      if (peer.brokenSessions.has(id)) return refusal(500, 'api_error', { message: 'An unknown error occurred' })
       const session = sessions.find((candidate) => candidate.id === id && candidate.account === account)
       if (!session) return refusal(404, 'invalid_request_error', { code: 'resource_missing', param: 'session' })
       return action === 'expire' ? expireSession(session) : { status: 200, body: sessionObject(session, call.form) }

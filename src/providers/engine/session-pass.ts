@@ -18,6 +18,8 @@ import { isGivenUp, pauseMs, retryAt } from './schedule.ts'
 
 /** A provider that does not answer for this many accounts in a row counts as unreachable for all. */
 const MAX_UNANSWERED = 3
+/** An account with this many answers of 5xx in a row counts as unavailable. Fewer may be about their sessions alone. */
+const MAX_SERVER_ERRORS = 3
 /** A failure this long after the last pause counts as the first one. */
 const FORGOTTEN_MS = HOUR_MS
 
@@ -30,6 +32,8 @@ export class SessionPass {
   readonly #failing: Set<number>
   /** By provider: the accounts for which it did not answer since its last answer for any account. */
   readonly #unanswered = new Map<string, Set<number>>()
+  /** By account: the answers of 5xx in a row. */
+  readonly #serverErrors = new Map<number, number>()
 
   private constructor(ctx: Context, pauses: readonly ProviderPause[], active: readonly ProviderPause[]) {
     this.#ctx = ctx
@@ -52,6 +56,7 @@ export class SessionPass {
   async answered(session: ProviderSession): Promise<void> {
     const { provider, providerAccountId } = session
     this.#unanswered.delete(provider)
+    this.#serverErrors.delete(providerAccountId)
     this.#paused.delete(providerAccountId)
     if (session.failures > 0) await inTransaction(this.#ctx, (tx) => recordLookupResult(tx, session, 0, null))
     if (this.#failing.delete(providerAccountId)) await inTransaction(this.#ctx, (tx) => endPause(tx, session))
@@ -59,13 +64,20 @@ export class SessionPass {
 
   /** Records a failed look-up or closing: pauses an unavailable account, and sets when the session is tried again, or gives it up. */
   async failed(session: ProviderSession, error: unknown): Promise<void> {
-    if (error instanceof AccountUnavailable) await this.#pause(session, error)
+    if (error instanceof AccountUnavailable && !this.#mayBeOfSession(session, error)) await this.#pause(session, error)
     const now = await databaseNow(this.#ctx, this.#ctx.db)
     if (isGivenUp(session, now)) return endSession(this.#ctx, session, 'closed')
     const { failures, lookups } = session
     // `lookups` includes the failed one.
     const nextAt = retryAt({ ...session, lookups: lookups - 1 }, now)
     await inTransaction(this.#ctx, (tx) => recordLookupResult(tx, session, failures + 1, nextAt))
+  }
+
+  #mayBeOfSession({ providerAccountId }: ProviderSession, { isServerError }: AccountUnavailable): boolean {
+    if (!isServerError) return false
+    const errors = (this.#serverErrors.get(providerAccountId) ?? 0) + 1
+    this.#serverErrors.set(providerAccountId, errors)
+    return errors < MAX_SERVER_ERRORS
   }
 
   async #pause(session: ProviderSession, { isUnreachable, reason }: AccountUnavailable): Promise<void> {
