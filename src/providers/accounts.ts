@@ -10,7 +10,7 @@ import {
   type ProviderAccountRow,
 } from './store.ts'
 
-/** Notifications are verified against this many versions of an app's credentials (R215). */
+/** Notifications are verified against this many versions of an app's credentials at most (R215). */
 const MAX_VERSIONS = 5
 
 /** An app's account at a provider: one version of its credentials, decrypted. */

@@ -6,7 +6,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { confirmPayment, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { endPaidSession, type ProviderSession } from './store.ts'
 
-/** Money that arrived through a session, which supplies the other fields. */
+/** Money that arrived through a session. The session supplies the other fields of `ConfirmedPayment`. */
 export type SessionPayment = Omit<ConfirmedPayment, 'provider' | 'providerAccountId' | 'transactionId'>
 
 export interface SessionOutcome {

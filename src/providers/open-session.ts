@@ -19,11 +19,11 @@ import {
   type ProviderSession,
 } from './store.ts'
 
-/** A payer needs this long to pay in a session. */
+/** A payer is not sent to a session that ends sooner than this. */
 const STILL_USEFUL_MS = MINUTE_MS
 /** An opening without an answer is repeated for this long; after that its parameters are too old. */
 const REPEATABLE_MS = MINUTE_MS
-/** A reference that we chose may be taken. */
+/** A second one with another reference, in case the one that we chose is taken. */
 const ATTEMPTS = 2
 
 /** The terms of a new session. */

@@ -48,6 +48,7 @@ const MINIMUM: Readonly<Record<string, number>> = {
   USD: 50,
 }
 
+/** The most digits of a charge, in Stripe's units, and the currencies that may have more. */
 const MAX_DIGITS = 8
 const MORE_DIGITS: Readonly<Record<string, number>> = { IDR: 12, INR: 9, COP: 10, HUF: 10, JPY: 10 }
 

@@ -109,7 +109,7 @@ async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: S
   const answer = refundAnswerOf(refund)
   const known = (await findRefundOf(ctx.db, payment.id, refund.id)) ?? (await ourRefund(ctx, payment, refund))
   if (known) {
-    // Most of those that are listed: nothing is locked for them.
+    // Most of the listed refunds are known as they are: they take no lock.
     if (known.status === answer.status && known.reference === answer.reference) return false
     const recorded = await inTransaction(ctx, (tx) => recordRefundAnswer(tx, known.id, answer))
     return recorded.status === 'failed' && known.status !== 'failed'

@@ -16,7 +16,7 @@ import { CardSession, isPaid } from './session-facts.ts'
 import { isSignedWith, isTimely, parseSignature, type CardSignature } from './signature.ts'
 
 const PAYMENT_FAILED = 'checkout.session.async_payment_failed'
-/** Only the first two report money. */
+/** Events about a session, the last of which reports no money. */
 const SESSION_EVENTS = new Set([
   'checkout.session.completed',
   'checkout.session.async_payment_succeeded',

@@ -25,12 +25,12 @@ export const cardRefunds: ProviderRefunds = {
     const stripe = await clientOf(ctx, payment)
     if (!stripe) return refused(isRepeated ? MAYBE_MADE : NO_CREDENTIALS)
     // An earlier request may have made the refund. If Stripe refuses the look-up, that does not prove the opposite.
-    const made = isRepeated ? await judged(() => findMade(ctx, stripe, payment, refund), { isLookUp: true }) : null
-    return made ?? judged(() => create(ctx, stripe, payment, refund), { isLookUp: false })
+    const made = isRepeated ? await outcomeOf(() => findMade(ctx, stripe, payment, refund), { isLookUp: true }) : null
+    return made ?? outcomeOf(() => create(ctx, stripe, payment, refund), { isLookUp: false })
   },
 
   pollStatus: (ctx, payment, { reference }) =>
-    judged(
+    outcomeOf(
       async () => {
         const stripe = await clientOf(ctx, payment)
         if (!stripe || reference === null) return unknown(NO_CREDENTIALS, false)
@@ -48,7 +48,7 @@ async function clientOf(ctx: Context, { providerAccountId }: Payment): Promise<S
 }
 
 /** Translates an error of the SDK into the outcome of the call. The refusal of a look-up says nothing about the refund. */
-async function judged<T extends RefundCall | null>(
+async function outcomeOf<T extends RefundCall | null>(
   work: () => Promise<T>,
   { isLookUp }: { readonly isLookUp: boolean },
 ): Promise<T | RefundCall> {

@@ -27,7 +27,7 @@ export interface Taken {
 
 export const NOTHING_TAKEN: Taken = { result: 'none', isMoreAsked: false, isUnconfirmed: false }
 
-/** The significance of outcomes. */
+/** Which outcome is reported if the transfers of a link have several: the one with the highest number. */
 const WEIGHT: Readonly<Record<Result, number>> = {
   none: 0,
   duplicate: 1,

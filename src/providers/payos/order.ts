@@ -4,7 +4,7 @@ import { HOUR_MS, MINUTE_MS, addMs, asRealTime, parseTimestamp, type RealTime } 
 /** PayOS's own page of a payment link. PayOS returns the address only when the link is created, and that answer may be lost. */
 const PAYMENT_PAGE = 'https://pay.payos.vn/web/'
 const RANDOM_DIGITS = 6
-/** PayOS dates links by its own clock. */
+/** How far PayOS's clock, by which it dates links, may be from ours. */
 const CLOCK_SKEW_MS = 5 * MINUTE_MS
 /** PayOS requires the end of a link to be in the future, by its own clock. */
 const MIN_DURATION_MS = 5 * MINUTE_MS

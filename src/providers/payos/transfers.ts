@@ -21,7 +21,7 @@ export const PaidLink = z.looseObject({
 })
 export type PaidLink = z.infer<typeof PaidLink>
 
-/** The reference of money of a link for which PayOS lists no transfer. */
+/** The reference under which the money of a paid link is booked if PayOS lists no transfer of it. */
 export const WHOLE = 'whole'
 
 /** The transfers that PayOS confirms: those that it lists, and the `reported` one if the received sum includes it. */
@@ -58,7 +58,7 @@ function areNear(one: Transfer, other: Transfer): boolean {
 /** What is booked of a link. */
 export interface Booked {
   readonly sum: number
-  /** Whether some of it was booked without a transfer. Which of the transfers that is, nobody can say. */
+  /** Whether some of it was booked without a transfer. PayOS does not say which transfer that was. */
   readonly hasUnlisted: boolean
 }
 
