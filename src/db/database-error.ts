@@ -53,24 +53,25 @@ export function isRolledBackAtCommit(error: unknown): boolean {
 
 /** Whether the whole work may succeed if it runs again from its first line. */
 export function isRetryable(error: unknown): boolean {
-  if (error instanceof UnknownCommit || isWithoutMajority(error)) return true
+  if (error instanceof UnknownCommit || isFromCutOffNode(error)) return true
   const { errno, code, isFatal } = detailsOf(error)
   if (errno !== undefined) return RETRYABLE_ERRNO.has(errno) || (code !== undefined && RETRYABLE_CODE.has(code))
   // The driver's error for a connection that was found closed has no code.
   return code === undefined ? isFatal : RETRYABLE_CODE.has(code)
 }
 
-/** Makes an error after which the whole work runs again, as after a deadlock. */
+/** Makes an error after which the whole work runs again, by default as after a deadlock. The log shows `errno`. */
 export function retryable(message: string, errno = 1213): Error {
   return Object.assign(new Error(message), { errno })
 }
 
 /** Whether the server is unusable now. Another one of its cluster may be usable. */
 export function isServerUnusable(error: unknown): boolean {
-  return isWithoutMajority(error) || UNUSABLE_ERRNO.has(detailsOf(error).errno ?? 0)
+  return isFromCutOffNode(error) || UNUSABLE_ERRNO.has(detailsOf(error).errno ?? 0)
 }
 
-function isWithoutMajority(error: unknown): boolean {
+/** Whether a Galera node without a majority refused the command. */
+function isFromCutOffNode(error: unknown): boolean {
   return error instanceof Error && error.message.includes('WSREP') && detailsOf(error).errno === UNKNOWN_COMMAND
 }
 

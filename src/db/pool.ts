@@ -102,7 +102,7 @@ export class ConnectionPool {
     const server = this.#servedBy.get(connection)
     if (!server) throw new Error('a connection was returned twice')
     this.#servedBy.delete(connection)
-    if (connection.refusal !== null) this.#servers.leave(server)
+    if (connection.isServerFailed) this.#servers.leave(server)
     server.release(connection, isReusable)
     this.#freeSlot()
   }
@@ -138,7 +138,7 @@ export class ConnectionPool {
   }
 }
 
-/** Keeps of the last server's error what says whether to retry, and that the server could not be reached. */
+/** Copies the last error's codes, so that callers can tell whether to retry. */
 function noServer(failures: readonly string[], { code, errno, fatal, syscall }: Error & Partial<QueryError>): Error {
   return Object.assign(new Error(`no server of BILLING_DATABASE_URL is usable: ${failures.join('; ')}`), {
     code,

@@ -48,7 +48,7 @@ export class Server {
 
   /** Keeps the connection for the next caller, unless it or its server failed. */
   release(connection: Connection, isReusable: boolean): void {
-    if (isReusable && !this.#isLeft && connection.refusal === null) connection.release()
+    if (isReusable && !this.#isLeft && !connection.isServerFailed) connection.release()
     else connection.destroy()
     this.#countReturned()
   }
