@@ -24,7 +24,7 @@ export async function lockTransactions(
   return transactions
 }
 
-/** A transaction got money of the payment after its others were locked: the work begins anew, and locks that one, too. */
+/** The payment was moved after the locks were taken. Retries, so that the new transaction is locked too. */
 export function movedMeanwhile(paymentId: number): Error {
   return retryable(`payment ${paymentId} was moved meanwhile`)
 }
