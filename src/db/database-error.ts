@@ -2,7 +2,7 @@
 const UNUSABLE_ERRNO = new Set([1290, 1836, 3032])
 /** The server does not know the command. A Galera node without a majority gives this answer to every command. */
 const UNKNOWN_COMMAND = 1047
-/** Conflicts: the server rolled the transaction back. 1412: the table was changed. The last five are TiDB's. */
+/** The server rolled the transaction back because of a conflict; 1412: because the table was changed. The last five are TiDB's. */
 const CONFLICTS = [1213, 1205, 1020, 1180, 1412, 8002, 8005, 9007, 8022, 8028]
 /** The statement (1317) or the connection was killed. */
 const KILLED = [1317, 1053, 1927, 2006, 2013, 3169, 4031]
@@ -24,7 +24,7 @@ const RETRYABLE_CODE = new Set([
   'ECONNABORTED',
   // The server accepts no connections, and the waiting ones fill the queue of its socket.
   'EAGAIN',
-  // For now: no route to the host, no answer from DNS, no socket, or no answer at all.
+  // May pass: no route to the host, no answer from DNS, no socket, or no answer at all.
   'EHOSTUNREACH',
   'ENETUNREACH',
   'EAI_AGAIN',

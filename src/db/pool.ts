@@ -107,7 +107,7 @@ export class ConnectionPool {
     this.#freeSlot()
   }
 
-  /** Resolves when the caller may use a connection. */
+  /** Waits until the caller may use one of the connections. Throws after `WAIT_MS` or when the caller's patience ends. */
   #waitForSlot(): Promise<void> | void {
     if (this.#used < this.#limit) {
       this.#used += 1
@@ -125,7 +125,7 @@ export class ConnectionPool {
     })
   }
 
-  /** Lets the next caller use a connection. */
+  /** Lets the caller that has waited longest use a connection. */
   #freeSlot(): void {
     const next = this.#waiting.shift()
     if (next) {

@@ -116,7 +116,7 @@ export class Servers<Address extends ServerAddress = ServerAddress> {
     return this.#current
   }
 
-  /** Leaves a server and all its connections. If several connections fail together, only the first call has an effect. */
+  /** Stops using a server and all its connections. If several connections fail together, only the first call has an effect. */
   leave(server: Server): void {
     if (server !== this.#current || this.count === 1) return
     server.leave()
