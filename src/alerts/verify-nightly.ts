@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { DAY_MS, HOUR_MS, addMs, asRealTime, type RealTime } from '#shared/time.ts'
-import { verifyLedger } from '#transactions/ledger.ts'
+import { verifyLedger } from '#ledger/verify-ledger.ts'
 import { beginChore, findChore, finishChore, type AlertChore } from './store.ts'
 
 export const LEDGER_CHORE = 'ledger'

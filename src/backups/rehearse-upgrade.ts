@@ -1,5 +1,5 @@
 import { CONTRACTING, EXPANDING, runMigrations } from '#db/migrate.ts'
-import { verifyLedger, type LedgerReport } from '#transactions/ledger.ts'
+import { verifyLedger, type LedgerReport } from '#ledger/verify-ledger.ts'
 import type { StoredBackup } from './backup-folder.ts'
 import { withCopy, type ReadOptions, type Tools } from './verify-backup.ts'
 

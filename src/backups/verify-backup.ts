@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
 import { CONTRACTING, EXPANDING, runMigrations } from '#db/migrate.ts'
-import { verifyLedger, type LedgerReport } from '#transactions/ledger.ts'
+import { verifyLedger, type LedgerReport } from '#ledger/verify-ledger.ts'
 import { recordVerified, type StoredBackup } from './backup-folder.ts'
 import { compareContents, type Comparison } from './compare-contents.ts'
 import { withPrivateDatabase, type PrivateDatabase } from './private-copy.ts'

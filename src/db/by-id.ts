@@ -1,7 +1,7 @@
 import type { Queries } from './queries.ts'
 import type { Table } from './table.ts'
 
-/** The rows of a table by id, for lists that name them. */
+/** Reads the rows with these ids by one statement; returns those that exist, by id. */
 export async function byId<R extends { readonly id: number }>(
   db: Queries,
   table: Table<R>,

@@ -8,7 +8,7 @@ export interface ClusterNode {
   /** `Synced`; `Donor/Desynced` while another node or a backup copies from it. */
   readonly state: string
   readonly size: number
-  /** How it changes the schema: `TOI`, on all nodes at once, or `RSU`, on this node alone. */
+  /** How the node changes the schema: `TOI` on all nodes at once, `RSU` on itself alone. */
   readonly schemaMethod: string
 }
 

@@ -93,7 +93,7 @@ async function openPoolOf(targets: readonly Target[], options: OpenOptions): Pro
     beginSession: sessionOf(statementSeconds, targets.length > 1),
   })
   const pool = new ConnectionPool(servers, limit)
-  // Reports a wrong address at once, and opens the connection for the first statement.
+  // Throws for a wrong address now, and keeps the connection for the first statement.
   pool.release(await pool.take())
   const queries = queriesOver(retryReads(pool.send))
   return {

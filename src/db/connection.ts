@@ -22,16 +22,16 @@ export class Connection {
   cluster: ClusterKind = null
   readonly #driver: PoolConnection
   readonly #silence: Silence
-  #refusal: 'unusable' | 'silent' | null = null
+  #isServerFailed = false
 
   constructor(driver: PoolConnection, silence: Silence) {
     this.#driver = driver
     this.#silence = silence
   }
 
-  /** Why the server cannot be used now; null if it can. */
-  get refusal(): 'unusable' | 'silent' | null {
-    return this.#refusal
+  /** Whether the server was silent for too long, or answered that it cannot be used now. */
+  get isServerFailed(): boolean {
+    return this.#isServerFailed
   }
 
   /**
@@ -73,13 +73,13 @@ export class Connection {
   #answer(ask: (answer: Answer) => void): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const deadline = setTimeout(() => {
-        this.#refusal = 'silent'
+        this.#isServerFailed = true
         this.#driver.destroy()
         reject(unresponsive(this.#silence.hasOthers))
       }, answerWithinMs(this.#silence.maxMs))
       ask((error, result) => {
         clearTimeout(deadline)
-        if (error && isServerUnusable(error)) this.#refusal = 'unusable'
+        if (error && isServerUnusable(error)) this.#isServerFailed = true
         if (error) reject(error)
         else resolve(result)
       })

@@ -2,7 +2,7 @@
 const UNUSABLE_ERRNO = new Set([1290, 1836, 3032])
 /** The server does not know the command. A Galera node without a majority gives this answer to every command. */
 const UNKNOWN_COMMAND = 1047
-/** Conflicts: the server rolled the transaction back. 1412: the table was changed. The last five are TiDB's. */
+/** The server rolled the transaction back because of a conflict; 1412: because the table was changed. The last five are TiDB's. */
 const CONFLICTS = [1213, 1205, 1020, 1180, 1412, 8002, 8005, 9007, 8022, 8028]
 /** The statement (1317) or the connection was killed. */
 const KILLED = [1317, 1053, 1927, 2006, 2013, 3169, 4031]
@@ -24,7 +24,7 @@ const RETRYABLE_CODE = new Set([
   'ECONNABORTED',
   // The server accepts no connections, and the waiting ones fill the queue of its socket.
   'EAGAIN',
-  // For now: no route to the host, no answer from DNS, no socket, or no answer at all.
+  // May pass: no route to the host, no answer from DNS, no socket, or no answer at all.
   'EHOSTUNREACH',
   'ENETUNREACH',
   'EAI_AGAIN',
@@ -53,24 +53,25 @@ export function isRolledBackAtCommit(error: unknown): boolean {
 
 /** Whether the whole work may succeed if it runs again from its first line. */
 export function isRetryable(error: unknown): boolean {
-  if (error instanceof UnknownCommit || isWithoutMajority(error)) return true
+  if (error instanceof UnknownCommit || isFromCutOffNode(error)) return true
   const { errno, code, isFatal } = detailsOf(error)
   if (errno !== undefined) return RETRYABLE_ERRNO.has(errno) || (code !== undefined && RETRYABLE_CODE.has(code))
   // The driver's error for a connection that was found closed has no code.
   return code === undefined ? isFatal : RETRYABLE_CODE.has(code)
 }
 
-/** Makes an error after which the whole work runs again, as after a deadlock. */
+/** Makes an error after which the whole work runs again, by default as after a deadlock. The log shows `errno`. */
 export function retryable(message: string, errno = 1213): Error {
   return Object.assign(new Error(message), { errno })
 }
 
 /** Whether the server is unusable now. Another one of its cluster may be usable. */
 export function isServerUnusable(error: unknown): boolean {
-  return isWithoutMajority(error) || UNUSABLE_ERRNO.has(detailsOf(error).errno ?? 0)
+  return isFromCutOffNode(error) || UNUSABLE_ERRNO.has(detailsOf(error).errno ?? 0)
 }
 
-function isWithoutMajority(error: unknown): boolean {
+/** Whether a Galera node without a majority refused the command. */
+function isFromCutOffNode(error: unknown): boolean {
   return error instanceof Error && error.message.includes('WSREP') && detailsOf(error).errno === UNKNOWN_COMMAND
 }
 

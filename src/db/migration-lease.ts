@@ -63,7 +63,7 @@ async function refuseVersion01(leaseRunner: QueryRunner): Promise<void> {
   }
 }
 
-/** Takes a free lease, or renews our own. */
+/** Takes a free lease, or renews our own; returns false if another process holds it. */
 async function takeLease(leaseRunner: QueryRunner, token: string): Promise<boolean> {
   const { affectedRows } = (await leaseRunner.query(
     `UPDATE schema_lease SET holder = ?, lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND

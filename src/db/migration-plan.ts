@@ -58,7 +58,7 @@ function planWork(table: string, steps: readonly TableWork[], rows: number): Pla
   return { table, rows, steps, seconds: Math.ceil((rows * perMillion) / 1_000_000) }
 }
 
-/** Of those tables that exist. The database may have others, whose names are not ours. */
+/** The number of rows of those tables that exist. Only their names enter the statement: the database may have tables that are not ours. */
 async function readRowCounts(
   db: Pick<Queries, 'all'>,
   tables: ReadonlySet<string>,

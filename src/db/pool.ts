@@ -102,12 +102,12 @@ export class ConnectionPool {
     const server = this.#servedBy.get(connection)
     if (!server) throw new Error('a connection was returned twice')
     this.#servedBy.delete(connection)
-    if (connection.refusal !== null) this.#servers.leave(server)
+    if (connection.isServerFailed) this.#servers.leave(server)
     server.release(connection, isReusable)
     this.#freeSlot()
   }
 
-  /** Resolves when the caller may use a connection. */
+  /** Waits until the caller may use one of the connections. Throws after `WAIT_MS` or when the caller's patience ends. */
   #waitForSlot(): Promise<void> | void {
     if (this.#used < this.#limit) {
       this.#used += 1
@@ -125,7 +125,7 @@ export class ConnectionPool {
     })
   }
 
-  /** Lets the next caller use a connection. */
+  /** Lets the caller that has waited longest use a connection. */
   #freeSlot(): void {
     const next = this.#waiting.shift()
     if (next) {
@@ -138,7 +138,7 @@ export class ConnectionPool {
   }
 }
 
-/** Keeps of the last server's error what says whether to retry, and that the server could not be reached. */
+/** Copies the last error's codes, so that callers can tell whether to retry. */
 function noServer(failures: readonly string[], { code, errno, fatal, syscall }: Error & Partial<QueryError>): Error {
   return Object.assign(new Error(`no server of BILLING_DATABASE_URL is usable: ${failures.join('; ')}`), {
     code,

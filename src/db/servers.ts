@@ -48,7 +48,7 @@ export class Server {
 
   /** Keeps the connection for the next caller, unless it or its server failed. */
   release(connection: Connection, isReusable: boolean): void {
-    if (isReusable && !this.#isLeft && connection.refusal === null) connection.release()
+    if (isReusable && !this.#isLeft && !connection.isServerFailed) connection.release()
     else connection.destroy()
     this.#countReturned()
   }
@@ -116,7 +116,7 @@ export class Servers<Address extends ServerAddress = ServerAddress> {
     return this.#current
   }
 
-  /** Leaves a server and all its connections. If several connections fail together, only the first call has an effect. */
+  /** Stops using a server and all its connections. If several connections fail together, only the first call has an effect. */
   leave(server: Server): void {
     if (server !== this.#current || this.count === 1) return
     server.leave()

@@ -15,7 +15,7 @@ export const IS_READ_ONLY = "CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF'
  * Makes every session the same, regardless of the server's defaults: READ COMMITTED, in UTC, strict about values, with a deadline for locks
  * and, unless `statementSeconds` is 0, for statements. Errors are in English, because only their text names a duplicate's key. On a cluster,
  * reads and transactions see every earlier commit of any node. Rejects if the server cannot be used, with a retryable error if it may be
- * usable later. A read-only server is refused only if there are others (`hasOthers`). So is a group member without a majority, because it
+ * usable later. A read-only server, or a group member without a majority, is refused only if there are others (`hasOthers`), because it
  * still answers reads. Returns the kind of the server's cluster.
  */
 export function sessionOf(

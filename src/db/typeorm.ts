@@ -17,13 +17,31 @@ export interface Migrator {
 const METADATA_LOCK_WAIT_SECONDS = 30
 
 export async function openMigrator(
-  [target, ...others]: readonly ConnectionOptions[],
+  targets: readonly ConnectionOptions[],
   migrations: readonly (new () => Migration)[],
-  hasOthers = others.length > 0,
 ): Promise<Migrator> {
-  const { database } = target ?? {}
+  for (const [index, target] of targets.entries()) {
+    refuseDot(target.database)
+    try {
+      return await openMigratorOn(target, migrations, targets.length > 1)
+    } catch (error) {
+      if (index === targets.length - 1) throw error
+    }
+  }
+  throw new Error('no server is configured')
+}
+
+function refuseDot(database: string | undefined): void {
   if (database?.includes('.'))
     throw new Error(`the name of the database must not contain a dot, which TypeORM treats as a separator: ${database}`)
+}
+
+async function openMigratorOn(
+  target: ConnectionOptions,
+  migrations: readonly (new () => Migration)[],
+  hasOthers: boolean,
+): Promise<Migrator> {
+  const { database } = target
   const source = new DataSource({
     // Also for MariaDB: the two types differ only where TypeORM creates the tables of entities.
     type: 'mysql',
@@ -42,7 +60,6 @@ export async function openMigrator(
     return { executor: new MigrationExecutor(source, runner), runner, leaseRunner, close: () => source.destroy() }
   } catch (error) {
     if (source.isInitialized) await source.destroy()
-    if (others.length > 0) return openMigrator(others, migrations, hasOthers)
     throw error
   }
 }

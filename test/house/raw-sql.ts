@@ -10,7 +10,7 @@ const STATEMENT =
 export const NEED_SQL = [
   { path: /^ledger\/corruptions\.ts$/, why: 'breaks a row for each rule of the ledger, one after another' },
   {
-    path: /^transactions\/ledger\.test\.ts$|^decisions\/money-ledger\.test\.ts$|^ledger\/steps\.test\.ts$/,
+    path: /^ledger\/(verify-ledger|steps)\.test\.ts$|^decisions\/money-ledger\.test\.ts$/,
     why: 'breaks rows, too: what the ledger reports of them',
   },
   {

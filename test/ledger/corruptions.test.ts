@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
-import { verifyLedger, type LedgerReport } from '#transactions/ledger.ts'
+import { verifyLedger, type LedgerReport } from '#ledger/verify-ledger.ts'
 import { CORRUPTIONS, HARMLESS, type Harmless } from './corruptions.ts'
 import { aHistory, type History } from './history.ts'
 

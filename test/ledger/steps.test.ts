@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { verifyLedger } from '#transactions/ledger.ts'
+import { verifyLedger } from '#ledger/verify-ledger.ts'
 import { MONTHLY } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 

@@ -158,9 +158,9 @@ export class Side {
   }
 
   #gated(real: Connection): Connection {
-    const wrapper: Pick<Connection, 'send' | 'command' | 'refusal'> = {
-      get refusal() {
-        return real.refusal
+    const wrapper: Pick<Connection, 'send' | 'command' | 'isServerFailed'> = {
+      get isServerFailed() {
+        return real.isServerFailed
       },
       send: async (sql, params) => {
         await this.#beforeStatement(wrapper as Connection, sql)

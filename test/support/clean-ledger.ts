@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import type { Context } from '#context.ts'
-import { verifyLedger } from '#transactions/ledger.ts'
+import { verifyLedger } from '#ledger/verify-ledger.ts'
 
 /** Throws when the ledger has discrepancies. Returns how many subscriptions were checked. */
 export async function requireCleanLedger(ctx: Context, when: string): Promise<number> {

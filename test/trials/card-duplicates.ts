@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici'
 import { systemClock } from '#shared/time.ts'
-import { verifyLedger } from '#transactions/ledger.ts'
+import { verifyLedger } from '#ledger/verify-ledger.ts'
 import { presentContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'

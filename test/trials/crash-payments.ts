@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { verifyLedger } from '#transactions/ledger.ts'
+import { verifyLedger } from '#ledger/verify-ledger.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { Receiver } from '../support/receiver.ts'
 import { presentContext, type TestContext } from '../support/context.ts'

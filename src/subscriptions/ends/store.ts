@@ -9,7 +9,7 @@ export function endOf({ id, currentPeriodEnd: at }: Pick<Subscription, 'id' | 'c
   return at && { at, id }
 }
 
-/** Subscriptions of a scope, as rows `s` and `a`, and the index that orders them by period end, if there is one of their own. */
+/** The condition for subscriptions of a scope, as rows `s` and `a`. `index`: the scope's own index on period ends, or null. */
 export function inScopeOf(scope: ClockScope): { readonly index: string | null; readonly condition: Condition } {
   return scope === 'apps in real time'
     ? { index: null, condition: ['a.clock_offset_ms = 0'] }

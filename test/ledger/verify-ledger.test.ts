@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { Queries } from '#db/queries.ts'
 import { getSubscription, subscriptions } from '#subscriptions/store.ts'
-import { verifyLedger } from '#transactions/ledger.ts'
+import { verifyLedger } from '#ledger/verify-ledger.ts'
 import { MONTHLY, YEARLY } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 

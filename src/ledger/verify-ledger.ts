@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import type { Queries } from '#db/queries.ts'
-import { findBrokenRules, type Discrepancy } from '#ledger/store.ts'
+import { readPages } from '#db/read-pages.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import {
   decide,
@@ -20,6 +20,7 @@ import {
   type Subscription,
 } from '#subscriptions/store.ts'
 import { listSubscriptionsAfter } from '#subscriptions/lists/store.ts'
+import { findBrokenRules, type Discrepancy } from './store.ts'
 
 export interface LedgerReport {
   /** Number of subscriptions recomputed. */
@@ -31,7 +32,7 @@ const PAGE = 500
 
 /**
  * Replays the lines of every subscription in `payment_applications`, in order, with the function that applies payments. Also finds rows
- * that break the rules of the folder `ledger`, about money, periods, events and queues. Payments may continue in the meantime. `appId` null
+ * that break the rules of this folder, about money, periods, events and queues. Payments may continue in the meantime. `appId` null
  * checks all apps. It waits for `between` after each step.
  */
 export async function verifyLedger(
@@ -41,18 +42,19 @@ export async function verifyLedger(
 ): Promise<LedgerReport> {
   const faults: Discrepancy[] = []
   let checked = 0
-  let afterId = 0
-  for (;;) {
-    const page = await listSubscriptionsAfter(ctx.db, appId, afterId, PAGE)
-    if (page.length === 0) break
-    const ids = page.map(({ id }) => id)
-    const ledgers = await listLedgers(ctx.db, ids)
+  const pages = readPages<Subscription>(PAGE, (last, limit) =>
+    listSubscriptionsAfter(ctx.db, appId, last?.id ?? 0, limit),
+  )
+  for await (const page of pages) {
+    const ledgers = await listLedgers(
+      ctx.db,
+      page.map(({ id }) => id),
+    )
     for (const subscription of page) {
       const found = discrepanciesOf(subscription, ledgers.get(subscription.id) ?? [])
       if (found.length > 0) faults.push(...(await currentDiscrepancies(ctx.db, subscription, found)))
     }
     checked += page.length
-    afterId = Math.max(...ids)
     await between()
   }
   faults.push(...(await findBrokenRules(ctx.db, appId, await databaseNow(ctx, ctx.db), between)))
