@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { ParameterizedContext } from 'koa'
 import { sha256Hex } from '#shared/crypto.ts'
 import { notFound } from '#shared/errors.ts'
-import type { PageHttp } from './html.ts'
 
 /** The folder of the pages' templates, style sheet and scripts. */
 export const PAGE_FOLDER = join(import.meta.dirname, '../../templates/pages')
@@ -37,7 +37,7 @@ function assetFile(name: string, type: string): AssetFile {
 }
 
 /** Serves the pages' style sheet and script under names that change with their content, so that browsers cache them permanently. */
-export function sendAsset(http: PageHttp): void {
+export function sendAsset(http: ParameterizedContext): void {
   const file = Object.values(assetFiles()).find(({ path }) => path === http.path)
   if (!file) throw notFound('file')
   http.set({ 'Cache-Control': 'public, max-age=31536000, immutable', 'X-Content-Type-Options': 'nosniff' })

@@ -49,7 +49,7 @@ export type KeepAnswer = (queries: Queries, answer: Answer) => Promise<void>
 /** Work that is one transaction calls `keep` as its last step there; other work never does. */
 export type KeyedWork = (keep: KeepAnswer) => Promise<Answer>
 
-/** Ends a transaction whose request lost the lease of its key, or was already committed, by a COMMIT whose answer was lost. */
+/** Ends a transaction of a request that has lost the lease of its key, or was committed already although the answer to COMMIT was lost. */
 class LeaseLost extends Error {
   override readonly name = 'LeaseLost'
 }

@@ -1,9 +1,9 @@
 /** The window over which the pace is measured. */
 const WINDOW_MS = 1000
-/** A younger queue, by this thread's CPU and idle time, is a burst, whose pace is not known yet. */
-const YOUNG_MS = 250
-/** Longer pauses count as this long, because the queue may go on at its former pace afterwards. */
-const STILL_MS = 300
+/** The pace of a younger queue is not known yet: it may be a burst. Measured in this thread's own time, which is CPU and idle time. */
+const MIN_AGE_MS = 250
+/** A longer pause counts as this long, because the queue may go on at its former pace afterwards. */
+const MAX_PAUSE_MS = 300
 
 /** Estimates how long a new caller would wait, by the pace of the queue. */
 export class QueuePace {
@@ -33,9 +33,9 @@ export class QueuePace {
       this.#movedMs = nowMs
       this.#moves = []
     } else if (this.#begun > 0) {
-      this.#moves.push({ ms: Math.min(nowMs - this.#movedMs, STILL_MS), begun: this.#begun })
+      this.#moves.push({ ms: Math.min(nowMs - this.#movedMs, MAX_PAUSE_MS), begun: this.#begun })
       this.#movedMs = nowMs
-      if (ownMs - this.#sinceMs >= YOUNG_MS) this.#msEach = this.#measure()
+      if (ownMs - this.#sinceMs >= MIN_AGE_MS) this.#msEach = this.#measure()
     }
     this.#begun = 0
   }

@@ -3,8 +3,8 @@ import { AppError } from '#shared/errors.ts'
 
 /** A burst may use the requests of so many seconds at once. */
 const BURST_SECONDS = 2
-/** The part of its app's limit that an end user has, and its minimum in requests a second (R240). */
-const END_USER_PART = 1 / 5
+/** An end user's share of the app's limit, and the least that it is, in requests a second (R240). */
+const END_USER_SHARE = 1 / 5
 const MIN_PER_END_USER = 5
 
 export interface RateLimit {
@@ -27,7 +27,7 @@ export type RateLimitHeaders = Readonly<Record<string, string>>
 export function openRateLimit(perSecond: number): RateLimit {
   if (perSecond === 0) return { take: () => Promise.resolve({}) }
   const apps = openCounts(perSecond, '')
-  const endUsers = openCounts(Math.max(MIN_PER_END_USER, Math.floor(perSecond * END_USER_PART)), ' of one end user')
+  const endUsers = openCounts(Math.max(MIN_PER_END_USER, Math.floor(perSecond * END_USER_SHARE)), ' of one end user')
   return {
     async take(appId, endUser) {
       if (endUser === '') return apps.headers(await apps.take(String(appId)))

@@ -4,7 +4,7 @@ const COMPOUNDS =
   'kiểm tra|liên hệ|liên kết|ngân hàng|nhân viên|nội dung|phương thức|quay lại|sao kê|số tiền|tài khoản|thanh toán|' +
   'tham chiếu|thay đổi|thông báo|thông tin|tiếp tục|tổng số|trình duyệt|trọn đời|tự động|tự nhập|ứng dụng|vui lòng|xác nhận|xử lý'
 
-/** Addresses, and what a form sends: another blank would make them others. */
+/** Attributes that are addresses, or that a form sends: replacing a blank would change their meaning. */
 const EXACT = '(?:href|action|content|value)="[^"]*"'
 const EXACT_OR_BREAKABLE = new RegExp(`${EXACT}|(?<!\\p{L})(?:${COMPOUNDS})(?!\\p{L})`, 'giu')
 

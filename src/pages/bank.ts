@@ -19,8 +19,8 @@ import { accountFacts, amountFact, noteFact } from './transfer-facts.ts'
 /** How often a browser without scripts reloads the page to see whether the money has arrived. */
 const RELOAD_SECONDS = 20
 
-/** Banks report most transfers within five minutes; who has waited this long wonders whether something went wrong. */
-const SLOW_SECONDS = 180
+/** How long a payer waits before the page offers help. Banks report most transfers within five minutes. */
+const HELP_AFTER_SECONDS = 180
 
 /** The bank-transfer page of a checkout, the page that follows it, and the QR code alone. */
 export function bankPages(ctx: Context): Router<RequestState> {
@@ -55,7 +55,7 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
       title,
       code: details.transferCode,
       partial: partialOf(details, locale),
-      slow: slowOf(view, details, locale),
+      slow: helpOf(view, details, locale),
       account: accountFacts(details, locale),
       typed: [amountFact(details, locale), noteFact(details, locale)],
       bank_apps: bankAppsOf(view, details),
@@ -110,13 +110,13 @@ function hasOtherMethods({ methods }: CheckoutView): boolean {
   return methods.some((method) => method !== bankPageProvider().method)
 }
 
-/** For those who have waited: how long it usually takes, and whom to ask, quoting which code. */
-function slowOf({ app }: CheckoutView, { transferCode }: TransferDetails, locale: PageLocale): object {
+/** What the page says after that wait: how long a transfer usually takes, and whom to contact with which code. */
+function helpOf({ app }: CheckoutView, { transferCode }: TransferDetails, locale: PageLocale): object {
   const words = pageTexts(locale).bank
   const { support } = brandOf(app)
   const isMail = support?.includes('://') === false
   return {
-    seconds: SLOW_SECONDS,
+    seconds: HELP_AFTER_SECONDS,
     state: words.slow,
     hint: words.slowHint(app.name, transferCode),
     href: isMail ? `mailto:${support}?subject=${transferCode}` : support,

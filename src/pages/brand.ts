@@ -18,16 +18,18 @@ export function brandOf({ pageSettings }: Pick<PayableApp, 'pageSettings'>): Bra
   }
 }
 
-/** A long description is folded, because it would push the payment off a phone's screen. */
 export interface Description {
   readonly text: string
+  /** Whether the page folds it, because it would push the payment off a phone's screen. */
   readonly isLong: boolean
 }
-const LONG = 200
+
+/** In characters. */
+const MAX_UNFOLDED = 200
 
 export function descriptionOf(text: string | null | undefined): Description | null {
   const trimmed = text?.trim() ?? ''
-  return trimmed === '' ? null : { text: trimmed, isLong: trimmed.length > LONG }
+  return trimmed === '' ? null : { text: trimmed, isLong: trimmed.length > MAX_UNFOLDED }
 }
 
 /**

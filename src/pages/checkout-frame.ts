@@ -32,7 +32,7 @@ export async function openView(ctx: Context, http: PayerHttp, token: string): Pr
   http.state.link = {
     path: `/checkout/${session.token}`,
     exit: session.cancelUrl,
-    // The subscription is as it was: the link alone is void.
+    // A lost promotion makes only the link void: the subscription has not changed.
     isOvertaken: state === 'overtaken' && !hasLostPromotion,
     isRefused: preview?.kind === 'refused',
     isProcessing,

@@ -1,4 +1,4 @@
-import { nearAddress, providerSources } from './near-address.ts'
+import { formRedirect, providerSources } from './form-redirect.ts'
 import Router from '@koa/router'
 import { z } from 'zod'
 import { readerOf } from '#apps/page-settings.ts'
@@ -67,7 +67,7 @@ async function resolve(ctx: Context, http: TokenHttp): Promise<void> {
   const { payment_method } = validate(ResolveInput, http.request.body)
   const { redirectUrl } = await chooseMethod(ctx, view.session.token, payment_method, view)
   if (http.is('urlencoded')) {
-    seeOther(http, nearAddress(ctx, http, redirectUrl))
+    seeOther(http, formRedirect(ctx, http, redirectUrl))
     return
   }
   setPageHeaders(http)

@@ -16,7 +16,10 @@ export function dayOf(instant: AppTime, reader: Reader): PageDay {
   return { iso: isoDay(instant, reader.timeZone), text: dayWords(instant, reader) }
 }
 
-/** What a page says about a payment before it is made: the exact new end (null: none), and how it comes about. Null if it would not be applied. */
+/**
+ * What a page says about a payment before it is made: `until` is the new end (null for lifetime access), `how` says how it comes about.
+ * Null if the payment would not be applied.
+ */
 export function effectOf(
   effect: PaymentEffect | null,
   interval: Interval | null,
@@ -26,10 +29,10 @@ export function effectOf(
   const { end } = effect.period
   if (!end) return { until: null, how: null }
   const words = pageTexts(reader.locale).checkout
-  const hows = {
+  const explanations = {
     extended: interval && words.adds(intervalWords(interval, reader.locale)),
     restarted: words.startsToday,
     started: null,
   }
-  return { until: dayOf(end, reader), how: hows[effect.kind] }
+  return { until: dayOf(end, reader), how: explanations[effect.kind] }
 }

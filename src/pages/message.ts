@@ -114,20 +114,21 @@ function transferOfRest({ state: { link } }: PayerHttp): TransferFacts | null {
 }
 
 /** Statuses of temporary errors, for which the page offers to try again. */
-const PASSING = [429, 500, 503]
+const TEMPORARY_STATUSES = [429, 500, 503]
 
 function exitLinks(ctx: Context, http: PayerHttp, error: AppError): { href: string; label: string }[] {
   const { owner, link } = http.state
   const texts = pageTexts(pageLocale(http))
   const exit = linkable(link?.exit)
-  const canRetry = link && error.status !== 410 && error.status !== 404
-  const home = canRetry ? { path: link.path, label: texts.startAgain } : null
+  const canStartAgain = link && error.status !== 410 && error.status !== 404
+  const startAgain = canStartAgain ? { path: link.path, label: texts.startAgain } : null
   // Before the page's owner is known, the only link is the address itself, which also answers GET.
-  const again = owner || !PASSING.includes(error.status) ? null : { path: http.path, label: texts.tryAgain }
+  const canTryAgain = !owner && TEMPORARY_STATUSES.includes(error.status)
+  const tryAgain = canTryAgain ? { path: http.path, label: texts.tryAgain } : null
   return [
     ...(error.code === 'checkout_expired' ? payRestLink(ctx, http) : []),
-    ...[home ?? again].flatMap((way) =>
-      way ? [{ href: pathBase(ctx) + way.path + keptLanguage(http), label: way.label }] : [],
+    ...[startAgain ?? tryAgain].flatMap((again) =>
+      again ? [{ href: pathBase(ctx) + again.path + keptLanguage(http), label: again.label }] : [],
     ),
     ...(owner && exit ? [{ href: exit, label: texts.backTo(owner.appName) }] : []),
   ]

@@ -1,4 +1,4 @@
-import { nearAddress } from './near-address.ts'
+import { formRedirect } from './form-redirect.ts'
 import { applyPromotion } from '#checkout/apply-promotion.ts'
 import type { CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
@@ -38,7 +38,7 @@ export async function applyTypedCode(ctx: Context, http: TokenHttp, sendRefusal:
   const view = await openView(ctx, http, tokenOf(http))
   const isApplied = await applyPromotion(ctx, view, http.request.body)
   const path = checkoutPath(ctx, http, view.session.token)
-  if (isApplied && http.is('urlencoded')) seeOther(http, nearAddress(ctx, http, path))
+  if (isApplied && http.is('urlencoded')) seeOther(http, formRedirect(ctx, http, path))
   else if (isApplied) {
     setPageHeaders(http)
     http.body = { success: true, data: { redirect_url: path } }

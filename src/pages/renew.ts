@@ -1,4 +1,4 @@
-import { nearAddress, providerSources } from './near-address.ts'
+import { formRedirect, providerSources } from './form-redirect.ts'
 import Router from '@koa/router'
 import { readerOf } from '#apps/page-settings.ts'
 import { getApp, type App } from '#apps/store.ts'
@@ -86,12 +86,12 @@ async function sendLifetime(ctx: Context, http: TokenHttp): Promise<void> {
     await setOwner(ctx, http, { app: await getApp(ctx.db, appId), customer, subscription })
   }
   const { lifetimeHeading: heading, lifetimeLines: lines } = renewTexts(pageLocale(http))
-  const way = wayBack(http)
-  await sendMessage(ctx, http, { status: 410, tone: 'good', heading, lines, actions: way ? [way] : [] })
+  const back = sellerLink(http)
+  await sendMessage(ctx, http, { status: 410, tone: 'good', heading, lines, actions: back ? [back] : [] })
 }
 
 /** The link back to the seller; null if no checkout of the subscription says where that is. */
-function wayBack(http: PayerHttp): PageLink | null {
+function sellerLink(http: PayerHttp): PageLink | null {
   const { owner, link } = http.state
   return owner ? returnLink(http, link?.exit, { name: owner.appName }) : null
 }
@@ -120,7 +120,7 @@ async function renew(ctx: Context, http: TokenHttp): Promise<void> {
     return
   }
   if (isForm) {
-    seeOther(http, nearAddress(ctx, http, outcome.redirectUrl))
+    seeOther(http, formRedirect(ctx, http, outcome.redirectUrl))
     return
   }
   setPageHeaders(http)
@@ -161,7 +161,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       notice: noticeOf(ctx, http, view, { isRenewedMeanwhile: status === 409, end: end.text }),
       is_renewed: view.isRenewedAlready,
       paid: paid && paidViewOf({ app, ...paid }, locale),
-      way_back: refusal !== null || leadsBack(view) ? wayBack(http) : null,
+      way_back: refusal !== null || hasNothingToPay(view) ? sellerLink(http) : null,
       is_refused: refusal !== null,
       unpaid: refusal === null && isUnpaid(view) ? promotionTexts(locale) : null,
       methods: takesNoMethod(open)
@@ -181,7 +181,7 @@ function takesNoMethod(open: OpenPayment | null): boolean {
 }
 
 /** Whether the payer's next step is back to the seller: the period is paid, is being paid, or cannot be paid. */
-function leadsBack(view: RenewalView): boolean {
+function hasNothingToPay(view: RenewalView): boolean {
   const { paid, open, isRenewedAlready } = view
   return paid !== null || (open === null ? isRenewedAlready || isUnpayable(view) : open.isProcessing)
 }
@@ -201,7 +201,7 @@ function refusalOf({ app, effect, open }: RenewalView, locale: PageLocale): stri
   return effect.kind === 'refused' ? texts.cannotExtend(app.name) : null
 }
 
-/** The one box of the page. */
+/** The one box of the page, which says what is special about this renewal. */
 interface Notice {
   /** The state comes first, then what it means. */
   readonly sentences: readonly string[]
@@ -234,11 +234,11 @@ function noticeOf(
   ]
   return sentences.length === 0
     ? null
-    : { sentences, isUrgent: urgent.length > 0, action: open && wayOn(ctx, http, open) }
+    : { sentences, isUrgent: urgent.length > 0, action: open && continueLink(ctx, http, open) }
 }
 
 /** To the payment that is open; to its bank page if only the rest can be transferred. Null while it is being processed. */
-function wayOn(ctx: Context, http: PageHttp, open: OpenPayment): PageLink | null {
+function continueLink(ctx: Context, http: PageHttp, open: OpenPayment): PageLink | null {
   const { token, transaction, takesRest, isProcessing } = open
   if (isProcessing) return null
   const locale = pageLocale(http)
@@ -297,12 +297,12 @@ async function sendStopped(ctx: Context, http: TokenHttp, { plan }: RenewalView)
     return
   }
   const words = renewTexts(pageLocale(http)).optOut
-  const way = wayBack(http)
+  const back = sellerLink(http)
   await sendMessage(ctx, http, {
     status: 200,
     tone: 'good',
     heading: words.doneHeading,
     lines: words.doneLines(plan.name),
-    actions: [...(way ? [way] : []), { href: renewPath(ctx, http), label: words.renew }],
+    actions: [...(back ? [back] : []), { href: renewPath(ctx, http), label: words.renew }],
   })
 }

@@ -3,10 +3,10 @@ import { keptLanguage, pathBase, type PageHttp } from '#http/html.ts'
 import { providerOf, type Method } from '#providers/providers.ts'
 
 /**
- * Addresses of our own pages as paths, in the picked language: the browser may have reached us under another host name, and the form's
- * policy forbids redirects to other origins. Other addresses stay as they are.
+ * Where a form redirects to reach an address. One of our own pages becomes a path, in the picked language: the browser may have reached us
+ * under another host name, and the form's policy forbids redirects to other origins. Any other address stays as it is.
  */
-export function nearAddress(ctx: Context, http: PageHttp, url: string): string {
+export function formRedirect(ctx: Context, http: PageHttp, url: string): string {
   const { baseUrl } = ctx.config
   const isOurs = ['/checkout/', '/renew/'].some((path) => url.startsWith(baseUrl + path))
   return isOurs ? pathBase(ctx) + url.slice(baseUrl.length) + keptLanguage(http) : url
