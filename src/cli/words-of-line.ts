@@ -9,19 +9,15 @@ const CONTROL = /\p{Cc}/u
  * understands, such as `;`, `|`, `>`, `*` and `$`, is refused where a shell would not take it as text. Throws `forbidden`.
  */
 export function wordsOfLine(line: string): string[] {
-  refuseControl(line)
   const tokens = parse(line, (variable: string) => {
     throw forbidden(`$${variable}`)
   })
-  return tokens.map((token) => {
-    // `$'…'` writes a control character with a backslash.
-    if (typeof token === 'string') return refuseControl(token)
+  const words = tokens.map((token) => {
+    if (typeof token === 'string') return token
     throw forbidden('comment' in token ? '#' : token.op === 'glob' ? token.pattern : token.op)
   })
-}
-
-function refuseControl(words: string): string {
-  if (CONTROL.test(words)) throw forbidden('a control character')
+  // `$'…'` writes a control character with a backslash.
+  if ([line, ...words].some((text) => CONTROL.test(text))) throw forbidden('a control character')
   return words
 }
 
