@@ -68,9 +68,10 @@ describe('npx paygate', () => {
     return started
   }
 
-  async function run(words: readonly string[], env = settings, stdin = ''): Promise<Ran> {
+  async function run(words: readonly string[], env = settings, stdin?: string): Promise<Ran> {
     const program = start(words, env)
     const ended = new Promise<number | null>((resolve) => program.once('close', resolve))
+    // Without input it is only closed: a program that refuses its words may have ended by then.
     program.stdin!.end(stdin)
     const [stdout, stderr, code] = await Promise.all([text(program.stdout!), text(program.stderr!), ended])
     return { code, stdout, stderr }
