@@ -1,7 +1,7 @@
 import mysql, { type PoolConnection, type TypedParameterValue } from 'mysql2'
 import type { ClusterKind } from './cluster.ts'
 import { isNotPrepared, isServerUnusable, unresponsive } from './database-error.ts'
-import { answerWithinMs } from './retry.ts'
+import { answerWithinMs } from './patience.ts'
 import type { Param, Send } from './queries.ts'
 
 /** Receives the answer to a command, or its error. */

@@ -1,7 +1,7 @@
 import { createConnection, type ConnectionOptions } from 'mysql2/promise'
 import { isLoopbackHost } from '#shared/loopback.ts'
 import { parseDatabaseUrl, type Target } from './connect.ts'
-import { CONNECT_TIMEOUT_MS } from './retry.ts'
+import { CONNECT_TIMEOUT_MS } from './patience.ts'
 
 /** Whether a database can be used. `missing`: the server accepts the user but has no such database; `denied`: it refuses the user. */
 export type DatabaseState = 'usable' | 'missing' | 'denied'

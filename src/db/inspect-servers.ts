@@ -4,7 +4,7 @@ import { messageOf } from '#shared/errors.ts'
 import { readClusterNode, type Ask, type ClusterNode } from './cluster.ts'
 import { readGroupMember, type GroupMember } from './group-member.ts'
 import { parseDatabaseUrl, type Database, type Target } from './connect.ts'
-import { CONNECT_TIMEOUT_MS } from './retry.ts'
+import { CONNECT_TIMEOUT_MS } from './patience.ts'
 import { serverName } from './servers.ts'
 import { isGroupCutOff } from './session.ts'
 

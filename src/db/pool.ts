@@ -1,7 +1,7 @@
 import type { QueryError } from 'mysql2'
 import type { Connection } from './connection.ts'
 import { timedOut } from './database-error.ts'
-import { answerWithinMs, CONNECT_TIMEOUT_MS, patienceLeftMs } from './retry.ts'
+import { answerWithinMs, CONNECT_TIMEOUT_MS, patienceLeftMs } from './patience.ts'
 import type { Send } from './queries.ts'
 import type { Server, Servers } from './servers.ts'
 

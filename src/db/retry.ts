@@ -1,9 +1,7 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isRetryable } from './database-error.ts'
+import { CONNECT_TIMEOUT_MS, noteFailure, patienceLeftMs } from './patience.ts'
 
-/** Maximum time until a connection is open or refused. */
-export const CONNECT_TIMEOUT_MS = 3000
 /** Long enough to find the next node of a cluster. */
 const READ_AGAIN_MS = 2000
 const FIRST_DELAY_MS = 5
@@ -47,35 +45,6 @@ export async function readingAgain<T>(read: () => Promise<T>): Promise<T> {
 /** Records a failed attempt; throws its error if another attempt cannot succeed, or the caller has no patience for one. */
 function throwUnlessRetryable(error: unknown, beganMs: number): void {
   if (!isRetryable(error)) throw error
-  const caller = callers.getStore()
-  if (caller) caller.failedSinceMs ??= beganMs
+  noteFailure(beganMs)
   if (patienceLeftMs() < CONNECT_TIMEOUT_MS) throw error
-}
-
-/** A call whose caller waits for the answer: since when its attempts at the database have failed. */
-interface Caller {
-  failedSinceMs: number | null
-}
-
-const callers = new AsyncLocalStorage<Caller>()
-
-/** How long a call keeps trying, across all its reads and transactions, from the start of its first failed attempt at the database. */
-const MAX_TRYING_MS = 11_000
-/** Every answer gets this long, so that quick work after a failover still succeeds. */
-const MIN_ANSWER_MS = 1000
-
-/** Runs the work of one call, whose caller waits for the answer. Jobs have no such caller. */
-export function forCaller<T>(work: () => T): T {
-  return callers.run({ failedSinceMs: null }, work)
-}
-
-/** How many more milliseconds the caller waits for the database; Infinity while nothing has failed, and for jobs. */
-export function patienceLeftMs(): number {
-  const since = callers.getStore()?.failedSinceMs ?? null
-  return since === null ? Infinity : since + MAX_TRYING_MS - performance.now()
-}
-
-/** The longest wait for one answer. */
-export function answerWithinMs(mostMs: number): number {
-  return Math.min(mostMs, Math.max(MIN_ANSWER_MS, patienceLeftMs()))
 }
