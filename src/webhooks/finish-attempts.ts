@@ -65,7 +65,7 @@ function groupKeyOf({ event: { lease, retriesLeft }, error }: AttemptResult): st
   return error === null ? `${lease}` : `${lease} ${retriesLeft} ${error}`
 }
 
-/** Ends the leases of a group's events, as any of its results says. Returns the outcome, and how many leases were still held. */
+/** Ends the leases of a group's events by one statement. Returns the outcome, and how many leases were still held. */
 async function endGroup(
   tx: Tx,
   { event: { lease, retriesLeft }, error }: AttemptResult,
