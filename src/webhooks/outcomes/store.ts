@@ -88,8 +88,8 @@ export async function markNotConfigured(tx: Tx, lease: number, eventIds: readonl
 
 /**
  * Makes events due again, with all retries. Keeps the time of an earlier delivery. Skips events that are leased at `now`, by the database's
- * clock. `failed` also skips events that no longer are: another operator may have been faster, and the app's server may have answered since.
- * Returns how many changed.
+ * clock. With `failed`, also skips events that are no longer failed: another operator may have been faster, or a retry has been
+ * delivered since. Returns how many changed.
  */
 export async function requeue(
   tx: Tx,
