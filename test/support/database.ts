@@ -32,6 +32,12 @@ interface Started {
 const ROOT = join(import.meta.dirname, '..', '..')
 const HOME = join(ROOT, 'var', MYSQL === null ? 'test' : 'test-mysql')
 const PREFIX = 'paygate_test_'
+const SERVER_FLAGS = [
+  // No test cuts the power of the machine, so commits only have to survive the death of the server.
+  '--innodb-flush-log-at-trx-commit=2',
+  // Holds the databases of all processes of mocha, so that no page is written and read again during a run.
+  '--innodb-buffer-pool-size=256M',
+]
 let started: Started | null = null
 loaded.database = true
 
@@ -46,13 +52,11 @@ export async function startTestDatabase(): Promise<void> {
 }
 
 async function start(): Promise<Started> {
-  const embedded = await startEmbedded(HOME)
+  const embedded = await startEmbedded(HOME, { flags: SERVER_FLAGS })
   const { socketPath, user } = embedded.connection
   const name = `${PREFIX}${process.pid}`
   const admin = await createConnection({ socketPath, user })
   await dropLeftoverDatabases(admin)
-  // No test cuts the power of the machine, so commits only have to survive the death of the server.
-  await admin.query('SET GLOBAL innodb_flush_log_at_trx_commit = 2')
   await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
   const url = urlOf(socketPath, name)
   const { db, close } = await openTestDb(url)
