@@ -1,7 +1,7 @@
 import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { listLastJobRuns, type JobRun } from '#upkeep/job-runs/store.ts'
+import { lastSignOf, listLastJobRuns, type JobRun } from '#upkeep/job-runs/store.ts'
 import { countAbandoned, countFailedWrites, listAppsWithUnwritten } from '#realtime/store.ts'
 import { countHeldBack } from '#mails/reminders/plan-reminders.ts'
 import { refusedReminders, unconfirmedReceipts, unconfirmedReminders } from '#mails/mail-lists.ts'
@@ -34,7 +34,7 @@ export async function checkJobs(ctx: Context): Promise<CheckResult[]> {
 
 function isUnresponsive(ctx: Context, run: JobRun | undefined): boolean {
   if (!run) return true
-  return ctx.clock.now().getTime() - (run.finishedAt ?? run.startedAt).getTime() > silentAfterMs(ctx)
+  return ctx.clock.now().getTime() - lastSignOf(run).getTime() > silentAfterMs(ctx)
 }
 
 /** A job that recorded no run for this long is dead or hangs. */
@@ -43,19 +43,19 @@ export function silentAfterMs({ config }: Context): number {
 }
 
 function lastRunOf(runs: readonly JobRun[]): string {
-  const last = runs.reduce((a, b) => ((a.finishedAt ?? a.startedAt) > (b.finishedAt ?? b.startedAt) ? a : b))
-  return `the last run, ${last.job}, was at ${formatUtc(last.finishedAt ?? last.startedAt)}`
+  const last = runs.reduce((a, b) => (lastSignOf(a) > lastSignOf(b) ? a : b))
+  return `the last run, ${last.job}, was at ${formatUtc(lastSignOf(last))}`
 }
 
 function jobResult(job: string, run: JobRun | undefined, isOverdue: boolean): CheckResult {
   const look = `look for "${job}" in the daemon's log (journalctl -u billing-daemon)`
   if (!run) return warning('jobs', `${job}: never ran`, look)
-  const at = `at ${formatUtc(run.finishedAt ?? run.startedAt)}`
+  const at = `at ${formatUtc(lastSignOf(run))}`
   if (run.outcome !== 'done' && run.outcome !== null) {
     const { error } = (run.summary ?? {}) as { error?: unknown }
     return failed('jobs', `${job}: ${run.outcome} ${at}${typeof error === 'string' ? `: ${error}` : ''}`, look)
   }
-  if (isOverdue) return failed('jobs', `${job}: unresponsive since ${formatUtc(run.finishedAt ?? run.startedAt)}`, look)
+  if (isOverdue) return failed('jobs', `${job}: unresponsive since ${formatUtc(lastSignOf(run))}`, look)
   return passed('jobs', `${job}: ${run.outcome ?? 'began'} ${at}`)
 }
 

@@ -1,7 +1,7 @@
 import type { AlertCondition } from '#alerts/kinds.ts'
 import { newestVerified } from '#backups/backup-folder.ts'
 import type { Context } from '#context.ts'
-import { listLastJobRuns } from '#upkeep/job-runs/store.ts'
+import { lastSignOf, listLastJobRuns } from '#upkeep/job-runs/store.ts'
 import { MAX_SKEW_MS, clockSkewSeconds } from '#doctor/check-database.ts'
 import { MIN_FREE, MIN_SHARE, listRooms, type FoundRoom } from '#doctor/check-disk.ts'
 import { JOBS, silentAfterMs } from '#doctor/check-work.ts'
@@ -15,7 +15,7 @@ const SKEW_AGAIN = 0.5
 
 /** Jobs without a recorded run for so long that their threads must be dead or hung. */
 export async function jobSilent(ctx: Context, { now, memory }: Evaluation): Promise<AlertCondition[]> {
-  const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, run.finishedAt ?? run.startedAt]))
+  const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, lastSignOf(run)]))
   const limit = addMs(now, -silentAfterMs(ctx))
   return JOBS.flatMap((job) => {
     const last = runs.get(job) ?? null
