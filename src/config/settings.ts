@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { addressesOf } from '#shared/database-url.ts'
 import { parseAmounts } from '#shared/money.ts'
-import { parseDuration } from '#shared/time.ts'
+import { isTimeZone, parseDuration } from '#shared/time.ts'
 
 /** `08:00 Asia/Ho_Chi_Minh` */
 export interface DailyTime {
@@ -175,13 +175,4 @@ export function domainOf(mailbox: string): string {
 function parseDailyTime(text: string): DailyTime | undefined {
   const [, hours = '', minutes = '', zone = ''] = /^([01]\d|2[0-3]):([0-5]\d) (\S+)$/.exec(text) ?? []
   return isTimeZone(zone) ? { hours: Number(hours), minutes: Number(minutes), zone } : undefined
-}
-
-function isTimeZone(zone: string): boolean {
-  try {
-    Intl.DateTimeFormat('en', { timeZone: zone })
-    return zone !== ''
-  } catch {
-    return false
-  }
 }
