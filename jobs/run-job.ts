@@ -33,22 +33,23 @@ export async function runJob(work: (ctx: Context, job: Job) => Promise<unknown>)
   const stop = new AbortController()
   let wake = (): void => undefined
   port.on('message', (message: JobCommand) => (message === 'cancel' ? stop.abort() : wake()))
-  const heartbeats = startHeartbeats(settings.heartbeatMs, post)
-  const counts = openCounts(post)
+  const heartbeats = new Heartbeats(settings.heartbeatMs, post)
+  const counts = new CountBatch(post)
   const { ctx, close } = await openContext({
     config: loadConfig(),
     thread: settings.job,
     poolSize: POOL_SIZE,
     wakeSender: () => post({ type: 'wake' }),
-    count: counts.count,
+    count: (metric, labels, by) => counts.add(metric, labels, by),
   })
-  heartbeats.connected(ctx.db)
+  heartbeats.db = ctx.db
+  const record = new RunRecord(ctx, settings)
   try {
     await work(ctx, {
       settings,
       signal: stop.signal,
       onWake: (listener) => (wake = listener),
-      report: openReport(ctx, settings),
+      report: (done, startedAt) => record.report(done, startedAt),
     })
   } finally {
     heartbeats.stop()
@@ -80,59 +81,77 @@ export function sweep(
   }
 }
 
-interface Heartbeats {
-  /** Includes the use of these connections in later heartbeats. */
-  readonly connected: (db: Context['db']) => void
-  readonly stop: () => void
-}
-
 /** Sends heartbeats, which show that this thread's event loop runs. */
-function startHeartbeats(heartbeatMs: number, post: (message: JobMessage) => void): Heartbeats {
-  let db: Context['db'] | null = null
-  const beat = (): void => post({ type: 'heartbeat', pool: db && poolUse(db.pool) })
-  const timer = setInterval(beat, heartbeatMs)
-  beat()
-  return {
-    connected: (opened) => {
-      db = opened
-    },
-    stop: () => clearInterval(timer),
+class Heartbeats {
+  /** Its connections, whose use later heartbeats include; null until there are any. */
+  db: Context['db'] | null = null
+  readonly #post: (message: JobMessage) => void
+  readonly #timer: NodeJS.Timeout
+
+  constructor(heartbeatMs: number, post: (message: JobMessage) => void) {
+    this.#post = post
+    this.#timer = setInterval(() => this.#beat(), heartbeatMs)
+    this.#beat()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #beat(): void {
+    this.#post({ type: 'heartbeat', pool: this.db && poolUse(this.db.pool) })
   }
 }
 
 /** Adds up counts and posts them together: a message for each would cost more than the work that it counts. */
-function openCounts(post: (message: JobMessage) => void): { count: Context['count']; flush: () => void } {
-  const sums = new Map<string, Counted>()
-  let timer: NodeJS.Timeout | null = null
-  const flush = (): void => {
-    if (timer) clearTimeout(timer)
-    timer = null
-    if (sums.size > 0) post({ type: 'counted', counts: [...sums.values()] })
-    sums.clear()
+class CountBatch {
+  readonly #post: (message: JobMessage) => void
+  readonly #sums = new Map<string, Counted>()
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(post: (message: JobMessage) => void) {
+    this.#post = post
   }
-  const count: Context['count'] = (metric, labels = {}, by = 1) => {
+
+  add(metric: Counted['metric'], labels: Counted['labels'] = {}, by = 1): void {
     const key = JSON.stringify([metric, labels])
-    sums.set(key, { metric, labels, by: by + (sums.get(key)?.by ?? 0) })
-    timer ??= setTimeout(flush, COUNTS_MS)
+    this.#sums.set(key, { metric, labels, by: by + (this.#sums.get(key)?.by ?? 0) })
+    this.#timer ??= setTimeout(() => this.flush(), COUNTS_MS)
   }
-  return { count, flush }
+
+  flush(): void {
+    if (this.#timer) clearTimeout(this.#timer)
+    this.#timer = null
+    if (this.#sums.size > 0) this.#post({ type: 'counted', counts: [...this.#sums.values()] })
+    this.#sums.clear()
+  }
 }
 
 /** Records runs that did something, and occasionally one that did not. An error is only logged, because the work is done. */
-function openReport(ctx: Context, { job, daemon }: JobSettings): Job['report'] {
-  let recordedAt = ctx.clock.now()
-  let recordedAtMs = -Infinity
-  return async (done, startedAt = recordedAt) => {
-    ctx.count('job_runs_total', { job })
+class RunRecord {
+  readonly #ctx: Context
+  readonly #settings: JobSettings
+  #recordedAt: RealTime
+  #recordedMs = -Infinity
+
+  constructor(ctx: Context, settings: JobSettings) {
+    this.#ctx = ctx
+    this.#settings = settings
+    this.#recordedAt = ctx.clock.now()
+  }
+
+  async report(done: object, startedAt = this.#recordedAt): Promise<void> {
+    const { job, daemon } = this.#settings
+    this.#ctx.count('job_runs_total', { job })
     const isIdle = Object.values(done).every((count) => count === 0)
-    if (isIdle && performance.now() - recordedAtMs < IDLE_RECORD_MS) return
-    recordedAt = ctx.clock.now()
-    recordedAtMs = performance.now()
-    const run = { job, daemon, startedAt, finishedAt: recordedAt, outcome: 'done', summary: done } as const
+    if (isIdle && performance.now() - this.#recordedMs < IDLE_RECORD_MS) return
+    this.#recordedAt = this.#ctx.clock.now()
+    this.#recordedMs = performance.now()
+    const run = { job, daemon, startedAt, finishedAt: this.#recordedAt, outcome: 'done', summary: done } as const
     try {
-      await insertJobRun(ctx.db, run)
+      await insertJobRun(this.#ctx.db, run)
     } catch (error) {
-      ctx.log.warn({ error }, 'a job run could not be recorded')
+      this.#ctx.log.warn({ error }, 'a job run could not be recorded')
     }
   }
 }

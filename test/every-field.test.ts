@@ -306,7 +306,7 @@ function idOf({ id }: Fields): number {
 }
 
 async function readPlan(planId: number) {
-  return presentPlan(await getPlan(service.ctx.db, app.app.id, planId), { all: true })
+  return presentPlan(await getPlan(service.ctx.db, app.app.id, planId))
 }
 
 async function readPromotion(promotionId: number): Promise<Fields> {

@@ -1,5 +1,5 @@
 import { bigint, exact, flag, id, int, json, longtext, realTime, sum, text, words } from '#db/columns.ts'
-import { insertedNew } from '#db/database-error.ts'
+import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -81,12 +81,7 @@ export async function listAlertsSince(db: Queries, since: RealTime, limit: numbe
 
 /** The id of the new alert; null if another daemon opened it. */
 export async function insertAlert(tx: Tx, row: Omit<Alert, 'id'>): Promise<number | null> {
-  let made: number | null = null
-  const isNew = await insertedNew(
-    'alerts_open_key',
-    tx.insert(alerts, row).then((alertId) => (made = alertId)),
-  )
-  return isNew ? made : null
+  return unlessDuplicate('alerts_open_key', tx.insert(alerts, row))
 }
 
 /** Closes an alert; false if another daemon did. */

@@ -43,13 +43,14 @@ function textColourOn(accent: Rgb): Rgb {
 }
 
 function shades(accent: Rgb, strongest: Rgb, ground: Rgb): string {
-  return [
-    ['--accent', accent],
-    ['--accent-strong', mix(accent, strongest, 0.2)],
-    ['--accent-soft', mix(ground, accent, 0.08)],
-    ['--on-accent', textColourOn(accent)],
-  ]
-    .map(([name, colour]) => `${name as string}:${format(colour as Rgb)}`)
+  const colours: Readonly<Record<string, Rgb>> = {
+    '--accent': accent,
+    '--accent-strong': mix(accent, strongest, 0.2),
+    '--accent-soft': mix(ground, accent, 0.08),
+    '--on-accent': textColourOn(accent),
+  }
+  return Object.entries(colours)
+    .map(([name, colour]) => `${name}:${format(colour)}`)
     .join(';')
 }
 

@@ -17,40 +17,54 @@ const MAX_DEPTH = 200
  * element leads back to itself, `depth` if references are nested too deeply.
  */
 export function countCopies(root: DrawnElement): number | 'cycle' | 'depth' {
-  const named = new Map<string, DrawnElement>()
-  let elements = 0
-  const register = (element: DrawnElement): void => {
-    elements += 1
-    // Where an id occurs twice, a browser takes the first.
-    if (element.id !== undefined && !named.has(element.id)) named.set(element.id, element)
-    element.parts.forEach(register)
-  }
-  register(root)
-
-  const counts = new Map<DrawnElement, number | 'counting'>()
-  const drawnBy = (element: DrawnElement, depth: number): number => {
-    const known = counts.get(element)
-    if (known === 'counting') throw new Uncountable('cycle')
-    if (known !== undefined) return known
-    if (depth > MAX_DEPTH) throw new Uncountable('depth')
-    counts.set(element, 'counting')
-    // Beyond what a number holds exactly, the sum is still far above every limit.
-    let count = 1
-    for (const part of element.parts) count += drawnBy(part, depth + 1)
-    for (const id of element.references) {
-      const target = named.get(id)
-      if (!target) continue
-      const drawn = drawnBy(target, depth + 1)
-      if (!target.isPaint) count += drawn
-    }
-    counts.set(element, count)
-    return count
-  }
   try {
-    return drawnBy(root, 0) - elements
+    return new CopyCount(root).copies()
   } catch (error) {
     if (error instanceof Uncountable) return error.reason
     throw error
+  }
+}
+
+class CopyCount {
+  readonly #root: DrawnElement
+  readonly #named = new Map<string, DrawnElement>()
+  #elements = 0
+  /** How many elements each one draws. */
+  readonly #counts = new Map<DrawnElement, number | 'counting'>()
+
+  constructor(root: DrawnElement) {
+    this.#root = root
+    this.#register(root)
+  }
+
+  copies(): number {
+    return this.#drawnBy(this.#root, 0) - this.#elements
+  }
+
+  #register(element: DrawnElement): void {
+    this.#elements += 1
+    // Where an id occurs twice, a browser takes the first.
+    if (element.id !== undefined && !this.#named.has(element.id)) this.#named.set(element.id, element)
+    for (const part of element.parts) this.#register(part)
+  }
+
+  #drawnBy(element: DrawnElement, depth: number): number {
+    const known = this.#counts.get(element)
+    if (known === 'counting') throw new Uncountable('cycle')
+    if (known !== undefined) return known
+    if (depth > MAX_DEPTH) throw new Uncountable('depth')
+    this.#counts.set(element, 'counting')
+    // Beyond what a number holds exactly, the sum is still far above every limit.
+    let count = 1
+    for (const part of element.parts) count += this.#drawnBy(part, depth + 1)
+    for (const id of element.references) {
+      const target = this.#named.get(id)
+      if (!target) continue
+      const drawn = this.#drawnBy(target, depth + 1)
+      if (!target.isPaint) count += drawn
+    }
+    this.#counts.set(element, count)
+    return count
   }
 }
 

@@ -62,13 +62,13 @@ function keySetOf(ctx: Context, jwksUrl: string): JWTVerifyGetKey {
   if (known) return known
   const url = new URL(jwksUrl)
   if (!isHttpsOrOwn(url, ctx.config.env === 'development')) throw new Error('the address of the key set must be https')
-  const mayFetch = openAllowance()
+  const allowance = new FetchAllowance()
   const keySet = createRemoteJWKSet(url, {
     cacheMaxAge: KEYS_FRESH_MS,
     // Replaced by the allowance, so that a new key is accepted at once.
     cooldownDuration: 0,
     timeoutDuration: FETCH_MS,
-    [customFetch]: () => fetchKeys(ctx, url, mayFetch),
+    [customFetch]: () => fetchKeys(ctx, url, allowance),
   })
   keySets.set(jwksUrl, keySet)
   const [oldest] = keySets.keys()
@@ -76,8 +76,8 @@ function keySetOf(ctx: Context, jwksUrl: string): JWTVerifyGetKey {
   return keySet
 }
 
-async function fetchKeys(ctx: Context, url: URL, mayFetch: () => boolean): Promise<Response> {
-  if (!mayFetch()) throw new Error('the key set was fetched too often recently')
+async function fetchKeys(ctx: Context, url: URL, allowance: FetchAllowance): Promise<Response> {
+  if (!allowance.take()) throw new Error('the key set was fetched too often recently')
   try {
     const answer = await requestEndpoint({
       method: 'GET',
@@ -93,16 +93,18 @@ async function fetchKeys(ctx: Context, url: URL, mayFetch: () => boolean): Promi
   }
 }
 
-/** A token bucket: whether one more is allowed now. */
-function openAllowance(): () => boolean {
-  let left = FETCH_BURST
-  let countedMs = performance.now()
-  return () => {
+/** A token bucket. */
+class FetchAllowance {
+  #left = FETCH_BURST
+  #countedMs = performance.now()
+
+  /** Takes one fetch; false if none is left now. */
+  take(): boolean {
     const nowMs = performance.now()
-    left = Math.min(FETCH_BURST, left + (nowMs - countedMs) / FETCH_EVERY_MS)
-    countedMs = nowMs
-    if (left < 1) return false
-    left -= 1
+    this.#left = Math.min(FETCH_BURST, this.#left + (nowMs - this.#countedMs) / FETCH_EVERY_MS)
+    this.#countedMs = nowMs
+    if (this.#left < 1) return false
+    this.#left -= 1
     return true
   }
 }

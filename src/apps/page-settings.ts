@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { given } from '#shared/patch.ts'
+import { isTimeZone } from '#shared/time.ts'
 import { emailAddress, name, webAddress } from '#shared/validate.ts'
 import { unreadable } from './accent.ts'
 
@@ -25,7 +26,7 @@ export interface PageSettings {
 
 /** The input of `app update` for these settings; null restores a default. */
 export const pageSettingsInput = {
-  time_zone: z.string().refine(isTimeZone, 'must be a time zone such as Asia/Ho_Chi_Minh or Europe/Berlin').nullish(),
+  time_zone: z.string().refine(isNamedZone, 'must be a time zone such as Asia/Ho_Chi_Minh or Europe/Berlin').nullish(),
   bank_app_links: z.boolean().nullish(),
   accent: z
     .string()
@@ -80,13 +81,7 @@ export function readerOf(app: { readonly pageSettings: PageSettings | null }, lo
   return { locale, timeZone: app.pageSettings?.time_zone ?? USUAL_ZONE[locale] }
 }
 
-function isTimeZone(name: string): boolean {
-  // Intl also accepts an offset such as +07:00, which is not a zone: it has no daylight saving time.
-  if (!/^[A-Za-z][A-Za-z0-9_+/-]{1,63}$/.test(name)) return false
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
+function isNamedZone(name: string): boolean {
+  // An offset such as +07:00 is not a zone: it has no daylight saving time.
+  return /^[A-Za-z][A-Za-z0-9_+/-]{1,63}$/.test(name) && isTimeZone(name)
 }

@@ -1,3 +1,4 @@
+import { byId } from '#db/by-id.ts'
 import { bigint, bytes, exact, flag, id, json, longtext, realTime, words } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
@@ -129,6 +130,10 @@ export const appsByKey = rowsBy(apps, 'apiKey')
 
 export async function listApps(db: Queries): Promise<App[]> {
   return db.all(apps, 'ORDER BY id')
+}
+
+export async function listAppsByIds(db: Queries, appIds: readonly number[]): Promise<Map<number, App>> {
+  return byId(db, apps, appIds)
 }
 
 /** Changes columns of one app; throws `not_found` if there is none. */

@@ -48,17 +48,17 @@ export async function createBackup(
   })
   const expected = [...tables.values()].reduce((sum, estimate) => sum + estimate, 0)
   const report = (): void => onProgress(scan.table ?? '', scan.total, expected)
-  const count = { bytes: 0, hash: createHash('sha256') }
+  const written = new WrittenBytes()
   const sink = await openSink(label)
   try {
     await pipeline(
       () => dumped(source, label, scan, report, manifest),
       createGzip(),
       (plain: AsyncIterable<Uint8Array>) => encrypted(plain, recipient, label),
-      (bytes: AsyncIterable<Uint8Array>) => counted(bytes, count),
+      (bytes: AsyncIterable<Uint8Array>) => written.pass(bytes),
       sink.stream,
     )
-    return { file: await sink.finish(), bytes: count.bytes, sha256: count.hash.digest('hex'), manifest: manifest() }
+    return { file: await sink.finish(), bytes: written.count, sha256: written.sha256(), manifest: manifest() }
   } catch (error) {
     throw await sink.abandon(error)
   }
@@ -99,13 +99,21 @@ async function* dumped(
   yield Buffer.from(manifestLine(manifest()))
 }
 
-async function* counted(
-  bytes: AsyncIterable<Uint8Array>,
-  count: { bytes: number; readonly hash: ReturnType<typeof createHash> },
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of bytes) {
-    count.bytes += chunk.length
-    count.hash.update(chunk)
-    yield chunk
+/** Counts and hashes the bytes that pass. */
+class WrittenBytes {
+  count = 0
+  readonly #hash = createHash('sha256')
+
+  async *pass(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const chunk of bytes) {
+      this.count += chunk.length
+      this.#hash.update(chunk)
+      yield chunk
+    }
+  }
+
+  /** In hex. Call it once, after the last byte. */
+  sha256(): string {
+    return this.#hash.digest('hex')
   }
 }

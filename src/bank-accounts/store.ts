@@ -1,6 +1,6 @@
 import { bigint, exact, id, realTime, words } from '#db/columns.ts'
 import { table, type Row } from '#db/table.ts'
-import { insertedNew } from '#db/database-error.ts'
+import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
@@ -37,11 +37,7 @@ export type BankAccountAssignment = Row<typeof bankAccountAssignments>
 
 /** The id of the new account; null if another has the forward code. */
 export async function insertBankAccount(tx: Tx, row: Omit<BankAccount, 'id'>): Promise<number | null> {
-  let accountId = 0
-  const insert = tx.insert(bankAccounts, row).then((newId) => {
-    accountId = newId
-  })
-  return (await insertedNew('bank_accounts_forward_code', insert)) ? accountId : null
+  return unlessDuplicate('bank_accounts_forward_code', tx.insert(bankAccounts, row))
 }
 
 export async function findBankAccount(db: Queries, accountId: number): Promise<BankAccount | null> {

@@ -52,7 +52,7 @@ async function findForPage(
   if (!plan || status !== 'pending' || keptOf(balance) > 0) return null
   const now = appNow(app, tx.now)
   const found = await findUsable(tx, code, { app, endUserId, planCode: plan.code, currency, now })
-  return typeof found === 'string' || !found.onPage ? null : found
+  return found.kind === 'usable' && found.promotion.onPage ? found.promotion : null
 }
 
 /** Reduces the amount. A session that a provider opened for more still completes the payment; the excess is a surplus. */

@@ -36,8 +36,9 @@ export async function findPromotionFor(
 ): Promise<UsablePromotion | null> {
   if (code === undefined) return null
   const asked: Asked = { app, endUserId, planCode: found.plan.code, currency: found.price.currency, now }
-  const promotion = await findUsable(tx, code, asked)
-  if (typeof promotion === 'string') throw notUsable(promotion, asked, isClient)
+  const usable = await findUsable(tx, code, asked)
+  if (usable.kind === 'refused') throw notUsable(usable.reason, asked, isClient)
+  const { promotion } = usable
   return {
     promotion,
     async take(use) {

@@ -19,9 +19,9 @@ export const commands: Commands = {
     examples: ['plan list 1', 'plan list 1 --status archived --json'],
     async rows({ ctx, app, options }: OfApp<Texts<'status'>>) {
       const { listPlansOf } = await import('#plans/list-plans.ts')
-      const { presentPlan } = await import('#plans/present.ts')
+      const { presentPlanOnSale } = await import('#plans/present.ts')
       const plans = await listPlansOf(ctx, app.id, options)
-      return plans.map((plan) => presentPlan(plan, { all: false }))
+      return plans.map(presentPlanOnSale)
     },
     columns: () => [
       ['id', (row) => row.id],
@@ -186,7 +186,7 @@ async function planNumber(planId: string | undefined): Promise<number> {
 
 async function printPlan({ out }: Session, app: App, plan: PlanWithPrices): Promise<void> {
   const { presentPlan } = await import('#plans/present.ts')
-  out.result(presentPlan(plan, { all: true }), () => {
+  out.result(presentPlan(plan), () => {
     out.line(banner(app))
     out.line(`plan_${plan.id} ${plan.code}: ${plan.name} (${plan.status})`)
     const rows = plan.prices.map((price) => [

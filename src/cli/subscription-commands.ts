@@ -144,9 +144,7 @@ async function pricesOf(ctx: Context, app: App): Promise<Map<string, string>> {
   const { listPlansOf } = await import('#plans/list-plans.ts')
   const { presentPlan } = await import('#plans/present.ts')
   const plans = await listPlansOf(ctx, app.id, {})
-  return new Map(
-    plans.flatMap((plan) => presentPlan(plan, { all: true }).prices.map(({ id, ...price }) => [id, priceCell(price)])),
-  )
+  return new Map(plans.flatMap((plan) => presentPlan(plan).prices.map(({ id, ...price }) => [id, priceCell(price)])))
 }
 
 async function print({ ctx, out }: Session, app: App, view: SubscriptionView): Promise<void> {

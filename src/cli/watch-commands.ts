@@ -23,10 +23,10 @@ export const commands: Commands = {
         throw new UsageError('watch needs a terminal; elsewhere use watch --once --json')
     },
     async run({ ctx, out }, _args, { once: isOnce }: { once?: boolean }) {
-      const { openWatch } = await import('#support/read-watch.ts')
-      const readService = openWatch(ctx)
+      const { Watch } = await import('#support/read-watch.ts')
+      const watch = new Watch(ctx)
       const read = async (): Promise<ShownReading> => {
-        const reading = await readService()
+        const reading = await watch.read()
         return { ...reading, payments: await withSandbox(ctx, reading.payments) }
       }
       if (!isOnce) return watchUntilQuit(read)

@@ -29,6 +29,7 @@ export function combinedErrors(values: Values, environment: Environment): string
   if (values.BILLING_ENV === 'production') errors.push(...productionErrors(values, environment))
   return errors
 }
+
 function dkimErrors({ BILLING_DKIM_KEY: key, BILLING_MAIL_FROM: from }: Values): string[] {
   if (key === undefined) return []
   const errors: string[] = []
@@ -41,6 +42,7 @@ function dkimErrors({ BILLING_DKIM_KEY: key, BILLING_MAIL_FROM: from }: Values):
     errors.push('BILLING_MAIL_FROM must be an address with a domain if BILLING_DKIM_KEY is set')
   return errors
 }
+
 function productionErrors(values: Values, environment: Environment): string[] {
   const errors: string[] = []
   if (!values.BILLING_ENCRYPTION_KEYS) {

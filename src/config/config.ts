@@ -78,6 +78,7 @@ export interface Config {
     readonly keepMs: number | null
   }
 }
+
 /** Settings are missing or invalid; `errors` has a sentence for each, so that one start reports all. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
@@ -125,6 +126,7 @@ function readCredential(path: string): string | undefined {
     return undefined
   }
 }
+
 function toConfig(settings: Settings): Config {
   const { BILLING_ENV: env, BILLING_HOST: host, BILLING_PORT: port } = settings
   const insecure = settings.BILLING_WEBHOOK_ALLOW_INSECURE
@@ -187,6 +189,7 @@ function dkimOf({ BILLING_DKIM_KEY: key, BILLING_DKIM_SELECTOR: selector, ...set
 function webhookOf(url: string | null, secret: string | null): Config['alerts']['webhook'] {
   return url === null || secret === null ? null : { url, secret }
 }
+
 /** `http://127.0.0.1:8080` for a listen address. */
 export function listenUrl(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`

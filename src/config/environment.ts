@@ -4,6 +4,7 @@ export function childEnvironment(overrides: Record<string, string>): Record<stri
   const inherited = Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined)
   return { ...Object.fromEntries(inherited), ...overrides }
 }
+
 /** A service manager that this process reports to. `watchdogMs`: the longest pause between two pings that it accepts; null without a watchdog. */
 export interface ServiceManager {
   readonly watchdogMs: number | null

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { addressesOf } from '#shared/database-url.ts'
 import { parseAmounts } from '#shared/money.ts'
-import { parseDuration } from '#shared/time.ts'
+import { isTimeZone, parseDuration } from '#shared/time.ts'
 
 /** `08:00 Asia/Ho_Chi_Minh` */
 export interface DailyTime {
@@ -9,6 +9,7 @@ export interface DailyTime {
   readonly minutes: number
   readonly zone: string
 }
+
 export const DEFAULT_HOST = '127.0.0.1'
 const DEFAULT_PORT = 8080
 export const DEFAULT_DKIM_SELECTOR = 'paygate'
@@ -45,6 +46,7 @@ const list = z
       .map((entry) => entry.trim().toLowerCase())
       .filter((entry) => entry !== ''),
   )
+
 const address = (pattern: RegExp, rule: string) =>
   z
     .string()
@@ -157,6 +159,7 @@ export const Settings = z.object({
   FIREBASE_DATABASE_EMULATOR_HOST: text,
   FIREBASE_AUTH_EMULATOR_HOST: text,
 })
+
 export type Settings = z.infer<typeof Settings>
 /** The variables that are set, as they are written. */
 export type Values = Readonly<Partial<Record<keyof Settings, string>>>
@@ -167,17 +170,9 @@ export const VARIABLES: readonly string[] = Object.keys(Settings.shape)
 export function domainOf(mailbox: string): string {
   return (/@([^@<>\s]+)>?\s*$/.exec(mailbox)?.[1] ?? '').toLowerCase()
 }
+
 /** Undefined if the text is no time with a zone. */
 function parseDailyTime(text: string): DailyTime | undefined {
   const [, hours = '', minutes = '', zone = ''] = /^([01]\d|2[0-3]):([0-5]\d) (\S+)$/.exec(text) ?? []
   return isTimeZone(zone) ? { hours: Number(hours), minutes: Number(minutes), zone } : undefined
-}
-
-function isTimeZone(zone: string): boolean {
-  try {
-    Intl.DateTimeFormat('en', { timeZone: zone })
-    return zone !== ''
-  } catch {
-    return false
-  }
 }

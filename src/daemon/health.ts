@@ -8,7 +8,7 @@ import { within } from '#shared/budget.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import { AppError, messageOf, notFound } from '#shared/errors.ts'
 import type { Metrics } from './metrics.ts'
-import { shareReading } from './share-reading.ts'
+import { SharedReading } from './shared-reading.ts'
 
 /** The state of the daemon itself. */
 export interface Health {
@@ -22,12 +22,12 @@ const FRESH_MS = 1000
 /** `/healthz`, `/readyz` and `/metrics` (R281, R282). */
 export function healthRoutes(ctx: Context, metrics: Metrics, health: Health): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true })
-  const databaseState = shareReading(FRESH_MS, () => readDatabaseState(ctx))
+  const databaseState = new SharedReading(FRESH_MS, () => readDatabaseState(ctx))
   router.get('/healthz', (http) => {
     http.body = { status: 'up' }
   })
   router.get('/readyz', async (http) => {
-    const { failure, warning } = health.isStopping ? { failure: 'stopping', warning: null } : await databaseState()
+    const { failure, warning } = health.isStopping ? { failure: 'stopping', warning: null } : await databaseState.get()
     http.status = failure === null ? 200 : 503
     if (failure !== null) http.body = { status: 'not_ready', reason: failure }
     else http.body = { status: 'ready', ...(warning === null ? {} : { warning }) }

@@ -4,7 +4,7 @@ import { passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { formatUtc, HOUR_MS } from '#shared/time.ts'
 
 /** A day, and time for the copy that is made every day. */
-const MAX_AGE_MS = 26 * HOUR_MS
+export const MAX_BACKUP_AGE_MS = 26 * HOUR_MS
 
 /** Whether a service in production has a backup of the last day that is known to be good. */
 export async function checkBackups({ config, clock }: Context): Promise<CheckResult[]> {
@@ -19,7 +19,7 @@ export async function checkBackups({ config, clock }: Context): Promise<CheckRes
       ),
     ]
   const taken = await newestVerified(folder)
-  if (taken !== null && taken.getTime() >= clock.now().getTime() - MAX_AGE_MS)
+  if (taken !== null && taken.getTime() >= clock.now().getTime() - MAX_BACKUP_AGE_MS)
     return [passed('backups', `the newest verified one is of ${formatUtc(taken)}`)]
   const detail = taken === null ? `none in ${folder} was verified` : `the newest verified one is of ${formatUtc(taken)}`
   return [

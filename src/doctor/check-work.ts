@@ -1,7 +1,7 @@
 import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { listLastJobRuns, type JobRun } from '#upkeep/job-runs/store.ts'
+import { lastSignOf, listLastJobRuns, type JobRun } from '#upkeep/job-runs/store.ts'
 import { countAbandoned, countFailedWrites, listAppsWithUnwritten } from '#realtime/store.ts'
 import { countHeldBack } from '#mails/reminders/plan-reminders.ts'
 import { refusedReminders, unconfirmedReceipts, unconfirmedReminders } from '#mails/mail-lists.ts'
@@ -13,8 +13,8 @@ import { listWebhookStandings, readOutbox, type WebhookStanding } from './store.
 /** The jobs of the daemon; a test holds them against its schedule. */
 export const JOBS = ['deliver-webhooks', 'send-reminders', 'expire', 'reconcile', 'alerts'] as const
 
-/** A job that lives notes a run each minute, besides its sweeps. */
-const RUN_NOTED_MS = 5 * MINUTE_MS
+/** A healthy job records a run every minute, besides its sweeps. */
+const RUN_RECORDED_MS = 5 * MINUTE_MS
 const OVERDUE_MS = 5 * MINUTE_MS
 /** Beyond this, a larger number changes nothing that an operator does. */
 const MAX_COUNTED = 100_000
@@ -34,28 +34,28 @@ export async function checkJobs(ctx: Context): Promise<CheckResult[]> {
 
 function isUnresponsive(ctx: Context, run: JobRun | undefined): boolean {
   if (!run) return true
-  return ctx.clock.now().getTime() - (run.finishedAt ?? run.startedAt).getTime() > silentAfterMs(ctx)
+  return ctx.clock.now().getTime() - lastSignOf(run).getTime() > silentAfterMs(ctx)
 }
 
-/** A job that noted no run for this long is dead or hangs. */
+/** A job that recorded no run for this long is dead or hangs. */
 export function silentAfterMs({ config }: Context): number {
-  return RUN_NOTED_MS + 2 * config.sweepSeconds * SECOND_MS
+  return RUN_RECORDED_MS + 2 * config.sweepSeconds * SECOND_MS
 }
 
 function lastRunOf(runs: readonly JobRun[]): string {
-  const last = runs.reduce((a, b) => ((a.finishedAt ?? a.startedAt) > (b.finishedAt ?? b.startedAt) ? a : b))
-  return `the last run, ${last.job}, was at ${formatUtc(last.finishedAt ?? last.startedAt)}`
+  const last = runs.reduce((a, b) => (lastSignOf(a) > lastSignOf(b) ? a : b))
+  return `the last run, ${last.job}, was at ${formatUtc(lastSignOf(last))}`
 }
 
 function jobResult(job: string, run: JobRun | undefined, isOverdue: boolean): CheckResult {
   const look = `look for "${job}" in the daemon's log (journalctl -u billing-daemon)`
   if (!run) return warning('jobs', `${job}: never ran`, look)
-  const at = `at ${formatUtc(run.finishedAt ?? run.startedAt)}`
+  const at = `at ${formatUtc(lastSignOf(run))}`
   if (run.outcome !== 'done' && run.outcome !== null) {
     const { error } = (run.summary ?? {}) as { error?: unknown }
     return failed('jobs', `${job}: ${run.outcome} ${at}${typeof error === 'string' ? `: ${error}` : ''}`, look)
   }
-  if (isOverdue) return failed('jobs', `${job}: unresponsive since ${formatUtc(run.finishedAt ?? run.startedAt)}`, look)
+  if (isOverdue) return failed('jobs', `${job}: unresponsive since ${formatUtc(lastSignOf(run))}`, look)
   return passed('jobs', `${job}: ${run.outcome ?? 'began'} ${at}`)
 }
 
@@ -121,11 +121,11 @@ export async function checkOutbox(ctx: Context): Promise<CheckResult[]> {
 
 /** Mails that may or may not have been sent, mails to refused addresses, and mails beyond an app's daily limit. */
 export async function checkReminders(ctx: Context): Promise<CheckResult[]> {
-  const results = [...(await unconfirmedResults(ctx)), ...(await refusedResults(ctx)), ...(await heldBackFindings(ctx))]
+  const results = [...(await unconfirmedResults(ctx)), ...(await refusedResults(ctx)), ...(await heldBackResults(ctx))]
   return results.length === 0 ? [passed('reminders', 'none unconfirmed, refused or held back')] : results
 }
 
-async function heldBackFindings(ctx: Context): Promise<CheckResult[]> {
+async function heldBackResults(ctx: Context): Promise<CheckResult[]> {
   return (await countHeldBack(ctx)).map(({ app, mails, limit }) => {
     const detail = `app ${app.id}: ${counted(mails, 'mail')} held back until tomorrow (UTC): daily limit of ${limit} reached`
     const plan = `billing-cli reminders plan ${app.id} --days 0 shows them`

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { listLastJobRuns } from '#upkeep/job-runs/store.ts'
+import { lastSignOf, listLastJobRuns } from '#upkeep/job-runs/store.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { countFailedWrites } from '#realtime/store.ts'
 import { sumUnallocated, type UnallocatedSum } from '#payments/lists/store.ts'
@@ -48,7 +48,7 @@ const READERS: { readonly [Name in keyof HealthMetrics]: (ctx: Context) => Promi
   jobs: async (ctx) => {
     const runs = await listLastJobRuns(ctx.db)
     const now = ctx.clock.now()
-    return runs.map((run) => ({ job: run.job, secondsSinceRun: secondsSince(run.finishedAt ?? run.startedAt, now) }))
+    return runs.map((run) => ({ job: run.job, secondsSinceRun: secondsSince(lastSignOf(run), now) }))
   },
   review: measureReview,
 }

@@ -26,8 +26,11 @@ export type RateLimitHeaders = Readonly<Record<string, string>>
  */
 export function openRateLimit(perSecond: number): RateLimit {
   if (perSecond === 0) return { take: () => Promise.resolve({}) }
-  const apps = openCounts(perSecond, '')
-  const endUsers = openCounts(Math.max(MIN_PER_END_USER, Math.floor(perSecond * END_USER_SHARE)), ' of one end user')
+  const apps = new RequestCounts(perSecond, '')
+  const endUsers = new RequestCounts(
+    Math.max(MIN_PER_END_USER, Math.floor(perSecond * END_USER_SHARE)),
+    ' of one end user',
+  )
   return {
     async take(appId, endUser) {
       if (endUser === '') return apps.headers(await apps.take(String(appId)))
@@ -39,33 +42,51 @@ export function openRateLimit(perSecond: number): RateLimit {
   }
 }
 
-function openCounts(perSecond: number, whose: string) {
-  const points = perSecond * BURST_SECONDS
-  const limiter = new RateLimiterMemory({ points, duration: BURST_SECONDS })
-  const secondsOf = ({ msBeforeNext }: RateLimiterRes): string => String(Math.max(1, Math.ceil(msBeforeNext / 1000)))
-  const headers = (count: RateLimiterRes): RateLimitHeaders => ({
-    'RateLimit-Limit': String(points),
-    'RateLimit-Remaining': String(Math.max(0, count.remainingPoints)),
-    'RateLimit-Reset': secondsOf(count),
-  })
-  const refusal = (count: RateLimiterRes): AppError => {
-    const seconds = secondsOf(count)
-    const message = `more than ${perSecond} requests a second${whose}: try again in ${seconds} s`
-    return new AppError('rate_limited', message, { headers: { ...headers(count), 'Retry-After': seconds } })
+/** The requests of each app, or of each end user, in the last seconds. */
+class RequestCounts {
+  readonly #perSecond: number
+  /** Completes `more than 20 requests a second` in the error message. */
+  readonly #whose: string
+  readonly #points: number
+  readonly #limiter: RateLimiterMemory
+
+  constructor(perSecond: number, whose: string) {
+    this.#perSecond = perSecond
+    this.#whose = whose
+    this.#points = perSecond * BURST_SECONDS
+    this.#limiter = new RateLimiterMemory({ points: this.#points, duration: BURST_SECONDS })
   }
-  return {
-    headers,
-    /** Throws if the limit is reached. */
-    async check(key: string): Promise<void> {
-      const count = await limiter.get(key)
-      if (count && count.consumedPoints >= points) throw refusal(count)
-    },
-    async take(key: string): Promise<RateLimiterRes> {
-      try {
-        return await limiter.consume(key)
-      } catch (thrown) {
-        throw thrown instanceof RateLimiterRes ? refusal(thrown) : thrown
-      }
-    },
+
+  headers(count: RateLimiterRes): RateLimitHeaders {
+    return {
+      'RateLimit-Limit': String(this.#points),
+      'RateLimit-Remaining': String(Math.max(0, count.remainingPoints)),
+      'RateLimit-Reset': secondsUntilReset(count),
+    }
   }
+
+  /** Throws if the limit is reached. */
+  async check(key: string): Promise<void> {
+    const count = await this.#limiter.get(key)
+    if (count && count.consumedPoints >= this.#points) throw this.#refusal(count)
+  }
+
+  /** Counts a request. Throws beyond the limit. */
+  async take(key: string): Promise<RateLimiterRes> {
+    try {
+      return await this.#limiter.consume(key)
+    } catch (thrown) {
+      throw thrown instanceof RateLimiterRes ? this.#refusal(thrown) : thrown
+    }
+  }
+
+  #refusal(count: RateLimiterRes): AppError {
+    const seconds = secondsUntilReset(count)
+    const message = `more than ${this.#perSecond} requests a second${this.#whose}: try again in ${seconds} s`
+    return new AppError('rate_limited', message, { headers: { ...this.headers(count), 'Retry-After': seconds } })
+  }
+}
+
+function secondsUntilReset({ msBeforeNext }: RateLimiterRes): string {
+  return String(Math.max(1, Math.ceil(msBeforeNext / 1000)))
 }

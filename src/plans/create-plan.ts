@@ -60,7 +60,7 @@ export const createPlan = command({
       prices.map((price) => priceRow(planId, price, tx.now)),
     )
     const plan = await getPlan(tx, app.id, planId)
-    await tx.audit({ appId: app.id, subject: `plan ${planId}`, after: presentPlan(plan, { all: true }) })
+    await tx.audit({ appId: app.id, subject: `plan ${planId}`, after: presentPlan(plan) })
     return plan
   },
 })

@@ -28,7 +28,7 @@ const PriceOutput = z
   })
   .meta({ id: 'Price', description: 'What one period of a plan costs.' })
 
-/** The Plan of the API (R42): writes show `all` prices, reads those on sale. */
+/** The Plan of the API (R42): writes show all prices, reads those on sale. */
 export const PlanOutput = z
   .strictObject({
     id: publicId('plan'),
@@ -69,22 +69,28 @@ export const PlanOutput = z
     ],
   })
 
-export function presentPlan(plan: PlanWithPrices, { all }: { all: boolean }): z.input<typeof PlanOutput> {
+/** The plan with all its prices. */
+export function presentPlan(plan: PlanWithPrices): z.input<typeof PlanOutput> {
   return {
     id: formatId('plan', plan.id),
     code: plan.code,
     name: plan.name,
     description: plan.description,
     status: plan.status,
-    prices: plan.prices.filter(({ status }) => all || status === 'active').map(presentPrice),
+    prices: plan.prices.map(presentPrice),
     created_at: formatTimestamp(plan.createdAt),
     updated_at: formatTimestamp(plan.updatedAt),
   }
 }
 
+/** The plan with the prices on sale. */
+export function presentPlanOnSale(plan: PlanWithPrices): z.input<typeof PlanOutput> {
+  return presentPlan({ ...plan, prices: plan.prices.filter(({ status }) => status === 'active') })
+}
+
 /** The plan in the audit log. It may have so many prices that the log could not hold them: each has an entry of its own. */
 export function auditedPlan(plan: PlanWithPrices): Omit<z.input<typeof PlanOutput>, 'prices'> & { prices: number } {
-  return { ...presentPlan(plan, { all: true }), prices: plan.prices.length }
+  return { ...presentPlan(plan), prices: plan.prices.length }
 }
 
 export function presentPrice(price: Price): z.input<typeof PriceOutput> {

@@ -4,16 +4,13 @@ import { requireId } from '#shared/ids.ts'
 import { addPrice } from './add-price.ts'
 import { createPlan } from './create-plan.ts'
 import { ListPlansQuery, listPlansOf, planOf } from './list-plans.ts'
-import { PlanOutput, presentPlan } from './present.ts'
-import type { PlanWithPrices } from './store.ts'
+import { PlanOutput, presentPlan, presentPlanOnSale } from './present.ts'
 import { updatePlan } from './update-plan.ts'
 import { updatePrice } from './update-price.ts'
 
 type Params = Readonly<Record<string, string>>
 
 const planId = (params: Params): number => requireId('plan', params['id'] ?? '')
-const presentOnSale = (plan: PlanWithPrices) => presentPlan(plan, { all: false })
-const presentAll = (plan: PlanWithPrices) => presentPlan(plan, { all: true })
 
 export const planRoutes: readonly AppRoute[] = [
   route.query({
@@ -26,7 +23,7 @@ export const planRoutes: readonly AppRoute[] = [
     filter: ListPlansQuery,
     output: z.strictObject({ plans: z.array(PlanOutput) }),
     query: async (ctx, { caller, query }) => ({
-      plans: (await listPlansOf(ctx, caller.appId, query)).map(presentOnSale),
+      plans: (await listPlansOf(ctx, caller.appId, query)).map(presentPlanOnSale),
     }),
   }),
   route.query({
@@ -37,7 +34,7 @@ export const planRoutes: readonly AppRoute[] = [
     path: '/api/v1/plans/:id',
     access: 'any',
     output: PlanOutput,
-    query: async (ctx, { caller, params }) => presentOnSale(await planOf(ctx, caller.appId, planId(params))),
+    query: async (ctx, { caller, params }) => presentPlanOnSale(await planOf(ctx, caller.appId, planId(params))),
   }),
   route.command({
     id: 'createPlan',
@@ -51,7 +48,7 @@ export const planRoutes: readonly AppRoute[] = [
     command: createPlan,
     scope: ({ caller }) => ({ app: caller.app }),
     output: PlanOutput,
-    present: presentAll,
+    present: presentPlan,
   }),
   route.command({
     id: 'updatePlan',
@@ -64,7 +61,7 @@ export const planRoutes: readonly AppRoute[] = [
     command: updatePlan,
     scope: ({ caller, params }) => ({ app: caller.app, planId: planId(params) }),
     output: PlanOutput,
-    present: presentAll,
+    present: presentPlan,
   }),
   route.command({
     id: 'addPrice',
@@ -77,7 +74,7 @@ export const planRoutes: readonly AppRoute[] = [
     command: addPrice,
     scope: ({ caller, params }) => ({ app: caller.app, planId: planId(params) }),
     output: PlanOutput,
-    present: presentAll,
+    present: presentPlan,
   }),
   route.command({
     id: 'updatePrice',
@@ -94,6 +91,6 @@ export const planRoutes: readonly AppRoute[] = [
       priceId: requireId('price', params['priceId'] ?? ''),
     }),
     output: PlanOutput,
-    present: presentAll,
+    present: presentPlan,
   }),
 ]

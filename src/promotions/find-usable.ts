@@ -19,22 +19,30 @@ export interface Asked {
 /** Why a promotion cannot be used. */
 export type Unusable = 'unknown' | 'archived' | 'over' | 'plan' | 'currency' | 'end_user' | 'used_up'
 
+/** The promotion that was asked for, or why it cannot be used. */
+export type FoundPromotion =
+  { readonly kind: 'usable'; readonly promotion: Promotion } | { readonly kind: 'refused'; readonly reason: Unusable }
+
 const SHAPE = /^[A-Za-z0-9_-]{3,40}$/
 
 /**
  * The promotion that a caller or a payer names, in upper or lower case, if this checkout may use it; otherwise why not (R353). Where its
  * uses are limited, it is locked until the transaction ends. A step, under the end user's lock.
  */
-export async function findUsable(tx: Tx, code: string, asked: Asked): Promise<Promotion | Unusable> {
+export async function findUsable(tx: Tx, code: string, asked: Asked): Promise<FoundPromotion> {
   const promotion = SHAPE.test(code) ? await readForUse(tx, asked.app.id, code.toUpperCase()) : null
-  if (!promotion) return 'unknown'
+  if (!promotion) return refused('unknown')
   const mismatch = mismatchOf(promotion, asked)
-  if (mismatch) return mismatch
+  if (mismatch) return refused(mismatch)
   const { endUserId, now } = asked
-  if (promotion.oncePerUser && (await hasUsed(tx, promotion.id, endUserId))) return 'end_user'
+  if (promotion.oncePerUser && (await hasUsed(tx, promotion.id, endUserId))) return refused('end_user')
   if (promotion.maxUses !== null && (await countTaken(tx, promotion.id, endUserId, now)) >= promotion.maxUses)
-    return 'used_up'
-  return promotion
+    return refused('used_up')
+  return { kind: 'usable', promotion }
+}
+
+function refused(reason: Unusable): FoundPromotion {
+  return { kind: 'refused', reason }
 }
 
 /** Of two checkouts that ask for the last use, the second waits for the first here, and then counts its use. */

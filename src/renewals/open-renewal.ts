@@ -66,8 +66,8 @@ export async function openRenewal(
   if (view.open?.isProcessing) await isStillProcessing(ctx, view.open.transaction.id)
   const asksIfRenewed = options.asksAgain || input.period_end !== undefined
   const opened = await openChecked(ctx, { renewalToken, view, method, asksIfRenewed })
-  if (opened === 'renewed_meanwhile') return { kind: opened, view: await viewRenewal(ctx, renewalToken) }
-  if (opened === 'renewed') return { kind: 'go_on', redirectUrl: renewalLink(ctx.config.baseUrl, renewalToken) }
+  if (opened.kind === 'renewed_meanwhile') return { kind: opened.kind, view: await viewRenewal(ctx, renewalToken) }
+  if (opened.kind === 'renewed') return { kind: 'go_on', redirectUrl: renewalLink(ctx.config.baseUrl, renewalToken) }
   const page = checkoutUrl(ctx.config.baseUrl, opened.token)
   if (opened.isProcessing) return { kind: 'go_on', redirectUrl: page }
   if (opened.takesRest) return { kind: 'go_on', redirectUrl: `${page}/bank` }
@@ -86,7 +86,8 @@ interface OpenScope {
 }
 
 /** `renewed` if there is nothing to pay. */
-type Opened = OpenedCheckout | 'renewed' | 'renewed_meanwhile'
+type Opened =
+  ({ readonly kind: 'to_pay' } & OpenedCheckout) | { readonly kind: 'renewed' } | { readonly kind: 'renewed_meanwhile' }
 
 async function openChecked(
   ctx: Context,
@@ -136,9 +137,9 @@ const openPayment = command({
     const { plan, price } = await priceOf(tx, subscription)
     const due = discounted(await promotionOf(tx, subscription), price)
     // Another call has renewed it meanwhile, and nobody has asked for the next period yet (R177).
-    if (!isSeen) return asksIfRenewed && due.amount > 0 ? 'renewed_meanwhile' : 'renewed'
+    if (!isSeen) return { kind: asksIfRenewed && due.amount > 0 ? 'renewed_meanwhile' : 'renewed' }
     const payable = await findOpenPayment(tx, app, subscription, { due, now })
-    if (payable) return payable
+    if (payable) return { kind: 'to_pay', ...payable }
     const purchase = {
       mode: 'subscription',
       planRef: plan.code,
@@ -151,9 +152,9 @@ const openPayment = command({
       metadata: null,
     } as const
     const transactionId = await openCheckout(tx, app, subscription, purchase)
-    if (due.amount > 0) return { token: tx.token, takesRest: false, isProcessing: false }
+    if (due.amount > 0) return { kind: 'to_pay', token: tx.token, takesRest: false, isProcessing: false }
     await completeUnpaid(tx, transactionId)
-    return 'renewed'
+    return { kind: 'renewed' }
   },
 })
 

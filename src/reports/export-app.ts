@@ -36,7 +36,7 @@ const PAGE = 500
 
 /** What is exported, as the API shows it, without secrets, tokens and keys of providers. */
 const PARTS: readonly Part[] = [
-  part('plans', plans, async (ctx, app, { id }) => presentPlan(await getPlan(ctx.db, app.id, id), { all: true })),
+  part('plans', plans, async (ctx, app, { id }) => presentPlan(await getPlan(ctx.db, app.id, id))),
   part('promotions', promotions, async (ctx, app, { id }) => presentPromotion(await getPromotion(ctx.db, app.id, id))),
   part('customers', customers, (_ctx, _app, row) => presentCustomer(row)),
   part('subscriptions', subscriptions, async (ctx, app, row) => ({

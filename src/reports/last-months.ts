@@ -1,3 +1,4 @@
+import { monthAfter } from './month.ts'
 import type { CashMonth } from './stats.ts'
 
 const MAX_MONTHS = 12
@@ -7,15 +8,9 @@ export function lastMonths(known: readonly CashMonth[]): CashMonth[] {
   const [first, newest] = [known[0], known.at(-1)]
   if (!first || !newest) return []
   const byMonth = new Map(known.map((each) => [each.month, each]))
-  const [year = 0, month = 0] = newest.month.split('-').map(Number)
-  const names = Array.from({ length: MAX_MONTHS }, (_, back) => monthName(year * 12 + month - 1 - back))
+  const names = Array.from({ length: MAX_MONTHS }, (_, back) => monthAfter(newest.month, -back))
   return names
     .filter((name) => name >= first.month)
     .reverse()
     .map((name) => byMonth.get(name) ?? { ...first, month: name, payments: 0, received: 0n, refunded: 0n })
-}
-
-/** `2026-03` of the number of months since the year 0. */
-function monthName(count: number): string {
-  return `${Math.floor(count / 12)}-${String((count % 12) + 1).padStart(2, '0')}`
 }

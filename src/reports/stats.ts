@@ -20,7 +20,7 @@ import { sumExpected } from './expected.ts'
 import { fraction } from './movements/renewal-rates.ts'
 import { monthOf } from './month.ts'
 import { gatherMonths, type Months } from './months.ts'
-import type { Amounts } from './sales/figures.ts'
+import { sumBy, type Amounts } from './sales/figures.ts'
 import { listCashMonths, type CashMonth } from './sales/store.ts'
 import { unearnedOf } from './unearned.ts'
 
@@ -177,9 +177,7 @@ async function waitingMoney(
 }
 
 function sumsOf(parts: readonly Sum[]): Sum[] {
-  const sums = new Map<string, bigint>()
-  for (const { currency, amount } of parts) sums.set(currency, (sums.get(currency) ?? 0n) + amount)
-  return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([currency, amount]) => ({ currency, amount }))
+  return Object.entries(sumBy(parts, ({ amount }) => amount)).map(([currency, amount]) => ({ currency, amount }))
 }
 
 async function renewalsOf(ctx: Context, scope: AppScope, now: RealTime): Promise<Stats['renewals']> {

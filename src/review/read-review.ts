@@ -27,6 +27,7 @@ export interface ReviewItem {
 
 /** More than an operator works off; the list says when it is cut. */
 export const MAX_ITEMS = 1000
+
 /** What waits for an operator, the oldest first: each case once. `appId` null reads those of all apps, and of none. */
 export async function readReview(ctx: Context, appId: number | null): Promise<ReviewItem[]> {
   const now = await databaseNow(ctx, ctx.db)

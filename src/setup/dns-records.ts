@@ -14,6 +14,7 @@ export interface DnsRecord {
 }
 
 const LOOKUP = { timeout: 1500, tries: 1 }
+
 /** The records to publish; without a key, all but the record of the key. */
 export function dnsRecords(answers: Answers, dkim: { key: KeyObject; selector: string } | null): DnsRecord[] {
   const { baseUrl, mailFrom, smtpUrl } = answers

@@ -186,18 +186,18 @@ class Installation {
   }
 
   /** Remembers that a service must load what is written, also if this run fails before it does. */
-  #writing(loading: Loading, finding: PartState): PartState {
-    if (finding.is !== 'pending') return finding
-    return pending(finding.would, () => {
+  #writing(loading: Loading, state: PartState): PartState {
+    if (state.is !== 'pending') return state
+    return pending(state.would, () => {
       this.#remember(loading, WRITTEN)
-      return finding.act()
+      return state.act()
     })
   }
 
-  #loading(name: Loading, finding: PartState): PartState {
-    if (finding.is !== 'pending') return finding
-    return pending(finding.would, async () => {
-      const detail = await finding.act()
+  #loading(name: Loading, state: PartState): PartState {
+    if (state.is !== 'pending') return state
+    return pending(state.would, async () => {
+      const detail = await state.act()
       this.#remember(name, LOADED)
       return detail
     })

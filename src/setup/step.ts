@@ -65,10 +65,10 @@ async function runPart(part: Part, steps: readonly SetupStep[], options: RunOpti
   const missing = (part.needs ?? []).find((need) => !isReady(steps, need))
   if (missing !== undefined) return leaveOut(`waits for the step ${missing}`)
   try {
-    const finding = await part.find()
-    if (finding.is !== 'pending') return { status: finding.is, detail: finding.detail }
-    if (isCheck) return { status: 'skipped', detail: `would ${finding.would}` }
-    return { status: 'done', detail: await finding.act() }
+    const state = await part.find()
+    if (state.is !== 'pending') return { status: state.is, detail: state.detail }
+    if (isCheck) return { status: 'skipped', detail: `would ${state.would}` }
+    return { status: 'done', detail: await state.act() }
   } catch (error) {
     return { status: 'failed', detail: explain(error) }
   }

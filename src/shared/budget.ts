@@ -6,7 +6,7 @@ export function openBudget(ms: number): Budget {
   return () => Math.max(1, Math.round(endMs - performance.now()))
 }
 
-/** The promise's outcome if it comes within `ms`, which is milliseconds; throws `late` otherwise. A later outcome is ignored. */
+/** The promise's outcome. Throws `late` if there is none after `ms` milliseconds; a later outcome is ignored. */
 export async function within<T>(promise: Promise<T>, ms: number, late: Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const deadline = new Promise<never>((_, reject) => {

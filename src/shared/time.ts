@@ -98,6 +98,16 @@ export function parseAppTime(text: string): AppTime | null {
   return instant && asAppTime(instant)
 }
 
+/** Whether dates can be written in the zone: an IANA name, or an offset such as `+07:00`. */
+export function isTimeZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone })
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** `10m`, `36h`, `30d`, `2w` in milliseconds; null if it is no such duration. */
 export function parseDuration(text: string): number | null {
   const match = /^(\d{1,6})([smhdw])$/.exec(text)

@@ -96,9 +96,9 @@ export async function compareNodes(ctx: Context, input: ResyncInput): Promise<No
       const difference = await differenceOf(ctx, app, subscription)
       if (difference) differing += 1
       if (difference && differences.length < MAX_LISTED) differences.push(difference)
-      return 'compared'
+      return { kind: 'compared' }
     } catch (error) {
-      return { error: messageOf(error) }
+      return { kind: 'failed', error: messageOf(error) }
     }
   })
   return { ...result, differing, differences }
@@ -109,7 +109,7 @@ function requireDatabase(app: App): AppWithDatabase {
   throw new AppError('invalid_request', `app ${app.id} has no realtime database: give it one with app set-realtime`)
 }
 
-type Outcome = 'written' | 'compared' | { readonly error: string }
+type Outcome = { readonly kind: 'written' | 'compared' } | { readonly kind: 'failed'; readonly error: string }
 
 async function visitNodes(
   ctx: Context,
@@ -140,8 +140,8 @@ class Tally {
   readonly #failures: NodeFailure[] = []
 
   count(external_ref: string, outcome: Outcome): void {
-    if (outcome === 'written') this.#written += 1
-    if (typeof outcome === 'string') {
+    if (outcome.kind === 'written') this.#written += 1
+    if (outcome.kind !== 'failed') {
       this.#failuresInARow = 0
       return
     }
@@ -197,10 +197,9 @@ async function rewriteOne(
   { id: subscriptionId, revision }: Subscription,
 ): Promise<Outcome> {
   await inTransaction(ctx, (tx) => queueRealtimeWrite(tx, { appId: app.id, subscriptionId, revision }))
-  const outcome = await writeNodeOf(ctx, app, subscriptionId, 'resync')
-  if (outcome === 'written') return outcome
+  if ((await writeNodeOf(ctx, app, subscriptionId, 'resync')) === 'written') return { kind: 'written' }
   const row = await findRealtimeWrite(ctx.db, subscriptionId)
-  return { error: row?.lastError ?? 'another writer held the lease all the time' }
+  return { kind: 'failed', error: row?.lastError ?? 'another writer held the lease all the time' }
 }
 
 /** Null if the node is as it should be now. */

@@ -45,18 +45,27 @@ interface Counters {
 
 const PAYMENTS = '10'
 
-/** Each call reads what `watch` shows: from the database by a few indexed statements, and from `/metrics` of this machine's daemon. */
-export function openWatch(ctx: Context): () => Promise<WatchReading> {
-  let before: Counters | null = null
-  return async () => {
+/** Reads what `watch` shows: from the database by a few indexed statements, and from `/metrics` of this machine's daemon. */
+export class Watch {
+  readonly #ctx: Context
+  /** Null before the first reading, and if the daemon did not answer the last one. */
+  #before: Counters | null = null
+
+  constructor(ctx: Context) {
+    this.#ctx = ctx
+  }
+
+  /** Its rates are those since the last reading. */
+  async read(): Promise<WatchReading> {
+    const ctx = this.#ctx
     const [{ url, text, error, fix }, { metrics }, payments] = await Promise.all([
       askMetrics(ctx),
       readHealthMetrics(ctx),
       listPayments(ctx, { appId: null, waiting: false }, { limit: PAYMENTS }),
     ])
     const now = text === null ? null : countersIn(text, ctx.clock.now().getTime())
-    const rates = ratesOf(before, now)
-    before = now
+    const rates = ratesOf(this.#before, now)
+    this.#before = now
     return {
       at: formatTimestamp(ctx.clock.now()),
       daemon: { url, answers: now !== null, error, fix },

@@ -32,9 +32,14 @@ export async function rotateKeys(
   let rotated = 0
   let current = 0
   for await (const page of allSealedSecrets(ctx)) {
-    const renewed = page.filter(({ sealed }) => ctx.keyring.isStale(sealed)).flatMap((one) => reseal(ctx, one, closed))
-    current += page.filter(({ sealed }) => !ctx.keyring.isStale(sealed)).length
-    rotated += await save(ctx, renewed)
+    const stale = page.filter(({ sealed }) => ctx.keyring.isStale(sealed))
+    const outcomes = stale.map((secret) => reseal(ctx, secret))
+    closed.push(...outcomes.flatMap(({ problem }) => problem ?? []))
+    current += page.length - stale.length
+    rotated += await save(
+      ctx,
+      outcomes.flatMap(({ renewed }) => renewed ?? []),
+    )
     onProgress({ rotated, already_current: current })
   }
   const report = { rotated, already_current: current }
@@ -54,13 +59,17 @@ interface Resealed {
   readonly sealed: string
 }
 
-function reseal(ctx: Context, secret: SealedSecret, closed: string[]): Resealed[] {
+/** The secret under the current key, or why it does not open. */
+function reseal(
+  ctx: Context,
+  secret: SealedSecret,
+): { readonly renewed: Resealed | null; readonly problem: string | null } {
   const place = encryptionContextOf(secret)
   try {
-    return [{ secret, sealed: ctx.keyring.seal(ctx.keyring.open(secret.sealed, place), place) }]
+    const sealed = ctx.keyring.seal(ctx.keyring.open(secret.sealed, place), place)
+    return { renewed: { secret, sealed }, problem: null }
   } catch (error) {
-    closed.push(`${secretName(secret)}: ${messageOf(error)}`)
-    return []
+    return { renewed: null, problem: `${secretName(secret)}: ${messageOf(error)}` }
   }
 }
 

@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { databasePresent } from '#db/database-now.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import { SECOND_MS } from '#shared/time.ts'
-import { openFairQueue } from '#shared/fair-queue.ts'
+import { FairQueue } from '#shared/fair-queue.ts'
 import { claimDueEvents, releaseEvents, type LeasedEvent } from './claim-due-events.ts'
 import { shareClaims } from './share-claims.ts'
 import type { Slots } from './slots.ts'
@@ -24,7 +24,7 @@ export class Claimer {
    * first.
    */
   readonly #due = new Map<number, DueEvent[]>()
-  readonly #claimed = openFairQueue(({ appId }: LeasedEvent) => appId)
+  readonly #claimed = new FairQueue(({ appId }: LeasedEvent) => appId)
   readonly #pausedUntilMs = new Map<number, number>()
   #mustPoll = true
   #polledAtMs = 0

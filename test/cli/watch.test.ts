@@ -6,7 +6,7 @@ import { withSandbox } from '#cli/session.ts'
 import { drawWatch } from '#cli/watch-screen.ts'
 import type { Context } from '#context.ts'
 import { systemClock } from '#shared/time.ts'
-import { openWatch, sumOf } from '#support/read-watch.ts'
+import { sumOf, Watch } from '#support/read-watch.ts'
 import { lossyServer } from '../db/lossy-server.ts'
 import { realTimeContext } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
@@ -51,22 +51,22 @@ describe('watch', () => {
     let now = systemClock.now()
     const port = await aDaemon('a-metrics-token-0123')
     const config = { ...ctx.config, host: '127.0.0.1', port, metricsToken: 'a-metrics-token-0123' }
-    const read = openWatch({ ...ctx, config, clock: { now: () => now } })
-    expect(await read()).to.include({ requests_per_second: null, deliveries_per_second: null })
+    const watch = new Watch({ ...ctx, config, clock: { now: () => now } })
+    expect(await watch.read()).to.include({ requests_per_second: null, deliveries_per_second: null })
     now = new Date(now.getTime() + 2000) as typeof now
-    const second = await read()
+    const second = await watch.read()
     expect(second.daemon).to.include({ answers: true, error: null })
     // Ten more in two seconds, less the scrape itself.
     expect(second).to.include({ requests_per_second: 4.5, deliveries_per_second: 2.5 })
-    const refused = openWatch({ ...ctx, config: { ...config, metricsToken: null } })
-    const { daemon } = await refused()
+    const refused = new Watch({ ...ctx, config: { ...config, metricsToken: null } })
+    const { daemon } = await refused.read()
     expect(daemon).to.include({ answers: false, error: `http://127.0.0.1:${port}/metrics answered 401` })
     expect(daemon.fix).to.include('BILLING_METRICS_TOKEN')
     expect(sumOf('a_b{x="1 2"} 3\na_b 4\na_bc 9\n', 'a_b')).to.equal(7)
   })
 
   it('fits every size of a screen, and shows what needs review, without a daemon too', async () => {
-    const read = await openWatch({ ...ctx, config: { ...ctx.config, host: '127.0.0.1', port: 1 } })()
+    const read = await new Watch({ ...ctx, config: { ...ctx.config, host: '127.0.0.1', port: 1 } }).read()
     const reading = { ...read, payments: await withSandbox(ctx, read.payments) }
     expect(reading.daemon.answers).to.equal(false)
     expect(reading.payments.length).to.be.greaterThan(3)

@@ -4,7 +4,7 @@ import { describe, it } from 'mocha'
 import { useFakeTimers } from 'sinon'
 import { apps } from '#apps/store.ts'
 import { addProcessMetrics, openMetrics } from '#daemon/metrics.ts'
-import { shareReading } from '#daemon/share-reading.ts'
+import { SharedReading } from '#daemon/shared-reading.ts'
 import { addBusinessMetrics } from '#daemon/business-metrics.ts'
 import { addDatabaseMetrics } from '#daemon/database-metrics.ts'
 import { addThreadMetrics } from '#daemon/thread-metrics.ts'
@@ -92,7 +92,7 @@ describe('metrics', () => {
     const clock = useFakeTimers({ toFake: ['performance', 'setTimeout'] })
     try {
       let readings = 0
-      const read = shareReading(
+      const shared = new SharedReading(
         5,
         async () => {
           readings += 1
@@ -106,7 +106,7 @@ describe('metrics', () => {
         [100, 2],
       ] as const) {
         await clock.tickAsync(wait)
-        const reading = read()
+        const reading = shared.get()
         await clock.tickAsync(10)
         await reading
         expect(readings).to.equal(expected)

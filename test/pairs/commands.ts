@@ -17,9 +17,8 @@ import { movePayment } from '#decisions/move-payment.ts'
 import { refundPayment } from '#decisions/refund-payment.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { listClockGroups } from '#apps/clock-groups.ts'
-import { findDue } from '#mails/reminders/find-due.ts'
 import { Stopped } from '#mails/mail-queue.ts'
-import { reminderQueue } from '#mails/reminders/reminder-queue.ts'
+import { ReminderQueue, ReminderRun } from '#mails/reminders/reminder-queue.ts'
 import { handOver } from '#mails/send-mails.ts'
 import { settleReceipt, settleReminder } from '#mails/settle-mail.ts'
 import { listPaymentsOf } from '#payments/store.ts'
@@ -344,10 +343,8 @@ function aMail(ctx: Context): Parameters<typeof receiveMail>[1] {
 /** A sweep of the reminders' job: it claims, hands over, and records what the mail server has accepted. */
 async function sendReminders(ctx: Context): Promise<unknown> {
   const counted: string[] = []
-  const summary = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
   for (const group of await listClockGroups(ctx)) {
-    const atLimit = new Set<number>()
-    const queue = reminderQueue(ctx, { summary, failed: new Set() }, findDue(ctx, group, atLimit), atLimit)
+    const queue = new ReminderQueue(ctx, new ReminderRun(), group, 'with retries', new Set())
     const due = []
     for await (const mail of queue.due) due.push(mail)
     for (const mail of await queue.claim(due)) {
@@ -357,7 +354,7 @@ async function sendReminders(ctx: Context): Promise<unknown> {
         counted.push('sent')
       } catch (error) {
         if (!(error instanceof Stopped)) throw error
-        await inTransaction(ctx, (tx) => queue.stop(tx, mail.claim, error))
+        await inTransaction(ctx, (tx) => queue.stop(tx, mail.claim))
         counted.push('stopped')
       }
     }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { openFairQueue } from '#shared/fair-queue.ts'
+import { FairQueue } from '#shared/fair-queue.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
 interface Ready {
@@ -15,7 +15,7 @@ describe('a fair queue', () => {
   const eventsOf = (appId: number, ...ids: number[]): Ready[] => ids.map((id) => ({ id, appId }))
 
   it('takes one item of each owner in turn, each owner’s in their order', () => {
-    const queue = openFairQueue(appOf)
+    const queue = new FairQueue(appOf)
     queue.add([...eventsOf(1, 11, 12, 13), ...eventsOf(2, 21, 22), ...eventsOf(3, 31)])
     const left: number[] = []
     for (let event = queue.take(always); event; event = queue.take(always)) left.push(event.id)
@@ -24,7 +24,7 @@ describe('a fair queue', () => {
   })
 
   it('keeps the place of an owner that may not begin', () => {
-    const queue = openFairQueue(appOf)
+    const queue = new FairQueue(appOf)
     queue.add([...eventsOf(1, 11), ...eventsOf(2, 21, 22, 23)])
     const notOne = (appId: number): boolean => appId !== 1
     expect([queue.take(notOne)?.id, queue.take(notOne)?.id]).to.deep.equal([21, 22])
@@ -32,7 +32,7 @@ describe('a fair queue', () => {
   })
 
   it('does not move an owner that adds more items', () => {
-    const queue = openFairQueue(appOf)
+    const queue = new FairQueue(appOf)
     queue.add([...eventsOf(1, 11), ...eventsOf(2, 21)])
     queue.add([...eventsOf(3, 31), ...eventsOf(1, 12)])
     expect([1, 2, 3, 4].map(() => queue.take(always)?.id)).to.deep.equal([11, 21, 31, 12])
@@ -40,7 +40,7 @@ describe('a fair queue', () => {
 
   it('always takes from the owner that has waited longest, among those that may begin', () => {
     const random = seededRandom(29)
-    const queue = openFairQueue(appOf)
+    const queue = new FairQueue(appOf)
     const waiting = new Map<number, { since: number; ids: number[] }>()
     let taken = 0
     for (let now = 0; now < 20_000; now += 1) {
@@ -66,7 +66,7 @@ describe('a fair queue', () => {
   })
 
   it('gives everything at once', () => {
-    const queue = openFairQueue(appOf)
+    const queue = new FairQueue(appOf)
     queue.add([...eventsOf(1, 11, 12), ...eventsOf(2, 21)])
     queue.take(always)
     expect(queue.size).to.equal(2)

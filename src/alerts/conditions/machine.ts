@@ -1,21 +1,21 @@
 import type { AlertCondition } from '#alerts/kinds.ts'
 import { newestVerified } from '#backups/backup-folder.ts'
 import type { Context } from '#context.ts'
-import { listLastJobRuns } from '#upkeep/job-runs/store.ts'
+import { lastSignOf, listLastJobRuns } from '#upkeep/job-runs/store.ts'
+import { MAX_BACKUP_AGE_MS } from '#doctor/check-backups.ts'
 import { MAX_SKEW_MS, clockSkewSeconds } from '#doctor/check-database.ts'
 import { MIN_FREE, MIN_SHARE, listRooms, type FoundRoom } from '#doctor/check-disk.ts'
 import { JOBS, silentAfterMs } from '#doctor/check-work.ts'
-import { HOUR_MS, SECOND_MS, addMs, formatUtc, type RealTime } from '#shared/time.ts'
+import { SECOND_MS, addMs, formatUtc, type RealTime } from '#shared/time.ts'
 import { isOpen, type Evaluation } from './watch.ts'
 
-const BACKUP_MS = 26 * HOUR_MS
 /** An open alert closes only at this multiple of the limits, so that it does not open and close with each file. */
 const ROOM_AGAIN = 1.1
 const SKEW_AGAIN = 0.5
 
 /** Jobs without a recorded run for so long that their threads must be dead or hung. */
 export async function jobSilent(ctx: Context, { now, memory }: Evaluation): Promise<AlertCondition[]> {
-  const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, run.finishedAt ?? run.startedAt]))
+  const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, lastSignOf(run)]))
   const limit = addMs(now, -silentAfterMs(ctx))
   return JOBS.flatMap((job) => {
     const last = runs.get(job) ?? null
@@ -67,8 +67,8 @@ export async function backupOld({ config }: Context, { now }: Pick<Evaluation, '
 
 /** `takenAt`: when the newest verified backup was taken; null if there is none. */
 export function oldBackup(takenAt: RealTime | null, now: RealTime): AlertCondition[] {
-  if (takenAt && takenAt > addMs(now, -BACKUP_MS)) return []
+  if (takenAt && takenAt > addMs(now, -MAX_BACKUP_AGE_MS)) return []
   const what = takenAt ? `the last verified backup is from ${formatUtc(takenAt)}` : 'there is no verified backup'
   const text = `${what}: billing-cli backup create, then backup verify`
-  return [{ kind: 'backup_old', subject: 'backup', text, since: takenAt ? addMs(takenAt, BACKUP_MS) : now }]
+  return [{ kind: 'backup_old', subject: 'backup', text, since: takenAt ? addMs(takenAt, MAX_BACKUP_AGE_MS) : now }]
 }

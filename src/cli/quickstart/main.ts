@@ -3,7 +3,7 @@ import { sandboxProvider } from '#providers/providers.ts'
 import { messageOf } from '#shared/errors.ts'
 import { openOutput, printError } from '#cli/output.ts'
 import { runCli, startDaemon, stopDaemon, type Daemon } from './programs.ts'
-import { startReceiver } from '#demo/receiver.ts'
+import { Receiver } from '#demo/receiver.ts'
 import { callApi, type Keys, payOnHostedPage } from '#demo/seller.ts'
 
 const WEBHOOK_DEADLINE_MS = 15_000
@@ -61,14 +61,14 @@ async function quickstart(isKept: boolean): Promise<void> {
 
 async function tour(daemon: Daemon): Promise<SandboxApp> {
   const { method } = sandboxProvider()
-  const receiver = await startReceiver()
+  const receiver = await Receiver.start()
   try {
     say('2', 'an operator registers a sandbox app and enables the test method')
     const create = 'app create --name Quickstart --auth hmac --sandbox --webhook-url'
     const app = await runCli(...create.split(' '), receiver.url)
     const appId = String(app['app_id'])
     const { webhook_secret } = await runCli('app', 'rotate-webhook-secret', appId)
-    receiver.setSecret(String(webhook_secret))
+    receiver.secret = String(webhook_secret)
     await runCli('method', 'enable', appId, method)
     out.line(`     app ${appId}, api_key ${String(app['api_key'])}`)
 

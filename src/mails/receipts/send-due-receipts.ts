@@ -1,4 +1,4 @@
-import { getApp, type App } from '#apps/store.ts'
+import { listAppsByIds, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
@@ -61,11 +61,13 @@ async function* findDueReceipts(ctx: Context, status: 'due' | 'failed'): AsyncGe
     listDueReceipts(ctx.db, status, await databaseNow(ctx, ctx.db), last && { at: last.retryAt, id: last.id }, limit),
   )
   for await (const page of pages) {
-    const apps = new Map<number, App>()
+    const apps = await listAppsByIds(
+      ctx.db,
+      page.map(({ appId }) => appId),
+    )
     for (const receipt of page) {
-      const app = apps.get(receipt.appId) ?? (await getApp(ctx.db, receipt.appId))
-      apps.set(app.id, app)
-      yield { receipt, app }
+      const app = apps.get(receipt.appId)
+      if (app) yield { receipt, app }
     }
   }
 }

@@ -1,6 +1,6 @@
 import { appNow } from '#apps/app-time.ts'
 import type { ClockGroup } from '#apps/clock-groups.ts'
-import { getApp, type App } from '#apps/store.ts'
+import { listAppsByIds } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listCustomersByIds } from '#customers/store.ts'
 import { databaseNow } from '#db/database-now.ts'
@@ -30,8 +30,7 @@ export async function* findDue(
   appsAtLimit: ReadonlySet<number>,
   tries: Tries = 'with retries',
 ): AsyncGenerator<DueReminder> {
-  const apps = new Map<number, App>()
-  for (const stage of STAGES) yield* findInWindow(ctx, group, tries, stage, appsAtLimit, apps)
+  for (const stage of STAGES) yield* findInWindow(ctx, group, tries, stage, appsAtLimit)
 }
 
 async function* findInWindow(
@@ -40,7 +39,6 @@ async function* findInWindow(
   tries: Tries,
   stage: Stage,
   exceptApps: ReadonlySet<number>,
-  apps: Map<number, App>,
 ): AsyncGenerator<DueReminder> {
   const pages = readPages<Subscription>(PAGE_SIZE, async (last, limit) => {
     const realNow = await databaseNow(ctx, ctx.db)
@@ -55,16 +53,12 @@ async function* findInWindow(
       limit,
     })
   })
-  for await (const page of pages) yield* await withContent(ctx, stage, tries === 'new' ? page : shuffled(page), apps)
+  for await (const page of pages) yield* await withContent(ctx, stage, tries === 'new' ? page : shuffled(page))
 }
 
-async function withContent(
-  ctx: Context,
-  stage: Stage,
-  page: readonly Subscription[],
-  apps: Map<number, App>,
-): Promise<DueReminder[]> {
-  const [plans, prices, customers, promotions] = await Promise.all([
+async function withContent(ctx: Context, stage: Stage, page: readonly Subscription[]): Promise<DueReminder[]> {
+  const [apps, plans, prices, customers, promotions] = await Promise.all([
+    listAppsByIds(ctx.db, idsOf(page, 'appId')),
     listPlansByIds(ctx.db, idsOf(page, 'planId')),
     listPricesByIds(ctx.db, idsOf(page, 'priceId')),
     listCustomersByIds(ctx.db, idsOf(page, 'customerId')),
@@ -73,18 +67,16 @@ async function withContent(
   const due: DueReminder[] = []
   for (const subscription of page) {
     const { planId, priceId, customerId, currentPeriodEnd: periodEnd, appId } = subscription
-    const app = apps.get(appId) ?? (await getApp(ctx.db, appId))
-    apps.set(appId, app)
-    const [plan, price] = [plans.get(planId), prices.get(priceId)]
+    const [app, plan, price] = [apps.get(appId), plans.get(planId), prices.get(priceId)]
     const customer = customerId === null ? undefined : customers.get(customerId)
     const promotion = promotions.get(keyOf(subscription)) ?? null
     // A row may be gone since the page was read.
-    if (plan && price && customer && periodEnd)
+    if (app && plan && price && customer && periodEnd)
       due.push({ app, subscription, periodEnd, stage, plan, price, promotion, customer })
   }
   return due
 }
 
-function idsOf(page: readonly Subscription[], column: 'planId' | 'priceId' | 'customerId'): number[] {
+function idsOf(page: readonly Subscription[], column: 'appId' | 'planId' | 'priceId' | 'customerId'): number[] {
   return page.flatMap((subscription) => subscription[column] ?? [])
 }

@@ -1,13 +1,13 @@
-import { listClockGroups } from '#apps/clock-groups.ts'
+import { listClockGroups, type ClockGroup } from '#apps/clock-groups.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { findAppsAtLimit } from '#mails/daily-limit.ts'
-import { findDue } from './find-due.ts'
+import type { Tries } from './find-due.ts'
 import type { Outcome } from '#mails/mail-queue.ts'
 import { REMINDERS } from '#mails/mail-kinds.ts'
-import { releaseUntriedReminder, reminderQueue, type ReminderRun } from './reminder-queue.ts'
+import { ReminderQueue, ReminderRun, releaseUntriedReminder } from './reminder-queue.ts'
 import { releaseDead, sendMails, withMailSweep, type SweepOptions } from '#mails/send-mails.ts'
 import { hasFailed } from './store.ts'
 
@@ -22,20 +22,17 @@ const FAILED_BACK_MS = 8 * DAY_MS
  * app's daily limit are not claimed: a sweep of the next day sends them, if their stage still applies.
  */
 export async function sendDueReminders(ctx: Context, options: SweepOptions = {}): Promise<SweepSummary> {
-  const summary: SweepSummary = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
-  const run: ReminderRun = { summary, failed: new Set() }
+  const run = new ReminderRun()
   const hasMailer = await withMailSweep(ctx, options, async (mailSweep) => {
     await releaseDead(ctx, { kind: REMINDERS, releaseUntried: releaseUntriedReminder })
     const groups = await listClockGroups(ctx, options.appId)
     const anyFailed = await hasFailed(ctx.db, addMs(await databaseNow(ctx, ctx.db), -FAILED_BACK_MS))
-    const first = groups.map((group) => ({ group, tries: 'new' as const }))
-    const again = anyFailed ? shuffled(groups).map((group) => ({ group, tries: 'with retries' as const })) : []
-    for (const { group, tries } of [...first, ...again]) {
-      const appsAtLimit = await findAppsAtLimit(ctx)
-      await sendMails(ctx, mailSweep, reminderQueue(ctx, run, findDue(ctx, group, appsAtLimit, tries), appsAtLimit))
-    }
+    const sendGroup = async (group: ClockGroup, tries: Tries): Promise<void> =>
+      sendMails(ctx, mailSweep, new ReminderQueue(ctx, run, group, tries, await findAppsAtLimit(ctx)))
+    for (const group of groups) await sendGroup(group, 'new')
+    if (anyFailed) for (const group of shuffled(groups)) await sendGroup(group, 'with retries')
   })
   if (!hasMailer) ctx.log.warn('reminders are not sent: set BILLING_SMTP_URL')
-  if (Object.values(summary).some((count) => count > 0)) ctx.log.info({ ...summary }, 'reminders swept')
-  return summary
+  if (Object.values(run.summary).some((count) => count > 0)) ctx.log.info({ ...run.summary }, 'reminders swept')
+  return run.summary
 }

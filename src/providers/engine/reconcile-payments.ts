@@ -3,7 +3,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { listDueRefunds } from '#payments/store.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { readPages } from '#db/read-pages.ts'
-import { openFairQueue } from '#shared/fair-queue.ts'
+import { FairQueue } from '#shared/fair-queue.ts'
 import { dueOf } from '#payments/balance.ts'
 import { findTransaction } from '#transactions/store.ts'
 import { recordStatus } from '#providers/session-status.ts'
@@ -144,7 +144,7 @@ async function alternating(
   signal: AbortSignal | undefined,
   work: (session: ProviderSession) => Promise<unknown>,
 ): Promise<void> {
-  const queue = openFairQueue((session: ProviderSession) => session.providerAccountId)
+  const queue = new FairQueue((session: ProviderSession) => session.providerAccountId)
   queue.add(sessions)
   const running = new Map<Promise<unknown>, number>()
   const mayBegin = (accountId: number): boolean =>

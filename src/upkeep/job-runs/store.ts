@@ -20,6 +20,11 @@ export const jobRuns = table('job_runs', {
 })
 export type JobRun = Row<typeof jobRuns>
 
+/** The last sign of life in the record of a run. */
+export function lastSignOf({ startedAt, finishedAt }: JobRun): RealTime {
+  return finishedAt ?? startedAt
+}
+
 export async function insertJobRun(db: Queries, row: Omit<JobRun, 'id'>): Promise<void> {
   await db.insert(jobRuns, row)
 }
