@@ -615,7 +615,7 @@ export interface Transaction {
    */
   status: 'pending' | 'completed' | 'refunded' | 'void'
   /**
-   * The provider that took the payment, see Payment methods; null before a payment.
+   * The provider that took the payment, see Payment methods. Before that, the one that the payer chose last; null until a choice.
    */
   provider_code: string | null
   /**

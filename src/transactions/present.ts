@@ -29,7 +29,9 @@ export const TransactionOutput = z
     provider_code: z
       .string()
       .nullable()
-      .describe('The provider that took the payment, see Payment methods; null before a payment.'),
+      .describe(
+        'The provider that took the payment, see Payment methods. Before that, the one that the payer chose last; null until a choice.',
+      ),
     flagged: z.boolean().describe('Whether an operator must review it.'),
     flag_reason: z
       .string()

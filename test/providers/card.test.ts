@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { providerSessions } from '#providers/store.ts'
+import { TransactionOutput } from '#transactions/present.ts'
 import { addMs, MINUTE_MS, unixSeconds } from '#shared/time.ts'
 import { aCheckout, aCustomer, tokenOf } from '../support/factories.ts'
 import { PURCHASE, startCardShop, type CardShop } from './card-shop.ts'
@@ -35,6 +36,16 @@ describe('paying by card', () => {
     ])
     expect(await sessionsStored()).to.deep.equal([{ status: 'open', reference: session.id }])
     expect((await shop.choose(token)).body.data.redirect_url).to.equal(url)
+  })
+
+  it('provider_code is null until the payer chooses, and then that of the choice, as the reference says', async () => {
+    const { client } = shop.first
+    const { transaction_id } = await aCheckout(shop.service.ctx, shop.first.app, PURCHASE)
+    const read = async (id: number) => (await client.get(`/api/v1/transactions/${id}`)).body.data
+    expect(await read(transaction_id!)).to.deep.include({ status: 'pending', provider_code: null })
+    const { transactionId } = await shop.open()
+    expect(await read(transactionId)).to.deep.include({ status: 'pending', provider_code: 'stripe' })
+    expect(TransactionOutput.shape.provider_code.description).to.include('the one that the payer chose last')
   })
 
   it('the first call carries our idempotency key and no telemetry', async () => {
