@@ -3,7 +3,7 @@ import { methodNamed } from '#reports/months.ts'
 import { countActiveByPlan, sumReceived, type ActiveOfPlan, type ReceivedSum } from '#reports/store.ts'
 import { FRESH_MS, inTime, modeOf, warnUnread } from './database-reading.ts'
 import type { Metrics, Sample } from './metrics.ts'
-import { SharedReading } from './shared-reading.ts'
+import { CachedReading } from './cached-reading.ts'
 
 /** These read whole tables: at most a hundredth of the time is spent on that. */
 const REST = 100
@@ -15,7 +15,7 @@ interface Business {
 
 /** Adds gauges about sales to `/metrics`. Without the database they have no samples. */
 export function addBusinessMetrics(ctx: Context, metrics: Metrics): void {
-  const reading = new SharedReading(FRESH_MS, () => readInTime(ctx), REST)
+  const reading = new CachedReading(FRESH_MS, () => readInTime(ctx), REST)
   const gauge = (name: string, help: string, labelNames: readonly string[], of: (found: Business) => Sample[]) =>
     metrics.gauge(name, { help, labelNames }, async () => of(await reading.get()))
   gauge(

@@ -6,7 +6,7 @@ import { messageOf } from '#shared/errors.ts'
 import { secondsSince } from '#shared/time.ts'
 import { FRESH_MS, inTime, modeOf, warnUnread } from './database-reading.ts'
 import type { Metrics, Sample } from './metrics.ts'
-import { SharedReading } from './shared-reading.ts'
+import { CachedReading } from './cached-reading.ts'
 
 /** A gauge of what the database says. A value that could not be read has no samples. */
 interface DatabaseGauge {
@@ -69,7 +69,7 @@ const CLOCK = one(
 
 /** Adds gauges about what the database holds to `/metrics`. Without the database they have no samples. */
 export function addDatabaseMetrics(ctx: Context, metrics: Metrics): void {
-  const reading = new SharedReading(FRESH_MS, () => readInTime(ctx))
+  const reading = new CachedReading(FRESH_MS, () => readInTime(ctx))
   const startedAt = ctx.clock.now()
   metrics.gauge('database_up', { help: 'Whether the database answered this scrape' }, async () => {
     const isUp = await reading.get().then(

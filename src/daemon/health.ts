@@ -8,7 +8,7 @@ import { within } from '#shared/budget.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import { AppError, messageOf, notFound } from '#shared/errors.ts'
 import type { Metrics } from './metrics.ts'
-import { SharedReading } from './shared-reading.ts'
+import { CachedReading } from './cached-reading.ts'
 
 /** The state of the daemon itself. */
 export interface Health {
@@ -22,7 +22,7 @@ const FRESH_MS = 1000
 /** `/healthz`, `/readyz` and `/metrics` (R281, R282). */
 export function healthRoutes(ctx: Context, metrics: Metrics, health: Health): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true })
-  const databaseState = new SharedReading(FRESH_MS, () => readDatabaseState(ctx))
+  const databaseState = new CachedReading(FRESH_MS, () => readDatabaseState(ctx))
   router.get('/healthz', (http) => {
     http.body = { status: 'up' }
   })

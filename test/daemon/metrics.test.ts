@@ -4,7 +4,7 @@ import { describe, it } from 'mocha'
 import { useFakeTimers } from 'sinon'
 import { apps } from '#apps/store.ts'
 import { addProcessMetrics, openMetrics } from '#daemon/metrics.ts'
-import { SharedReading } from '#daemon/shared-reading.ts'
+import { CachedReading } from '#daemon/cached-reading.ts'
 import { addBusinessMetrics } from '#daemon/business-metrics.ts'
 import { addDatabaseMetrics } from '#daemon/database-metrics.ts'
 import { addThreadMetrics } from '#daemon/thread-metrics.ts'
@@ -92,7 +92,7 @@ describe('metrics', () => {
     const clock = useFakeTimers({ toFake: ['performance', 'setTimeout'] })
     try {
       let readings = 0
-      const shared = new SharedReading(
+      const shared = new CachedReading(
         5,
         async () => {
           readings += 1

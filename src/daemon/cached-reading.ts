@@ -3,7 +3,7 @@
  * milliseconds ago, or less than `rest` times its own duration ago. A failed reading is shared, too, so that a database in trouble is not
  * queried more often.
  */
-export class SharedReading<T> {
+export class CachedReading<T> {
   readonly #freshMs: number
   readonly #read: () => Promise<T>
   readonly #rest: number
