@@ -100,10 +100,14 @@ async function openChecked(
 }
 
 function requireExtendable(view: RenewalView): void {
-  // A disabled app completes what was opened before, and opens nothing new (R68).
-  if (view.app.disabledAt && !view.open) throw new AppError('app_disabled', 'this app is disabled')
+  if (!view.open) requireEnabled(view.app)
   if (view.effect.kind === 'refused')
     throw new AppError('invalid_request', 'this subscription cannot be extended further')
+}
+
+/** A disabled app completes what was opened before, and opens nothing new (R68). */
+function requireEnabled({ disabledAt }: App): void {
+  if (disabledAt) throw new AppError('app_disabled', 'this app is disabled')
 }
 
 /** Free periods cannot be collected in advance: the next one becomes available with its first mail (R358). */
@@ -165,6 +169,8 @@ async function openCheckout(
   { id: subscriptionId, endUserId, externalRef, customerId, renewalToken }: Subscription,
   purchase: Omit<NewTransaction, 'endUserId' | 'externalRef' | 'customerId'>,
 ): Promise<number> {
+  // What the view showed as open may have failed meanwhile.
+  requireEnabled(app)
   // The customer is shown to the seller. One who is attached before the payment stays attached.
   const transactionId = await openTransaction(tx, app, { endUserId, externalRef, customerId, ...purchase })
   const now = appNow(app, tx.now)

@@ -1,3 +1,4 @@
+import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
@@ -57,7 +58,9 @@ export async function startFreeTrial(
   if (!(await insertTrialGrant(tx, { appId: app.id, endUserId, planId, transactionId: null, grantedAt: now })))
     throw new Error(`end user ${endUserId} had the trial of plan ${planId}, although the lock was held`)
   const set = { planId, priceId, ...(customerId === null ? {} : { customerId }), period, inTrial: true, promotionCode }
-  const line = { transactionId: null, kind, interval, isTrial: true, paidAt: now, openedAt: now, isAccepted: false }
+  // Not in whole seconds: a checkout that was opened earlier in the same second does not count as later (R102).
+  const times = { paidAt: now, openedAt: appNow(app, tx.now) }
+  const line = { transactionId: null, kind, interval, isTrial: true, ...times, isAccepted: false }
   const named = { appId: app.id, planId, customerId: customerId ?? current?.customerId ?? null }
   const planAndCustomer = await getPlanAndCustomer(tx, named)
   await recordChange(tx, app, { before: current, owner: { endUserId, externalRef }, set, line, planAndCustomer })

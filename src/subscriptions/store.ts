@@ -239,12 +239,12 @@ export async function insertLedgerLine(tx: Tx, row: Omit<LedgerLine, 'id'>): Pro
 }
 
 /**
- * SQL: whether a payment (not a free trial) has been applied to the period of the subscription that ended at `end`; false if there is no
- * end.
+ * SQL: whether a payment (not a free trial) has renewed the period of the subscription that ended at `end`; false if there is no end, or if
+ * the subscription still has it: a change of plan in the second of the purchase before it may keep the end.
  */
-export function wasRenewed(subscriptionId: string, end: string): string {
-  return `EXISTS (SELECT 1 FROM payment_applications line
-    WHERE line.subscription_id = ${subscriptionId} AND line.end_before = ${end} AND line.transaction_id IS NOT NULL)`
+export function wasRenewed(subscription: string, end: string): string {
+  return `NOT (${subscription}.current_period_end <=> ${end}) AND EXISTS (SELECT 1 FROM payment_applications line
+    WHERE line.subscription_id = ${subscription}.id AND line.end_before = ${end} AND line.transaction_id IS NOT NULL)`
 }
 
 /** A ledger line with the quote of its payment. */

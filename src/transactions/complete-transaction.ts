@@ -124,7 +124,7 @@ export async function applySuperseded(
   if (!forSubscription) throw new Error(`transaction ${transaction.id} is superseded and for no subscription`)
   const { quote } = forSubscription
   // An accepted plan choice counts from now on; an extension chooses no plan.
-  const openedAt = quote.purpose === 'extend' ? quote.openedAt : paidAt
+  const openedAt = quote.purpose === 'extend' ? quote.openedAt : now
   const accepted = { ...forSubscription, quote: { ...quote, openedAt, isAccepted: true } }
   const refusal = await applyPayment(tx, app, paidTransaction(transaction, providerCode, paidAt), accepted)
   if (refusal !== null) throw notApplicable(transaction, refusal)

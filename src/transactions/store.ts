@@ -201,7 +201,7 @@ const TRANSACTION_ROWS = joinedRows(
     currentCustomer: namedCustomers,
     promotion: appliedPromotions,
   },
-  { isEndRenewed: flag(`(${wasRenewed('current.id', 'transaction.renews_end')})`) },
+  { isEndRenewed: flag(`(${wasRenewed('current', 'transaction.renews_end')})`) },
 )
 
 /** A transaction with all rows that completing it needs. */

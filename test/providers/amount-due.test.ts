@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { getApp } from '#apps/store.ts'
 import { operator } from '#commands/caller.ts'
 import { movePayment } from '#decisions/move-payment.ts'
 import { payments } from '#payments/store.ts'
@@ -10,6 +11,8 @@ import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import type { Envelope, Redirect } from '../support/answers.ts'
 import type { Response } from '../support/api.ts'
 import { aCheckout, aPlan, aPromotion, priceId, reportPayment, tokenOf, transferred } from '../support/factories.ts'
+import { expectError } from '../support/expect-error.ts'
+import { setDisabled } from '../support/operators.ts'
 import { until } from '../support/until.ts'
 import { PURCHASE } from './payos-shop.ts'
 import { startProviderShop, type ProviderShop } from './provider-shop.ts'
@@ -269,6 +272,28 @@ describe('a payer who comes back to the checkout page', () => {
       stripe.settle(paid)
       expect(await renew()).to.match(new RegExp(`/renew/${renewalToken}$`))
       expect(stripe.sessions).to.have.length(3)
+    })
+
+    it('by the renewal link of an app that was disabled meanwhile opens nothing new once it failed after its checkout expired', async () => {
+      const { ctx } = service
+      const plan = await aPlan(ctx, app)
+      const bought = await aCheckout(ctx, app, { external_ref: 'user-9', price_id: priceId(plan) })
+      await transferred(ctx, bought.transaction_id!, 99_000)
+      const { renewalToken } = await getSubscription(ctx.db, app.app.id, 'user-9')
+      const renew = () => {
+        const headers = { 'Content-Type': 'application/json' }
+        const raw = JSON.stringify({ payment_method: 'card' })
+        return service.call('POST', `/renew/${renewalToken}`, { raw, headers })
+      }
+      await renew()
+      const [session] = stripe.sessions
+      stripe.pay(session!, 'delayed')
+      await shop.notifyStripe(session!)
+      await setDisabled(ctx, 'tester', await getApp(ctx.db, app.app.id), true)
+      clock.advance('2h')
+      stripe.fail(session!)
+      expectError(await renew(), 403, 'app_disabled')
+      expect(stripe.sessions).to.have.length(1)
     })
 
     it('has paid once it came', async () => {

@@ -170,6 +170,20 @@ describe('paying through PayOS', () => {
       expect(await shop.transaction(transactionId)).to.include({ amount_received: 99_000, flagged: false })
     })
 
+    it('once the link is paid, what PayOS counts beside the reported transfer is booked, too, though it lists nothing and did not report it', async () => {
+      const { link, transactionId } = await shop.open()
+      const first = shop.payos.transfer(link, 30_000)
+      const second = shop.payos.transfer(link, 99_000)
+      link.listsNothing = true
+      expect((await shop.notify(link, second)).body.data.status).to.equal('processed')
+      const received = { status: 'completed', amount_received: 129_000, flag_reason: 'duplicate_payment' }
+      expect(await shop.transaction(transactionId)).to.include(received)
+      link.listsNothing = false
+      for (const transfer of [first, second])
+        expect((await shop.notify(link, transfer)).body.data.status).to.equal('already_completed')
+      expect(await shop.transaction(transactionId)).to.include(received)
+    })
+
     it('a look-up and a notification at the same moment book the money of a link that lists nothing once', async () => {
       for (let round = 0; round < 5; round += 1) {
         const { link, transactionId } = await shop.open({ external_ref: `user-${round}` })

@@ -2,13 +2,14 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
+import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { openCli } from '../cli/run-cli.ts'
 import { startBankScenario } from '../pages/bank-scenario.ts'
 import { textOf } from '../pages/read-page.ts'
 import type { Transaction } from '../../client/src/types.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
-import { aPlan, LIFETIME, MONTHLY, PAID_TRIAL, priceId, YEARLY } from '../support/factories.ts'
+import { aPlan, FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, priceId, YEARLY } from '../support/factories.ts'
 import { newEventTypes, type Scenario } from '../support/scenario.ts'
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
@@ -113,6 +114,19 @@ describe('quotes and decisions', () => {
       await scenario.reportTransfer(late)
       expect(await flagOf(late)).to.deep.equal(['completed', 'superseded'])
       expect(await standing()).to.deep.equal([gold.prices[0], '2027-03-01 10:00:00'])
+    })
+
+    it('a payment for another plan, opened in the second of a free trial and before it, is superseded by the trial', async () => {
+      const month = await scenario.plan('basic', MONTHLY)
+      const trial = await scenario.plan('gold', { ...YEARLY, trial: FREE_TRIAL })
+      scenario.service.ctx.clock.advanceMs(300)
+      const late = await open(month.prices[0])
+      scenario.service.ctx.clock.advanceMs(300)
+      expect((await open(trial.prices[0])).activated).to.equal(true)
+      scenario.at('2026-03-01 10:05:00')
+      await scenario.reportTransfer(late)
+      expect(await flagOf(late)).to.deep.equal(['completed', 'superseded'])
+      expect(await standing()).to.deep.equal([trial.prices[0], '2026-03-08 10:00:00'])
     })
 
     it('a renewal opened before a plan switch extends by the interval sold, and the switch stays', async () => {
@@ -360,6 +374,29 @@ describe('quotes and decisions', () => {
       const [price, end] = await standing()
       expect(price).to.equal(month.prices[0])
       expect(String(end) < String(before[1])).to.equal(true)
+    })
+
+    it('a purchase counts as opened now: a checkout for another plan, opened before it in the same second, is superseded', async () => {
+      useRealTime()
+      const { clock } = scenario.service.ctx
+      const month = await scenario.plan('basic', MONTHLY)
+      const [year, third] = [await scenario.plan('gold', YEARLY), await scenario.plan('pro', MONTHLY)]
+      const late = await open(month.prices[0])
+      clock.advance('1s')
+      await buy(year.prices[0])
+      const id = await flagged(late)
+      clock.advance('5s')
+      clock.advanceMs(300)
+      const other = await open(third.prices[0])
+      clock.advanceMs(300)
+      await resolveTransaction(scenario.service.ctx, operator('mai'), {
+        transactionId: id,
+        action: 'complete',
+        note: 'kept',
+      })
+      clock.advance('1s')
+      await scenario.reportTransfer(other)
+      expect(await flagOf(other)).to.deep.equal(['completed', 'superseded'])
     })
 
     it('an extension extends the present period, and the dry run says so', async () => {

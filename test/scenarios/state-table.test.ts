@@ -267,6 +267,22 @@ describe('subscription status: every change of it', () => {
       expect(await newEventTypes(scenario)).to.deep.equal(UPDATED)
       expect((await scenario.subscription()).current_period_end).to.equal('2026-06-01 10:00:00')
     })
+
+    it('5: a change of plan that keeps the end, such as one in the second of the first purchase, does not renew that end: the renewal sends subscription.renewed', async () => {
+      const [basic, gold] = [await scenario.plan('basic', MONTHLY), await scenario.plan('gold', MONTHLY)]
+      await buy(basic.prices[0])
+      await buy(gold.prices[0])
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+      const [renewal, second] = [
+        await scenario.checkout({ price_id: gold.prices[0] }),
+        await scenario.checkout({ price_id: gold.prices[0] }),
+      ]
+      await scenario.newEvents()
+      await scenario.pay(renewal)
+      expect(await newEventTypes(scenario)).to.deep.equal(RENEWED)
+      await scenario.pay(second)
+      expect(await newEventTypes(scenario)).to.deep.equal(UPDATED)
+    })
   })
 
   it('a paid-trial payment that arrives after the trial was used is completed, not applied, and flagged trial_already_used', async () => {

@@ -52,6 +52,11 @@ export class TestClock implements Clock {
     this.#nowMs += ms
   }
 
+  /** Less than a second. */
+  advanceMs(ms: number): void {
+    this.#nowMs += ms
+  }
+
   /** `set('2026-03-31 00:00:00')` in UTC. */
   set(timestamp: string): void {
     this.#nowMs = instantOf(timestamp).getTime()

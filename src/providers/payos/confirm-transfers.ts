@@ -11,7 +11,17 @@ import { sumOfPayments } from '#payments/store.ts'
 import type { ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { lockEndUserOf } from '#transactions/store.ts'
 import { transferTime } from './order.ts'
-import { isAmong, PaidLink, transfersOf, transfersToBook, WHOLE, type Booked, type Transfer } from './transfers.ts'
+import {
+  countsMoreThan,
+  isAmong,
+  PaidLink,
+  transfersOf,
+  transfersToBook,
+  WHOLE,
+  wholeRest,
+  type Booked,
+  type Transfer,
+} from './transfers.ts'
 
 type Result = Exclude<ConfirmOutcome['kind'], 'known_money'> | 'refused' | 'none'
 
@@ -78,6 +88,8 @@ const confirmLink = command({
     let taken = NOTHING_TAKEN
     for (const transfer of transfersToBook(link, transfers, booked))
       taken = mostSignificant(taken, await book(tx, session, link, transfer, reported !== null))
+    const rest = countsMoreThan(link, transfers) ? wholeRest(link, await bookedOf(tx, link)) : null
+    if (rest) taken = mostSignificant(taken, await book(tx, session, link, rest, false))
     if (booked.hasUnlisted && taken.result === 'none')
       taken = { ...taken, result: 'already_completed', isMoreAsked: await endPaidSession(tx, session) }
     const isUnconfirmed = reported !== null && !booked.hasUnlisted && !isAmong(transfers, reported)

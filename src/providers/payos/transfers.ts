@@ -77,6 +77,19 @@ export function transfersToBook(
   return rest > 0 ? [{ reference: hasUnlisted ? `${WHOLE}+${sum}` : WHOLE, amount: rest }] : []
 }
 
+/**
+ * Whether the link is paid, and its sum includes more than these transfers. Once the money is enough, the link is looked up no more, so what
+ * PayOS does not list yet must be booked, too.
+ */
+export function countsMoreThan({ status, amount, amountPaid = 0 }: PaidLink, transfers: readonly Transfer[]): boolean {
+  return status === 'PAID' && amountPaid >= amount && amountPaid > sumOf(transfers)
+}
+
+/** The money of a paid link that is booked under no transfer's reference; null if all of it is booked. */
+export function wholeRest({ amountPaid = 0 }: PaidLink, { sum, hasUnlisted }: Booked): Transfer | null {
+  return hasUnlisted || amountPaid <= sum ? null : { reference: WHOLE, amount: amountPaid - sum }
+}
+
 function sumOf(transfers: readonly Transfer[]): number {
   return transfers.reduce((sum, { amount }) => sum + amount, 0)
 }
