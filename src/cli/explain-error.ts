@@ -60,7 +60,7 @@ function withHint(error: Error): string {
   const noun = /^([a-z ]+?)(?: "[^"]*"| (?:evt_)?\d+)? not found$/.exec(error.message)?.[1]
   const place = noun === undefined ? undefined : WHERE_TO_LOOK[noun]
   if (place !== undefined) return `${error.message}; see billing-cli ${place}`
-  return error.message.replace(/^\w+(?=: )/, optionOf)
+  return error.message.replace(/^\w+(?=(?:\.\w+)*: )/, optionOf)
 }
 
 function optionOf(field: string): string {

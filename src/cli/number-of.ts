@@ -3,7 +3,7 @@ import { requiredChoice } from './ask.ts'
 import { UsageError } from './usage-error.ts'
 
 /** The number that an operator gave: an id, an amount. Anything else is wrong usage. */
-export function numberOf(text: string, name: string, refusal = `${name} must be a number, not ${text}`): number {
+export function numberOf(text: string, name: string, refusal = `${name} must be a number from 1, not ${text}`): number {
   const number = parseNumericId(text)
   if (number === null) throw new UsageError(refusal)
   return number

@@ -52,7 +52,7 @@ export const commands: Commands = {
     codes: ['method', 'needs review'],
     right: ['id', 'amount', 'for'],
   }),
-  'payment show [id]': {
+  'payment show [payment_id]': {
     description: 'what a payment was booked for and by whom, what was refunded, and which bank mails report it',
     examples: ['payment show 12', 'payment show 12 --json'],
     async run(session, [id]) {

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Context } from '#context.ts'
 import type { MailLocale } from '#mail/render.ts'
 import { openMailer } from '#mail/open-mailer.ts'
@@ -16,7 +17,7 @@ export async function sendTestMail(
   address: string,
   locale: MailLocale = 'en',
 ): Promise<void> {
-  const to = validate(emailAddress, address)
+  const { address: to } = validate(z.object({ address: emailAddress }), { address })
   const mailer = openMailer(ctx.config, ctx.log)
   if (!mailer)
     throw new AppError('invalid_request', 'no mail server is configured: set BILLING_SMTP_URL and BILLING_MAIL_FROM')

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
@@ -55,6 +56,21 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
       expect([ran.code, ran.stdout], words.join(' ')).to.deep.equal([2, ''])
       expect(ran.stderr).to.equal(`error: missing required ${missing}\n`)
     }
+  })
+
+  it('names the argument or option that is wrong as its help does, and says what it must be', async () => {
+    const id = String((await anApp(testContext(), { auth: 'identity' })).app.id)
+    const account = join(scratchFolder('cli'), 'account-without-e-mail.json')
+    writeFileSync(account, '{"project_id": "p"}')
+    const realtime = ['app', 'set-realtime', id, '--database-url', 'https://p.firebaseio.com']
+    const lines: [1 | 2, string[], string][] = [
+      [1, ['mail', 'test', 'nobody'], 'address: must be one e-mail address'],
+      [1, [...realtime, '--service-account', account], '--service-account.client_email: is required'],
+      [2, ['payment', 'show'], 'missing required argument <payment_id>'],
+      [2, ['payment', 'show', 'x'], '<payment_id> must be a number from 1, not x'],
+      [2, ['promotion', 'create', id, '--code', 'TET', '--percent', '0'], '--percent must be a number from 1, not 0'],
+    ]
+    await openCli().expectErrors(...lines.map(([code, words, message]) => [code, words, `error: ${message}`] as const))
   })
 
   it('takes no secret as an argument', async () => {

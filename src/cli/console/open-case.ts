@@ -50,7 +50,7 @@ function partsOf({ kind, id, app_id }: ReviewItem): Part[] {
     case 'flagged_payment':
       return [[transactions, 'transaction show [id]', String(id)]]
     case 'unapplied_payment':
-      return [[payments, 'payment show [id]', String(id)]]
+      return [[payments, 'payment show [payment_id]', String(id)]]
     case 'failed_webhook':
       return [[webhooks, 'webhook show [event_id]', String(id)]]
     case 'paused_account':
