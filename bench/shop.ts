@@ -1,4 +1,4 @@
-import { signRequest } from '#apps/authenticate.ts'
+import { signRequest } from '#apps/call-signature.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Table } from '#db/table.ts'
 import { randomHex } from '#shared/crypto.ts'

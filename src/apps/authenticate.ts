@@ -2,12 +2,12 @@ import type { Caller } from '#commands/caller.ts'
 import type { Context } from '#context.ts'
 import { admitByKey, RecentlyProven } from '#http/admission.ts'
 import { routesOf, type Access, type ApiRoute, type AuthPolicy, type SignedCall } from '#http/route.ts'
-import { constantTimeEqual, hmacHex, sha256Hex } from '#shared/crypto.ts'
+import { sha256Hex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { earlierSecrets } from './earlier-secrets.ts'
+import { CallSignature, type ApiSecrets } from './call-signature.ts'
 import { explainRefusal, TIMESTAMP_TOLERANCE_SECONDS } from './explain-refusal.ts'
-import { appsByKey, secretPlace, type App } from './store.ts'
+import { appsByKey, type App } from './store.ts'
 import { verifyIdentityToken, type EndUserToken } from './verify-identity-token.ts'
 
 /** Who calls: an app's server, or one end user of an app through its client. */
@@ -24,17 +24,10 @@ export type AppRoute = ApiRoute<ApiCaller>
 /** Makes the routes of the API. */
 export const route = routesOf<ApiCaller>()
 
-/** The string that an HMAC app signs: `{timestamp}.{METHOD}.{path with query, as sent}.{raw body}` (R2). */
-export function signRequest(
-  secret: string,
-  timestamp: string,
-  call: Pick<SignedCall, 'method' | 'target' | 'body'>,
-): string {
-  return hmacHex(secret, `${timestamp}.${call.method}.${call.target}.`, call.body)
-}
-
 /** The form in which `createApp` makes them. */
 const API_KEY = /^pk_(?:live|test)_[0-9a-f]{24}$/
+/** In lower-case hex, as `signRequest` writes it. */
+const SIGNATURE = /^[0-9a-f]{64}$/
 /** A JWT: three parts in base64url. */
 const BEARER = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i
 
@@ -48,18 +41,12 @@ export const authPolicy: AuthPolicy<ApiCaller> = {
   async authenticate(ctx, call) {
     const credentials = readCredentials(ctx, call)
     if (!credentials) throw unauthorized(ctx, call)
-    const { apiKey, isTimely, bearer } = credentials
-    const last = isTimely ? provenSecrets.get(apiKey) : undefined
-    const fitsLast = last !== undefined && isSignedBy(ctx, { apiKey, ...last }, call)
-    const proof = bearer === null ? null : sha256Hex(`${apiKey} ${bearer}`)
-    const isKnown = fitsLast || (proof !== null && provenTokens.get(proof) === true)
-    const app = await admitByKey(ctx, isKnown ? 'known' : 'stranger', appsByKey, apiKey)
-    const token = app?.auth === 'identity' && bearer !== null ? await tokenOf(ctx, app, bearer) : null
-    if (token !== null && proof !== null) provenTokens.add(proof, true)
-    // The same secrets give the same signatures: they are not computed twice.
-    const isSigned = last && app && haveSameSecrets(last, app) ? fitsLast : isTimely && isSignedBy(ctx, app, call)
+    const standing = isKnown(credentials) ? 'known' : 'stranger'
+    const app = await admitByKey(ctx, standing, appsByKey, credentials.apiKey)
+    const isSigned = credentials.signature?.isBy(app) ?? false
+    const token = app?.auth === 'identity' ? await tokenOf(ctx, app, credentials) : null
     if (!app || (app.auth === 'identity' ? token === null : !isSigned)) throw unauthorized(ctx, call, app)
-    if (isSigned) provenSecrets.add(apiKey, { apiSecret: app.apiSecret, earlierApiSecrets: app.earlierApiSecrets })
+    remember(credentials, app)
     if (app.disabledAt) throw new AppError('app_disabled', 'this app is disabled')
     return { ...nameOf(app, token), appId: app.id, app, endUser: token?.sub ?? null, token }
   },
@@ -99,8 +86,8 @@ function unauthorized(ctx: Context, call: SignedCall, app?: App | null): AppErro
 /** Credentials that have the right form. */
 interface Credentials {
   readonly apiKey: string
-  /** Whether it can be an HMAC app's call: the signature is well-formed, and the timestamp is near. */
-  readonly isTimely: boolean
+  /** That of an HMAC app's call; null if it is malformed, or its timestamp is not near. */
+  readonly signature: CallSignature | null
   /** The identity token of an identity-token app's call. */
   readonly bearer: string | null
 }
@@ -109,37 +96,34 @@ interface Credentials {
 function readCredentials(ctx: Context, call: SignedCall): Credentials | null {
   const apiKey = header(call, 'x-app-key')
   const timestamp = header(call, 'x-timestamp')
+  const signature = header(call, 'x-signature')
   const isTimely =
-    /^[0-9a-f]{64}$/.test(header(call, 'x-signature')) &&
+    SIGNATURE.test(signature) &&
     /^\d{1,12}$/.test(timestamp) &&
     Math.abs(Number(timestamp) - unixSeconds(ctx.clock.now())) <= TIMESTAMP_TOLERANCE_SECONDS
   const bearer = BEARER.exec(header(call, 'authorization'))?.[1] ?? null
-  return API_KEY.test(apiKey) && (isTimely || bearer !== null) ? { apiKey, isTimely, bearer } : null
+  if (!API_KEY.test(apiKey) || (!isTimely && bearer === null)) return null
+  return { apiKey, signature: isTimely ? new CallSignature(ctx, call, { apiKey, timestamp, signature }) : null, bearer }
 }
 
-/** The encrypted secrets that an app's calls may be signed with: the present one, and those that a rotation left valid (R330). */
-type ApiSecrets = Pick<App, 'apiSecret' | 'earlierApiSecrets'>
-
-function haveSameSecrets(one: ApiSecrets, other: ApiSecrets): boolean {
-  return one.apiSecret === other.apiSecret && one.earlierApiSecrets === other.earlierApiSecrets
+/** Whether the same credentials, or the same app's signature, were accepted recently. It only decides how long the caller may wait. */
+function isKnown({ apiKey, signature, bearer }: Credentials): boolean {
+  const secrets = provenSecrets.get(apiKey)
+  if (secrets && signature?.isBy(secrets)) return true
+  return bearer !== null && provenTokens.get(hashOf(apiKey, bearer)) === true
 }
 
-/** Whether one of the app's secrets signed the call. */
-function isSignedBy(ctx: Context, app: (ApiSecrets & Pick<App, 'apiKey'>) | null, call: SignedCall): boolean {
-  if (app?.apiSecret) {
-    const present = ctx.keyring.open(app.apiSecret, secretPlace('api_secret', app.apiKey))
-    return fits(present, call) || earlierSecrets(ctx, app, ctx.clock.now()).some(({ secret }) => fits(secret, call))
-  }
-  // A signature is also computed for an unknown key, so that the response takes as long.
-  signRequest('sk_none', header(call, 'x-timestamp'), call)
-  return false
+function remember({ apiKey, bearer }: Credentials, { auth, apiSecret, earlierApiSecrets }: App): void {
+  if (auth === 'hmac') provenSecrets.add(apiKey, { apiSecret, earlierApiSecrets })
+  else if (bearer !== null) provenTokens.add(hashOf(apiKey, bearer), true)
 }
 
-function fits(secret: string, call: SignedCall): boolean {
-  return constantTimeEqual(signRequest(secret, header(call, 'x-timestamp'), call), header(call, 'x-signature'))
+function hashOf(apiKey: string, bearer: string): string {
+  return sha256Hex(`${apiKey} ${bearer}`)
 }
 
-async function tokenOf(ctx: Context, app: App, bearer: string): Promise<EndUserToken | null> {
+async function tokenOf(ctx: Context, app: App, { bearer }: Credentials): Promise<EndUserToken | null> {
+  if (bearer === null) return null
   try {
     return await verifyIdentityToken(ctx, app, bearer)
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { signRequest } from './authenticate.ts'
+import { signRequest } from './call-signature.ts'
 import { secretPlace, type App } from './store.ts'
 
 export interface UnsignedCall {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { signRequest } from '#apps/authenticate.ts'
+import { signRequest } from '#apps/call-signature.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startService, type TestService } from '../support/api.ts'
 import { anApp, type TestApp } from '../support/factories.ts'

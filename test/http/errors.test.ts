@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import sinon from 'sinon'
-import { signRequest } from '#apps/authenticate.ts'
+import { signRequest } from '#apps/call-signature.ts'
 import { ERROR_STATUS } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'

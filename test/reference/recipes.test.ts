@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { signRequest } from '#apps/authenticate.ts'
+import { signRequest } from '#apps/call-signature.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 const RECIPES = readFileSync(join(import.meta.dirname, '../../docs/recipes.md'), 'utf8')

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import { request } from 'undici'
-import { signRequest } from '#apps/authenticate.ts'
+import { signRequest } from '#apps/call-signature.ts'
 import { MailReader } from '#bank-mail/mail-reader.ts'
 import { API_ROUTES, createHttpApp } from '#daemon/app.ts'
 import { answerClientErrors } from '#daemon/client-errors.ts'
