@@ -57,17 +57,18 @@ async function requestAgain(tx: Tx, subscriptionId: number, revision: number): P
   return found === 1
 }
 
-/** Claims the lease of a node for `leaseSeconds`; false while another writer has it. Claims only pending writes, unless `anyState`. */
+/** Claims the lease of a node for `leaseSeconds`; false while another writer has it, or if it is not in the wanted state. */
 export async function claimWrite(
   tx: Tx,
   subscriptionId: number,
   leaseToken: string,
   leaseSeconds: number,
-  anyState: boolean,
+  wanted: 'pending' | 'any state',
 ): Promise<boolean> {
+  const andPending = wanted === 'pending' ? "AND state = 'pending'" : ''
   const found = await tx.run(
     `UPDATE realtime_writes SET lease_token = ?, lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND
-     WHERE subscription_id = ? AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3) OR lease_token = ?)${anyState ? '' : " AND state = 'pending'"}`,
+     WHERE subscription_id = ? AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3) OR lease_token = ?) ${andPending}`,
     [leaseToken, leaseSeconds, subscriptionId, leaseToken],
   )
   return found === 1

@@ -82,7 +82,8 @@ type ClaimResult =
 
 async function claim(ctx: Context, { subscriptionId, leaseToken, reason }: Writer): Promise<ClaimResult> {
   return inTransaction(ctx, async (tx) => {
-    const isClaimed = await claimWrite(tx, subscriptionId, leaseToken, LEASE_SECONDS, reason === 'resync')
+    const wanted = reason === 'resync' ? 'any state' : 'pending'
+    const isClaimed = await claimWrite(tx, subscriptionId, leaseToken, LEASE_SECONDS, wanted)
     const row = await findRealtimeWrite(tx, subscriptionId)
     if (!row) throw new Error(`no realtime write was requested for subscription ${subscriptionId}`)
     if (isClaimed) return { kind: 'claimed', revision: row.requestedRevision }
