@@ -77,7 +77,7 @@ describe('the command line: backups', () => {
   it('a backup that is given to a command leaves no file, and fails if the command does', async () => {
     const folder = scratchFolder('backups')
     const target = join(scratchFolder('pipe'), 'copy.age')
-    const cli = openCli(settings(folder), { program: true })
+    const cli = openCli(settings(folder))
     const created = await cli.json(['backup', 'create', '--pipe', `cat > ${target}`])
     expect(created.file).to.equal(null)
     expect(statSync(target).size).to.equal(created.bytes)
