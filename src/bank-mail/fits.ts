@@ -12,14 +12,16 @@ export interface Fit {
   readonly command: string
 }
 
-const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+// Made for the first mail that fits: making it takes longer than loading this file and all that it imports.
+let day: Intl.DateTimeFormat | undefined
 
 /** The transaction that fits the money of a mail best, or the given one; null if none fits, or if the mail does not prove its money. */
 export function fitOf(mail: ListedMail, transactionId?: number): Fit | null {
   const { id, amount, review, suggestions, received_at: at } = mail
   const best = suggestions.find(({ transaction_id: one }) => transactionId === undefined || one === transactionId)
   if (!best || amount === null || review !== 'credit') return null
-  const money = `${englishMoney(amount, 'VND')} of ${DAY.format(new Date(`${at.replace(' ', 'T')}Z`))}`
+  day ??= new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+  const money = `${englishMoney(amount, 'VND')} of ${day.format(new Date(`${at.replace(' ', 'T')}Z`))}`
   return {
     bank_mail_id: id,
     transaction_id: best.transaction_id,

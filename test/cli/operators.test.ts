@@ -149,6 +149,11 @@ describe('the command line: operators, their roles, and approvals', () => {
     await expectForbidden('support', 'payment refund 1 --note n --yes')
     await expectForbidden('support', 'payment move 1 2 --note n --yes')
     await expectForbidden('support', `subscription end ${app.app.id} user-1 --note n`)
+    await expectForbidden('support', `subscription import ${app.app.id} /etc/passwd`)
+    await expectForbidden('support', `app export ${app.app.id} --out=/tmp/x`)
+    await expectForbidden('support', 'listen 1 --forward-to http://127.0.0.1:1')
+    await expectForbidden('support', `transaction resolve ${id} --action=dismiss --action=refund --note n --yes`)
+    await expectForbidden('view', `subscription end ${app.app.id} user-1 --note n`)
     await expectForbidden('money', 'operator add eve --role owner')
     await expectForbidden('money', 'key rotate')
     await expectForbidden('money', `plan create ${app.app.id} --file /etc/passwd`)
@@ -194,6 +199,7 @@ describe('the command line: operators, their roles, and approvals', () => {
       'app show $(id)',
       'app show *',
       'app list\nid',
+      'app list\r\nid',
       'app list\u0000id',
       'app list # more',
     ])
