@@ -67,7 +67,9 @@ describe('npx paygate', () => {
   })
 
   function start(words: readonly string[], env: Record<string, string>): ChildProcess {
-    started = spawn(process.execPath, [PROGRAM, ...words], { env, stdio: ['pipe', 'pipe', 'pipe'] })
+    const { NODE_COMPILE_CACHE } = process.env
+    const options = { env: { NODE_COMPILE_CACHE, ...env }, stdio: ['pipe', 'pipe', 'pipe'] } as const
+    started = spawn(process.execPath, [PROGRAM, ...words], options)
     return started
   }
 
