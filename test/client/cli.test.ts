@@ -68,8 +68,7 @@ describe('npx paygate', () => {
 
   function start(words: readonly string[], env: Record<string, string>): ChildProcess {
     const { NODE_COMPILE_CACHE } = process.env
-    const options = { env: { NODE_COMPILE_CACHE, ...env }, stdio: ['pipe', 'pipe', 'pipe'] } as const
-    started = spawn(process.execPath, [PROGRAM, ...words], options)
+    started = spawn(process.execPath, [PROGRAM, ...words], { env: { NODE_COMPILE_CACHE, ...env } })
     return started
   }
 
