@@ -74,13 +74,20 @@ const FORBIDDEN_NAMES =
 
 const sources = globSync('**/*.ts', { cwd: 'src' }).sort()
 const read = (path: string) => readFileSync(`src/${path}`, 'utf8')
+/** Many rules read the same code. */
+const once = <Value>(of: (path: string) => Value): ((path: string) => Value) => {
+  const known = new Map<string, Value>()
+  return (path) => known.get(path) ?? known.set(path, of(path)).get(path)!
+}
 /** The code without its comments: what they say imports nothing. */
-const codeOf = (path: string) =>
+const codeOf = once((path) =>
   read(path)
     .replace(/\/\*[\s\S]*?\*\//g, '')
-    .replace(/^\s*\/\/.*$/gm, '')
-const importsOf = (path: string) =>
-  [...codeOf(path).matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? match[3] ?? '')
+    .replace(/^\s*\/\/.*$/gm, ''),
+)
+const importsOf = once((path) =>
+  [...codeOf(path).matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? match[3] ?? ''),
+)
 
 function layerOf(path: string): number {
   const folder = (path.split('/')[0] ?? '').replace(/\.ts$/, '')
@@ -265,10 +272,10 @@ describe('architecture', () => {
   })
 
   it('no provider is named outside its folder but in the list of all', () => {
+    const providers = providerFolders().map((folder) => ({ folder, names: namesOf(folder) }))
     const naming = sources.flatMap((path) => {
       const own = /^providers\/([^/]+)\//.exec(path)?.[1]
-      const others = providerFolders().filter((folder) => folder !== own)
-      const names = others.flatMap((folder) => namesOf(folder))
+      const names = providers.filter(({ folder }) => folder !== own).flatMap((other) => other.names)
       const code = codeOf(path).replace(/examples: \[[^\]]*\]/g, '')
       return names.filter((name) => name.test(code)).map((name) => `${path} names ${name.source}`)
     })

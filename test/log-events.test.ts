@@ -39,7 +39,10 @@ describe('the log', () => {
 })
 
 function logCallsIn(path: string): LogCall[] {
-  const source = ts.createSourceFile(path, readFileSync(join(ROOT, path), 'utf8'), ts.ScriptTarget.Latest, true)
+  const text = readFileSync(join(ROOT, path), 'utf8')
+  // Parsing every file takes long, and most log nothing.
+  if (!/log\s*\??\./.test(text)) return []
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
   const found: LogCall[] = []
   const visit = (node: ts.Node): void => {
     if (ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)) {

@@ -109,7 +109,8 @@ function titlesOf(path: string): ReadonlySet<string> {
   const titles = new Set<string>()
   if (!existsSync(join(ROOT, path))) return titles
   const visit = (node: ts.Node): void => {
-    const title = ts.isCallExpression(node) && node.expression.getText() === 'it' ? node.arguments[0] : undefined
+    const isTest = ts.isCallExpression(node) && ts.isIdentifier(node.expression) && node.expression.text === 'it'
+    const title = isTest ? node.arguments[0] : undefined
     if (title && ts.isStringLiteralLike(title)) titles.add(title.text)
     ts.forEachChild(node, visit)
   }

@@ -80,3 +80,8 @@ function mayReadMetrics(
   const isForwarded = headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined
   return trustProxy === 0 && !isForwarded && /^(127\.|::1$|::ffff:127\.)/.test(remoteAddress)
 }
+
+export function warnOfUnreadableMetrics({ config: { metricsToken, trustProxy }, log }: Context): void {
+  if (trustProxy > 0 && metricsToken === null)
+    log.warn('nobody can read /metrics: behind a proxy (BILLING_TRUST_PROXY) it needs BILLING_METRICS_TOKEN')
+}

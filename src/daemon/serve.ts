@@ -8,6 +8,7 @@ import { skewWarning } from '#doctor/check-database.ts'
 import { counted } from '#shared/counted.ts'
 import { createHttpApp } from './app.ts'
 import { answerClientErrors } from './client-errors.ts'
+import { warnOfUnreadableMetrics } from './health.ts'
 import { answerWhileStarting } from './starting.ts'
 import { stopOnSignal } from './stop.ts'
 import { addProcessMetrics, openMetrics } from './metrics.ts'
@@ -49,9 +50,7 @@ export async function serve(settings: Config): Promise<void> {
   const { ctx, close } = await openCurrent({ config, count: metrics.count, wakeSender: () => sender.wake() })
   const skew = await skewWarning(ctx)
   if (skew !== null) ctx.log.warn({ skew }, "this machine's clock and the database's do not agree")
-  if (config.trustProxy > 0 && config.metricsToken === null) {
-    ctx.log.warn('nobody can read /metrics: behind a proxy (BILLING_TRUST_PROXY) it needs BILLING_METRICS_TOKEN')
-  }
+  warnOfUnreadableMetrics(ctx)
   const alive = await recordPresence(ctx)
   const scheduler = new Scheduler(
     ctx,

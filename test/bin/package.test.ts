@@ -14,7 +14,7 @@ function build(into: string): string {
   return execFileSync(process.execPath, words, {
     cwd: ROOT,
     encoding: 'utf8',
-    env: { PATH: process.env['PATH'] },
+    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] },
   }).trim()
 }
 

@@ -2,10 +2,12 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { run as runPaygate } from '../../client/src/cli/run.ts'
 import type { Customer } from '../../client/src/types.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
@@ -14,6 +16,7 @@ import { envelopeOf } from '#webhooks/envelope.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { signingKeys, webhookHeaders } from '#webhooks/signature.ts'
 import { getEvent } from '#webhooks/store.ts'
+import { within } from '../cli/run-here.ts'
 import type { Shown } from '../cli/shown.ts'
 import type { Envelope } from '../support/answers.ts'
 import { startService, type TestService } from '../support/api.ts'
@@ -64,11 +67,21 @@ describe('npx paygate', () => {
   })
 
   function start(words: readonly string[], env: Record<string, string>): ChildProcess {
-    started = spawn(process.execPath, [PROGRAM, ...words], { env, stdio: ['pipe', 'pipe', 'pipe'] })
+    const { NODE_COMPILE_CACHE } = process.env
+    started = spawn(process.execPath, [PROGRAM, ...words], { env: { NODE_COMPILE_CACHE, ...env } })
     return started
   }
 
+  /** In this process, but for what only a process of its own shows: how it ends, its signals, its streams. */
   async function run(words: readonly string[], env = settings, stdin?: string): Promise<Ran> {
+    const written = { stdout: '', stderr: '' }
+    const write = (stream: 'stdout' | 'stderr', chunk: string) => (written[stream] += chunk)
+    const surroundings = { env, stdin: new PassThrough().end(stdin), write, columns: null }
+    const code = await within(surroundings, () => runPaygate(words))
+    return { code, ...written }
+  }
+
+  async function runProgram(words: readonly string[], env = settings, stdin?: string): Promise<Ran> {
     const program = start(words, env)
     const ended = new Promise<number | null>((resolve) => program.once('close', resolve))
     // Without input it is only closed: a program that refuses its words may have ended by then.
@@ -78,7 +91,10 @@ describe('npx paygate', () => {
   }
 
   async function fails(code: number, words: readonly string[], part: string, env = settings): Promise<void> {
-    const ran = await run(words, env)
+    expectFailure(await run(words, env), code, part)
+  }
+
+  function expectFailure(ran: Ran, code: number, part: string): void {
     expect([ran.code, ran.stdout], ran.stderr).to.deep.equal([code, ''])
     expect(ran.stderr)
       .to.match(/^error: /)
@@ -168,21 +184,18 @@ describe('npx paygate', () => {
   })
 
   it('request signs a call, sends it, and exits with 1 if the service refuses it', async () => {
-    const read = await run(['request', 'get', '/plans?status=active'])
+    const read = await runProgram(['request', 'get', '/plans?status=active'])
     expect([read.code, JSON.parse(read.stdout)]).to.deep.equal([0, { success: true, data: { plans: [] } }])
     const body = '{"name":"An","email":"an@example.com"}'
     const file = join(scratchFolder('request'), 'body.json')
     writeFileSync(file, body)
     for (const data of [body, `@${file}`, '-']) {
-      const { code, stdout, stderr } = await run(
-        ['request', 'POST', '/api/v1/customers', '--data', data],
-        settings,
-        body,
-      )
+      const words = ['request', 'POST', '/api/v1/customers', '--data', data]
+      const { code, stdout, stderr } = await (data === '-' ? runProgram : run)(words, settings, body)
       const made = JSON.parse(stdout) as Envelope<Customer>
       expect([code, made.data.name, stderr]).to.deep.equal([0, 'An', 'POST /api/v1/customers: 201\n'])
     }
-    const refused = await run(['request', 'POST', '/customers', '--data', '{}'])
+    const refused = await runProgram(['request', 'POST', '/customers', '--data', '{}'])
     const { error } = JSON.parse(refused.stdout) as Envelope<never>
     expect([refused.code, error.code]).to.deep.equal([1, 'invalid_request'])
     expect((await run(['request', 'GET', '/subscriptions/nguyễn an?x=1'])).stdout).to.include('invalid_request')
@@ -194,7 +207,9 @@ describe('npx paygate', () => {
     writeFileSync(file, `${lines.join('\n')}\n`)
     const words = ['request', 'GET', '/plans', '--env-file', file]
     expect((await run(words, {})).code).to.equal(0)
-    await fails(1, words, 'http://127.0.0.1:1/', { PAYGATE_URL: 'http://127.0.0.1:1' })
+    const elsewhere = { PAYGATE_URL: 'http://127.0.0.1:1' }
+    for (const ran of [await run(words, elsewhere), await runProgram(words, elsewhere)])
+      expectFailure(ran, 1, 'http://127.0.0.1:1/')
   })
 
   it('says what is missing or wrong, and never a secret', async () => {
@@ -203,12 +218,13 @@ describe('npx paygate', () => {
     await fails(2, ['request', 'GET', '/plans'], 'PAYGATE_API_KEY, PAYGATE_API_SECRET', { PAYGATE_URL: url })
     await fails(2, ['request', 'GET', '/plans'], 'PAYGATE_URL', { ...settings, PAYGATE_URL: 'shop' })
     // Node.js reads an --env-file wherever it stands, and refuses it before the program begins.
-    const unread = await run(['request', 'GET', '/plans', '--env-file', '/nowhere'], {})
+    const unread = await runProgram(['request', 'GET', '/plans', '--env-file', '/nowhere'], {})
     expect([unread.code === 0, unread.stderr.includes('/nowhere')]).to.deep.equal([false, true])
     await fails(2, ['request', 'DELETE', '/plans'], 'METHOD')
     await fails(2, ['request', 'GET', 'plans'], 'PATH')
     await fails(2, ['request', 'GET'], 'METHOD PATH')
-    await fails(2, ['serve'], 'serve')
+    expectFailure(await runProgram(['serve']), 2, 'serve')
+    await fails(2, ['request', 'GET', '/plans', '--env-file', '/nowhere'], '/nowhere', {})
     await fails(2, ['listen', '--loud'], '--loud')
     await fails(2, ['listen', '--since', 'yesterday'], '30m, 2h or 7d')
     await fails(2, ['listen', '--count', '0'], '--count')
@@ -220,7 +236,7 @@ describe('npx paygate', () => {
 
   it('shows its commands and its version', async () => {
     for (const words of [[], ['--help']]) expect((await run(words, {})).stdout).to.include('paygate listen')
-    expect((await run(['--help'], {})).stdout.split('\n').every((line) => line.length <= 80)).to.equal(true)
+    expect((await runProgram(['--help'], {})).stdout.split('\n').every((line) => line.length <= 80)).to.equal(true)
     expect((await run(['--version'], {})).stdout).to.match(/^\d+\.\d+\.\d+\n$/)
   })
 })

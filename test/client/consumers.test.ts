@@ -1,13 +1,12 @@
-import { execFile } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 import { packedClient } from './packed-client.ts'
+import { readmeExamples } from './readme-examples.ts'
+import { typeErrors } from './type-check.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const run = promisify(execFile)
 
 /** What the types must allow, and what they must refuse. */
 const USE = `
@@ -40,7 +39,6 @@ const { hasAccess } = client
 const { signWebhook } = testing
 ${USE}`
 
-/** Without the types of Node.js, whose own check takes longest: one project with them is enough. */
 const BROWSER = { lib: ['es2023', 'dom', 'dom.iterable', 'dom.asynciterable'], types: [] }
 
 /** How projects find their packages. */
@@ -55,13 +53,13 @@ describe('the types of the packed client, without skipLibCheck', () => {
 
   before(async () => {
     project = await packedClient()
-    for (const name of ['@types', 'undici-types'])
+    for (const name of ['@types', 'undici-types', 'hono'])
       symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name))
   })
 
   for (const options of PROJECTS) {
     const { moduleResolution } = options
-    it(`are right in a project of ${moduleResolution}, as ESM and as CommonJS`, async () => {
+    it(`are right in a project of ${moduleResolution}, as ESM and as CommonJS`, () => {
       const folder = join(project, moduleResolution)
       mkdirSync(folder)
       writeFileSync(join(folder, 'imported.mts'), IMPORTED)
@@ -77,11 +75,21 @@ describe('the types of the packed client, without skipLibCheck', () => {
         // TypeScript's own libraries need no check; those of packages are checked.
         ...{ skipLibCheck: false, skipDefaultLibCheck: true },
       }
-      writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
-      const checked = await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder])
-        .then(({ stdout }) => stdout)
-        .catch((error: unknown) => (error as { stdout: string }).stdout)
-      expect(checked).to.equal('')
+      expect(typeErrors(folder, files, compilerOptions)).to.equal('')
     })
   }
+
+  it('are right in the examples of its README', () => {
+    const folder = join(project, 'examples')
+    mkdirSync(folder)
+    // Express brings no types.
+    const files = readmeExamples().flatMap(({ name, code }, index) => {
+      const file = `${name ?? 'example'}${index}.ts`
+      writeFileSync(join(folder, file), code)
+      return name === 'express' ? [] : file
+    })
+    expect(files.length).to.equal(readmeExamples().length - 1)
+    const options = { module: 'nodenext', target: 'es2023', lib: ['es2023', 'dom'] }
+    expect(typeErrors(folder, files, { ...options, strict: true, skipLibCheck: true, noEmit: true })).to.equal('')
+  })
 })

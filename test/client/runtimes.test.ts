@@ -72,28 +72,31 @@ describe('the client runs', () => {
     project = await packedClient()
     server = createServer(answer)
     url = `http://127.0.0.1:${await listen(server)}`
-    const end = `work(client, testing, '${url}').then(console.log)`
+    const work = (load: string, done: string) => `${load}\n${done} = work(client, testing, '${url}')\n${WORK}`
+    const imports = `import * as client from 'paygate-client'\nimport * as testing from 'paygate-client/testing'`
+    const requires = `const client = require('paygate-client')\nconst testing = require('paygate-client/testing')`
+    writeFileSync(join(project, 'smoke.mjs'), work(imports, 'export const done'))
+    writeFileSync(join(project, 'smoke.cjs'), work(requires, 'exports.done'))
     writeFileSync(
-      join(project, 'smoke.mjs'),
-      `import * as client from 'paygate-client'\nimport * as testing from 'paygate-client/testing'\n${WORK}${end}`,
-    )
-    writeFileSync(
-      join(project, 'smoke.cjs'),
-      `const client = require('paygate-client')\nconst testing = require('paygate-client/testing')\n${WORK}${end}`,
+      join(project, 'main.mjs'),
+      `import { done as esm } from './smoke.mjs'\nimport commonJs from './smoke.cjs'
+const version = process.version
+console.log(JSON.stringify({ version, done: [await esm, await commonJs.done] }))`,
     )
   })
 
   after(() => stopServer(server))
 
-  async function runsBoth(program: string, words: readonly string[] = []): Promise<void> {
-    for (const file of ['smoke.mjs', 'smoke.cjs']) {
-      const { stdout } = await run(program, [...words, file], { cwd: project })
-      expect(JSON.parse(stdout), `${program} ${file}`).to.deep.equal(DONE)
-    }
+  /** Runs the work by both modules of the package in one process. Returns the version of Node.js that it says. */
+  async function runsBoth(program: string, words: readonly string[] = []): Promise<string> {
+    const { stdout } = await run(program, [...words, 'main.mjs'], { cwd: project })
+    const { version, done } = JSON.parse(stdout) as { version: string; done: string[] }
+    expect(done.map((each) => JSON.parse(each) as unknown)).to.deep.equal([DONE, DONE])
+    return version
   }
 
-  async function runsOnNode(node: string): Promise<void> {
-    await runsBoth(node)
+  async function runsOnNode(node: string, version: string): Promise<void> {
+    expect(await runsBoth(node)).to.equal(version)
     const program = join(project, 'node_modules/paygate-client/dist/esm/cli/main.js')
     const read = { PAYGATE_URL: url, PAYGATE_API_KEY: 'pk_test_1', PAYGATE_API_SECRET: SECRET }
     const { stdout: plans } = await run(node, [program, 'request', 'GET', '/plans'], { env: read })
@@ -107,17 +110,20 @@ describe('the client runs', () => {
   for (const version of ['20.20.2', '22.23.3']) {
     it(`as ESM, as CommonJS and by its program on Node.js ${version}`, async () => {
       const node = await installedNode(version)
-      expect((await run(node, ['--version'])).stdout).to.equal(`v${version}\n`)
-      await runsOnNode(node)
+      await runsOnNode(node, `v${version}`)
     })
   }
 
-  it('as ESM, as CommonJS and by its program on the pinned Node.js', () => runsOnNode(process.execPath))
+  it('as ESM, as CommonJS and by its program on the pinned Node.js', () =>
+    runsOnNode(process.execPath, process.version))
 
-  it('as ESM and as CommonJS on Bun', () => runsBoth(join(PROGRAMS, 'bun')))
+  it('as ESM and as CommonJS on Bun', async () => {
+    await runsBoth(join(PROGRAMS, 'bun'))
+  })
 
-  it('as ESM and as CommonJS on Deno', () =>
-    runsBoth(join(PROGRAMS, 'deno'), ['run', '--no-prompt', '--allow-net', '--allow-read']))
+  it('as ESM and as CommonJS on Deno', async () => {
+    await runsBoth(join(PROGRAMS, 'deno'), ['run', '--no-prompt', '--allow-net', '--allow-read'])
+  })
 
   it('in an edge runtime, which has nothing of Node.js', async () => {
     const folder = join(project, 'node_modules/paygate-client/dist/cjs')

@@ -38,7 +38,7 @@ describe('the scheduler', () => {
       ...(sweep ? { sweep } : {}),
     }))
     const root = join(import.meta.dirname, 'jobs')
-    const scheduler = new Scheduler(ctx, {}, { jobs, root, heartbeatMs: 250, restartMs: 20, ...rest })
+    const scheduler = new Scheduler(ctx, testEnvironment(), { jobs, root, heartbeatMs: 250, restartMs: 20, ...rest })
     running.push(scheduler)
     return scheduler
   }

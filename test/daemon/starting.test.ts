@@ -1,15 +1,10 @@
-import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
-import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { warnOfUnreadableMetrics } from '#daemon/health.ts'
 import { answerWhileStarting } from '#daemon/starting.ts'
-import { testEnvironment } from '../support/context.ts'
-import { startDaemonProcess } from '../support/daemon-process.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { testContext } from '../support/context.ts'
 import { listen, stopServer } from '../support/http-server.ts'
-
-const PROGRAM = join(import.meta.dirname, '../../bin/billing-daemon')
 
 describe('a daemon that is starting', () => {
   it('answers 503: not_ready for probes, the error envelope of the API for everything else', async () => {
@@ -34,34 +29,13 @@ describe('a daemon that is starting', () => {
     }
   })
 
-  it('with --check says whether it would start, beside one that serves, and serves nothing itself', async () => {
-    const { db, name, socketPath } = testDatabase()
-    const check = (overrides: Readonly<Record<string, string>> = {}) => {
-      const env = { PATH: process.env['PATH'], ...testEnvironment(overrides) }
-      return spawnSync(PROGRAM, ['--check'], { env, encoding: 'utf8' })
+  it('logs that nobody can read /metrics if it is behind a proxy without a token, but not with one', () => {
+    const warnings = (settings: Readonly<Record<string, string>>) => {
+      const ctx = testContext({ BILLING_TRUST_PROXY: '1', ...settings })
+      warnOfUnreadableMetrics(ctx)
+      return ctx.logged.filter((line) => line.includes('nobody can read /metrics'))
     }
-    const daemon = await startDaemonProcess()
-    const taken = check({ BILLING_PORT: new URL(daemon.url).port })
-    expect([taken.status, taken.stdout, taken.stderr]).to.deep.equal([0, '', ''])
-    await daemon.stop()
-    await db.query(`CREATE DATABASE ${name}_empty`)
-    try {
-      const behind = check({ BILLING_DATABASE_URL: urlOf(socketPath, `${name}_empty`) })
-      expect(behind.status).to.equal(1)
-      expect(behind.stdout).to.match(/the daemon cannot start: .*run billing-cli migrate/)
-    } finally {
-      await db.query(`DROP DATABASE ${name}_empty`)
-    }
-  })
-
-  it('logs that nobody can read /metrics if it is behind a proxy without a token, but not with one', async () => {
-    for (const [token, isLogged] of [
-      [{}, true],
-      [{ BILLING_METRICS_TOKEN: 'token-of-at-least-16' }, false],
-    ] as const) {
-      const daemon = await startDaemonProcess({ BILLING_TRUST_PROXY: '1', ...token })
-      await daemon.stop()
-      expect(daemon.logged.join('').includes('nobody can read /metrics')).to.equal(isLogged)
-    }
+    expect(warnings({})).to.have.length(1)
+    expect(warnings({ BILLING_METRICS_TOKEN: 'token-of-at-least-16' })).to.deep.equal([])
   })
 })

@@ -1,82 +1,14 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { serviceManager } from '#config/environment.ts'
 import { findHang, startWatchdog } from '#daemon/watchdog.ts'
 import { addMs, MINUTE_MS, systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
-import { startDaemonProcess } from '../support/daemon-process.ts'
-import { scratchFolder } from '../support/scratch.ts'
-
-/** A datagram socket like systemd's, in Python because Node does not support them. */
-const LISTENER = `
-import socket, sys
-s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-s.bind(sys.argv[1])
-print('bound', flush=True)
-while True:
-    for line in s.recv(4096).decode().split('\\n'):
-        if line: print(line, flush=True)
-`
-
-interface Notified {
-  readonly socket: string
-  readonly received: string[]
-  /** Waits until systemd has received this. */
-  until(assignment: string): Promise<void>
-  stop(): Promise<void>
-}
-
-async function listen(): Promise<Notified> {
-  const socket = join(scratchFolder('notify'), 'socket')
-  const child = spawn('python3', ['-c', LISTENER, socket], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const received: string[] = []
-  const heard = new Set<() => void>()
-  createInterface(child.stdout).on('line', (line) => {
-    received.push(line)
-    for (const look of heard) look()
-  })
-  const until = (assignment: string) =>
-    new Promise<void>((resolve) => {
-      const look = () => {
-        if (!received.some((line) => line.startsWith(assignment))) return
-        heard.delete(look)
-        resolve()
-      }
-      heard.add(look)
-      look()
-    })
-  await until('bound')
-  return {
-    socket,
-    received,
-    until,
-    async stop() {
-      child.kill('SIGKILL')
-      await once(child, 'exit')
-    },
-  }
-}
+import { startServiceManager } from '../support/service-manager.ts'
 
 describe('the watchdog', () => {
-  it('notifies systemd that the daemon is ready, alive and stopping', async () => {
-    const systemd = await listen()
-    const daemon = await startDaemonProcess({ NOTIFY_SOCKET: systemd.socket, WATCHDOG_USEC: '600000' })
-    await systemd.until('READY=1')
-    await systemd.until('WATCHDOG=1')
-    expect(systemd.received.find((line) => line.startsWith('STATUS='))).to.equal(
-      `STATUS=listening on ${new URL(daemon.url).host}`,
-    )
-    expect(await daemon.stop()).to.equal(0)
-    await systemd.until('STOPPING=1')
-    await systemd.stop()
-  })
-
   it('skips its pings while a job is unresponsive, and logs why', async () => {
-    const systemd = await listen()
+    const systemd = await startServiceManager()
     const ctx = testContext()
     const before = process.env['NOTIFY_SOCKET']
     process.env['NOTIFY_SOCKET'] = systemd.socket

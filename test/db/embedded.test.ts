@@ -73,17 +73,12 @@ describe('the embedded database', () => {
     }
   })
 
-  it('is created and started once, however many processes start it at the same time', async () => {
-    await Promise.all([1, 2, 3, 4].map(() => startUser()))
+  it('is created and started once, however many processes start it at the same time, and shared: what one writes, another reads', async () => {
+    const [one, other] = await Promise.all([1, 2, 3, 4].map(() => startUser()))
     expect(serversOf(home)).to.have.lengthOf(1)
     expect(supervisorsOf(home)).to.have.lengthOf(1)
-  })
-
-  it('is shared: what one process writes, another reads', async () => {
-    const daemon = await startUser()
-    const cli = await startUser()
-    await daemon.ask('write shared')
-    expect(await cli.ask('read')).to.include('shared')
+    await one!.ask('write shared')
+    expect(await other!.ask('read')).to.include('shared')
   })
 
   it('of another user’s home is run by that user, where root uses it', async () => {
@@ -129,12 +124,6 @@ describe('the embedded database', () => {
     await nothingRuns(directory)
   })
 
-  it('stops when its users are killed', async () => {
-    const both = [await startUser(), await startUser()]
-    for (const user of both) await user.kill()
-    await nothingRuns(directory)
-  })
-
   it('is restarted for its users when its supervisor is killed', async () => {
     const user = await startUser()
     await user.ask('write kept')
@@ -164,8 +153,8 @@ describe('the embedded database', () => {
     await nothingRuns(directory)
   })
 
-  it('listens on a UNIX socket only, in directories that only its owner can enter', async () => {
-    const user = await startUser()
+  it('listens on a UNIX socket only, in directories that only its owner can enter, and stops when its users are killed', async () => {
+    const [user, other] = await Promise.all([startUser(), startUser()])
     const [pid] = serversOf(home)
     expect(listeningSockets(pid!)).to.deep.equal([])
     for (const path of [home, join(home, 'database'), join(home, 'database', 'tmp'), join(home, 'database', 'data')]) {
@@ -173,6 +162,8 @@ describe('the embedded database', () => {
     }
     const settings = JSON.parse((await user.using()).replace('using ', '')) as Record<string, unknown>
     expect(settings).to.include({ alone: 1 })
+    for (const each of [user, other]) await each.kill()
+    await nothingRuns(directory)
   })
 
   it('works in a home with blanks and quotes whose path is longer than a socket’s may be', async () => {

@@ -51,20 +51,6 @@ describe('migrations', () => {
     expect(ALL).to.deep.equal(files.sort().map(classOf))
   })
 
-  it('are applied once, in order, and returned to the caller that applied them', async () => {
-    expect(await runMigrations(db)).to.deep.equal(ALL)
-    expect(await pendingMigrations(db)).to.deep.equal([])
-    expect(await runMigrations(db)).to.deep.equal([])
-  })
-
-  it('are recorded in TypeORM’s table, which has its columns and no other', async () => {
-    await runMigrations(db)
-    const rows: { id: number; timestamp: number; name: string }[] = await db.query(
-      'SELECT * FROM migrations ORDER BY id',
-    )
-    expect(rows).to.deep.equal(ALL.map((name, index) => ({ id: index + 1, timestamp: Number(name.slice(-13)), name })))
-  })
-
   it('are applied once when several processes start at the same time', async () => {
     const outputs = await Promise.all(
       [1, 2, 3].map(() => promisify(execFile)(process.execPath, [PROCESS, url], { encoding: 'utf8' })),
@@ -75,13 +61,13 @@ describe('migrations', () => {
   })
 
   it('wait while another process migrates, and take over when its lease has expired', async () => {
-    await runMigrations(db)
-    await db.query('DELETE FROM migrations WHERE name = ?', [ALL.at(-1)])
+    const migrations = [aMigration('First1795200000901'), aMigration('Second1795200000902')]
+    await runMigrations(db, migrations.slice(0, 1))
     await db.query(
       "UPDATE schema_lease SET holder = 'dead', lease_until = UTC_TIMESTAMP(3) + INTERVAL 500000 MICROSECOND",
     )
     const [lease]: { until: Date }[] = await db.query('SELECT lease_until AS until FROM schema_lease')
-    expect(await runMigrations(db)).to.deep.equal(ALL.slice(-1))
+    expect(await runMigrations(db, migrations)).to.deep.equal(['Second1795200000902'])
     const [now]: { at: Date }[] = await db.query('SELECT UTC_TIMESTAMP(3) AS at')
     expect(now!.at.getTime()).to.be.at.least(lease!.until.getTime())
   })
@@ -136,9 +122,31 @@ describe('migrations', () => {
     expect(await runMigrations(impatient.db, [slow])).to.deep.equal(['Slow1795200000903'])
     await impatient.close()
   })
+})
+
+describe('migrations', () => {
+  // One database for all of them: they only read it.
+  let applied: string[]
+  before(async () => {
+    await create()
+    applied = await runMigrations(db)
+  })
+  after(drop)
+
+  it('are applied once, in order, and returned to the caller that applied them', async () => {
+    expect(applied).to.deep.equal(ALL)
+    expect(await pendingMigrations(db)).to.deep.equal([])
+    expect(await runMigrations(db)).to.deep.equal([])
+  })
+
+  it('are recorded in TypeORM’s table, which has its columns and no other', async () => {
+    const rows: { id: number; timestamp: number; name: string }[] = await db.query(
+      'SELECT * FROM migrations ORDER BY id',
+    )
+    expect(rows).to.deep.equal(ALL.map((name, index) => ({ id: index + 1, timestamp: Number(name.slice(-13)), name })))
+  })
 
   it('create InnoDB tables with a primary key, texts in utf8mb4, and no triggers, routines, events or foreign keys', async () => {
-    await runMigrations(db)
     const rows: { name: string; engine: string; keys: number }[] = await db.query(
       `SELECT t.table_name AS name, t.engine AS engine,
               (SELECT COUNT(*) FROM information_schema.statistics s
@@ -189,7 +197,8 @@ describe('migrations', () => {
 describe('the bookkeeping of version 0.1', () => {
   beforeEach(async () => {
     await create()
-    await runMigrations(db)
+    // Makes the lease; the tables of the service are not looked at.
+    await runMigrations(db, [aMigration('First1795200000901')])
     await db.query('DROP TABLE migrations')
     await db.query('ALTER TABLE schema_lease RENAME COLUMN holder TO token')
     await db.query('CREATE TABLE schema_migrations (name VARCHAR(191) PRIMARY KEY, applied_at DATETIME(3) NOT NULL)')

@@ -18,7 +18,7 @@ export const NEED_SQL = [
     why: 'is about servers: connections, locks, clocks, migrations, their own tables',
   },
   {
-    path: /^upgrade\/|^backups\/|^reports\/backup-restore\.test\.ts$|^cli\/(asked|backups|service|setup|wrong-use)\.test\.ts$|^daemon\/starting\.test\.ts$/,
+    path: /^upgrade\/|^backups\/|^reports\/backup-restore\.test\.ts$|^cli\/(asked|backups|service|setup|wrong-use)\.test\.ts$|^daemon\/threads\.test\.ts$/,
     why: 'reads and makes other databases: older versions, empty ones, copies',
   },
   { path: /^support\/broken-tables\.ts$/, why: 'makes a server refuse rows, and lack a table' },

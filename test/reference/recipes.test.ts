@@ -84,7 +84,8 @@ puts genuine?('${SECRET}', '${SECONDS}', '${SIGNATURE}', body, ${SECONDS + 301})
   },
   java: {
     file: 'Paygate.java',
-    commands: [['java', '-Dfile.encoding=UTF-8', 'Paygate.java']],
+    // It runs for a moment, which a better compiler and several threads for garbage only make longer.
+    commands: [['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-Dfile.encoding=UTF-8', 'Paygate.java']],
     program: (recipe) => `${recipe.replace(/\}\s*$/, '')}
     public static void main(String[] arguments) {
         byte[] body = ${quoted}.getBytes(StandardCharsets.UTF_8);
