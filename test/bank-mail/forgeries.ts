@@ -281,4 +281,4 @@ for (const charset of [
     )
 }
 
-export const FORGERIES: Readonly<Record<string, Attack>> = { ...ARC_CLAIMS, ...BREAKOUTS, ...MISFITS, ...DISGUISES }
+export const KINDS_OF_FORGERY: readonly Readonly<Record<string, Attack>>[] = [ARC_CLAIMS, BREAKOUTS, MISFITS, DISGUISES]

@@ -1,9 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { postMail, relayBody } from '#bank-mail/post-mail.ts'
 import { bankMails } from '#bank-mail/store.ts'
+import { messageOf } from '#shared/errors.ts'
+import { within } from '../cli/run-here.ts'
 import { genuineMail, TRANSFER } from '../support/bank-mails.ts'
 import { listen, stopServer } from '../support/http-server.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -57,14 +61,9 @@ describe('bin/bank-mail-relay', () => {
     expect(kept?.bankAccountId).to.equal(shop.account.id)
   })
 
-  it('exits 0 when the mail is refused: it is decided on', async () => {
-    const { code, output } = await runRelay('Subject: x\n\nx', [address()], settings)
+  it('exits 0 when the mail is refused, which is a decision, without the service’s keys and database, in production too', async () => {
+    const { code, output } = await runRelay('Subject: x\n\nx', [address()], { ...settings, BILLING_ENV: 'production' })
     expect({ code, output }).to.deep.equal({ code: 0, output: 'ignored: not_bank_email\n' })
-  })
-
-  it('does not need the service’s keys and database, production or not', async () => {
-    const { code } = await runRelay('Subject: x\n\nx', [address()], { ...settings, BILLING_ENV: 'production' })
-    expect(code).to.equal(0)
   })
 
   it('exits 75 when nobody listens', async () => {
@@ -74,25 +73,12 @@ describe('bin/bank-mail-relay', () => {
     expect(error).to.contain('connection_refused')
   })
 
-  for (const status of [400, 404, 429, 500, 502, 503, 301]) {
-    it(`exits 75 when the service answers ${status}`, async () => {
-      const base = await answering(status, '{"status":"processed"}')
-      expect((await runRelay('x', [address()], { ...settings, BILLING_BASE_URL: base })).code).to.equal(75)
-    })
-  }
-
-  it('exits 75 when somebody else answers 200', async () => {
-    for (const body of ['<html>', '{}', '[]', '{"status":1}']) {
-      const base = await answering(200, body)
-      expect((await runRelay('x', [address()], { ...settings, BILLING_BASE_URL: base })).code, body).to.equal(75)
-    }
-  })
-
-  it('exits 75 when the secret is missing or another one', async () => {
-    expect((await runRelay('x', [address()], { BILLING_BASE_URL: shop.service.url })).code).to.equal(75)
-    const { code, error } = await runRelay('x', [address()], { ...settings, BILLING_RELAY_SECRET: 'x'.repeat(20) })
+  it('exits 75 when the service answers 500, and never shows the secret', async () => {
+    const base = await answering(500, RELAY_SECRET)
+    const { code, output, error } = await runRelay('x', [address()], { ...settings, BILLING_BASE_URL: base })
     expect(code).to.equal(75)
-    expect(error).to.contain('is BILLING_RELAY_SECRET the same there')
+    expect(error).to.contain('answered 500')
+    expect(error + output).not.to.contain(RELAY_SECRET)
   })
 
   it('exits 64 without a recipient', async () => {
@@ -113,11 +99,32 @@ describe('bin/bank-mail-relay', () => {
     }
   })
 
-  it('never shows the secret', async () => {
-    const { error, output } = await runRelay('x', [address()], {
-      ...settings,
-      BILLING_BASE_URL: await answering(500, RELAY_SECRET),
+  /** What makes the program exit 75: the error of posting a mail in these surroundings; null if there is none. */
+  async function errorOfPosting(env: Readonly<Record<string, string>>): Promise<string | null> {
+    const surroundings = { env, stdin: new PassThrough(), write: () => undefined, columns: null }
+    return within(surroundings, () => postMail(relayBody(Buffer.from('x'), address())).then(() => null, messageOf))
+  }
+
+  for (const status of [400, 404, 429, 502, 503, 301]) {
+    it(`takes an answer of ${status} for no decision`, async () => {
+      const base = await answering(status, '{"status":"processed"}')
+      expect(await errorOfPosting({ ...settings, BILLING_BASE_URL: base })).to.contain(`answered ${status}`)
     })
-    expect(error + output).not.to.contain(RELAY_SECRET)
+  }
+
+  it('takes an answer of 200 by somebody else for no decision', async () => {
+    for (const body of ['<html>', '{}', '[]', '{"status":1}']) {
+      const base = await answering(200, body)
+      expect(await errorOfPosting({ ...settings, BILLING_BASE_URL: base }), body).to.contain('answered 200')
+    }
+    const base = await answering(200, '{"status":"processed"}')
+    expect(await errorOfPosting({ ...settings, BILLING_BASE_URL: base })).to.equal(null)
+  })
+
+  it('reports a secret that is missing or another one', async () => {
+    expect(await errorOfPosting({ BILLING_BASE_URL: shop.service.url })).to.contain('BILLING_RELAY_SECRET is not set')
+    expect(await errorOfPosting({ ...settings, BILLING_RELAY_SECRET: 'x'.repeat(20) })).to.contain(
+      'is BILLING_RELAY_SECRET the same there',
+    )
   })
 })

@@ -385,7 +385,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
 
     it('is refused with 400: a wrong signature of any length', async () => {
       await open()
-      for (let length = 0; length <= 200; length += 1) await expectBad({ signature: 'a'.repeat(length) })
+      for (const length of [0, 1, 63, 64, 65, 128, 200]) await expectBad({ signature: 'a'.repeat(length) })
     })
 
     it('is refused with 400: a timestamp that differs by more than 300 s, or none', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { renderMail } from '#mail/render.ts'
 import { contrastFaultsOf } from '../pages/audit.ts'
 import { startBrowser } from '../pages/browser.ts'
@@ -10,9 +10,11 @@ const WIDTHS = { phone: 375, desktop: 1000 } as const
 
 describe('mails in a browser', () => {
   let browser: Browser
+  let page: Page
 
   before(async () => {
     browser = await startBrowser()
+    page = await browser.newPage({ offline: true })
   })
   after(() => browser.close())
 
@@ -20,7 +22,7 @@ describe('mails in a browser', () => {
     for (const [device, width] of Object.entries(WIDTHS)) {
       it(`${name} fits a ${device}${template === 'receipt' ? '' : ', with its button in reach'}`, async () => {
         const { html } = await renderMail(template, locale, { ...values, is_test: true })
-        const page = await browser.newPage({ viewport: { width, height: 800 }, offline: true })
+        await page.setViewportSize({ width, height: 800 })
         await page.setContent(html)
         if (template !== 'receipt') {
           const button = page.getByRole('link', { name: /^(Renew now|Gia hạn ngay)$/ })
@@ -38,7 +40,6 @@ describe('mails in a browser', () => {
         }
         const scrollWidth: unknown = await page.evaluate('document.documentElement.scrollWidth')
         expect(scrollWidth, 'nothing sticks out sideways').to.equal(width)
-        await page.close()
       })
     }
   }

@@ -20,7 +20,7 @@ describe('the jobs of reminders and expiry, in threads of their own', () => {
 
   /** The daemon's own schedule, in a hurry. */
   const startJobs = (...names: string[]) => {
-    const jobs = schedule({ sweepSeconds: 0.05 }).filter(({ name }) => names.includes(name))
+    const jobs = schedule({ sweepSeconds: 0.2 }).filter(({ name }) => names.includes(name))
     schedulers.push(new Scheduler(scene.ctx, mailEnvironment(scene), { jobs, firstHourlyMs: 0 }))
   }
 
