@@ -63,7 +63,7 @@ describe('operators, by a real sshd', () => {
     const end = `subscription end ${app.app.id} user-1 --note n --json`
     const add = 'operator add eve --role view --json'
     const may: Record<(typeof ROLES)[number], readonly string[]> = {
-      view: [`transaction show ${flagged} --json`],
+      view: ['transaction list --json', `transaction show ${flagged} --json`],
       support: [dismiss],
       money: [refund, end],
       owner: [add],
@@ -96,8 +96,11 @@ describe('operators, by a real sshd', () => {
     const lines = [
       `app list; touch ${proof}`,
       `app list | tee ${proof}`,
+      `app list > ${proof}`,
       `app show $(touch ${proof})`,
       `app list\r\ntouch ${proof}`,
+      'as owner',
+      '--json as owner',
       `as owner app export 1 --out ${proof}`,
       'complete app',
       `plan create ${app.app.id} --file /etc/passwd`,
@@ -108,7 +111,7 @@ describe('operators, by a real sshd', () => {
       const found = await asked('owner', `find ${text} --json`)
       expect([found.code, found.stdout.includes('root:')], text).to.deep.equal([0, false])
     }
-    await mapConcurrently(['/bin/sh -c id', '-c id', '-o ProxyCommand=id app list'], async (line) => {
+    await mapConcurrently(['sh', '/bin/sh -c id', '-c id', '-o ProxyCommand=id app list'], async (line) => {
       const { code, stdout } = await asked('owner', line)
       expect([code, stdout], line).to.deep.equal([2, ''])
     })
