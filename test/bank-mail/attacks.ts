@@ -366,13 +366,13 @@ function asText(html: string): string {
 }
 
 /** Mails that must not be read as the victim's payment, whoever they come to. */
-export const ATTACKS: Readonly<Record<string, Attack>> = {
-  ...FORGERIES,
-  ...HIDDEN,
-  ...IMPERSONATIONS,
-  ...WEAK_SIGNATURES,
-  ...CONTRADICTIONS,
-  ...CHAINS,
-  ...FORWARDS,
-  ...MISREADINGS,
-}
+export const KINDS_OF_ATTACK: readonly Readonly<Record<string, Attack>>[] = [
+  FORGERIES,
+  HIDDEN,
+  IMPERSONATIONS,
+  WEAK_SIGNATURES,
+  CONTRADICTIONS,
+  CHAINS,
+  FORWARDS,
+  MISREADINGS,
+]

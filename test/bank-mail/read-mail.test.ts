@@ -19,7 +19,7 @@ import {
   TRUST,
   type MailBank,
 } from '../support/bank-mails.ts'
-import { ATTACKS } from './attacks.ts'
+import { KINDS_OF_ATTACK, type Attack } from './attacks.ts'
 
 const CODE = newTransferCode()
 const PAID = { ...TRANSFER, content: CODE }
@@ -131,12 +131,10 @@ describe('a bank mail', () => {
 describe('a forged bank mail', () => {
   const victim = { code: CODE, amount: TRANSFER.amount, account: TRANSFER.account }
   const gmailToo = { ...TRUST, trustedForwarders: [...TRUST.trustedForwarders, 'gmail.com'] }
-  for (const [name, attack] of Object.entries(ATTACKS)) {
+  for (const [name, attack] of KINDS_OF_ATTACK.flatMap(Object.entries<Attack>)) {
     it(`is not taken for a payment: ${name}`, async () => {
       const reading = await read(await attack(victim), gmailToo)
-      const tells =
-        reading.trust !== null && reading.credit?.codes.includes(CODE) && reading.credit.amount >= victim.amount
-      expect(tells, JSON.stringify(reading)).to.not.equal(true)
+      expect(reading.trust === null || reading.credit === null, JSON.stringify(reading)).to.equal(true)
     })
   }
 })

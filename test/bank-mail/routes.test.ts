@@ -25,7 +25,7 @@ import {
 } from '../support/bank-mails.ts'
 import { addBankAccount, assignBankAccount, disableBankAccount } from '../support/operators.ts'
 import { expectError } from '../support/expect-error.ts'
-import { ATTACKS } from './attacks.ts'
+import { KINDS_OF_ATTACK } from './attacks.ts'
 import { aBankShop, aTransferApp, relayMail, RELAY_SECRET, type BankShop } from './bank-shop.ts'
 
 const LINH = operator('linh')
@@ -364,11 +364,12 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
     })
   })
 
-  it('accepts none of the forgeries as a payment', async () => {
+  it('accepts no kind of forgery as a payment', async () => {
     await open('TIMO')
     const payment = await shop.pay()
     const victim = { code: payment.transferCode!, amount: payment.amount, account: shop.account.number }
-    for (const [name, attack] of Object.entries(ATTACKS)) {
+    for (const attacks of KINDS_OF_ATTACK) {
+      const [name, attack] = Object.entries(attacks)[0]!
       const answer = await shop.relay(await attack(victim))
       expect(answer.status, name).to.equal(200)
       expect(answer.body.status, name).to.be.oneOf(['ignored', 'rejected'])

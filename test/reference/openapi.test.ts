@@ -47,7 +47,9 @@ describe('the OpenAPI document', () => {
 
   it('passes the rules that Spectral recommends', async () => {
     const spectral = new Spectral()
-    spectral.setRuleset({ extends: [[{ extends: [], ...oas }, 'recommended']] })
+    // Redocly and a test below check the examples of bodies too, in a quarter of the time.
+    const rules = { 'oas3-valid-media-example': 'off' } as const
+    spectral.setRuleset({ extends: [[{ extends: [], ...oas }, 'recommended']], rules })
     const problems = await spectral.run(JSON.parse(JSON.stringify(api)) as Json)
     expect(problems.map(({ code, path, message }) => `${code} ${path.join('.')}: ${message}`)).to.deep.equal([])
   })

@@ -132,12 +132,14 @@ async function send(method: string, url: string, { headers = {}, raw }: CallOpti
   return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) as never }
 }
 
+const DECLARED = API_ROUTES.map((route) => ({
+  route,
+  pattern: new RegExp(`^${route.path.replace(/:\w+/g, '[^/]+')}$`),
+}))
+
 /** Throws unless the response has the shape that its route declares: the declared output, or an error with a declared code. */
 function expectDeclared(method: string, path: string, { status, body }: Response): void {
-  const route = API_ROUTES.find(
-    (candidate) =>
-      candidate.method === method && new RegExp(`^${candidate.path.replace(/:\w+/g, '[^/]+')}$`).test(path),
-  )
+  const route = DECLARED.find(({ route, pattern }) => route.method === method && pattern.test(path))?.route
   if (!route) return
   if (status >= 400) {
     const { code, message, field, request_id } = body.error
