@@ -124,17 +124,14 @@ describe('the embedded database', () => {
     await nothingRuns(directory)
   })
 
-  it('is restarted for its users when its supervisor is killed', async () => {
+  it('is restarted for its users when its supervisor is killed, and when the server is, with all committed data', async () => {
     const user = await startUser()
     await user.ask('write kept')
     const servers = serversOf(home)
     process.kill(supervisorsOf(home)[0]!, 'SIGKILL')
     await until(() => serversOf(home).length === 1 && serversOf(home)[0] !== servers[0])
     await until(async () => (await user.ask('read')).includes('kept'))
-  })
 
-  it('is restarted for its users when the server is killed, with all committed data', async () => {
-    const user = await startUser()
     await user.ask('write safe')
     process.kill(serversOf(home)[0]!, 'SIGKILL')
     await until(async () => (await user.ask('read')).includes('safe'))
