@@ -3,16 +3,20 @@ import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
+import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { loadConfig } from '#config/config.ts'
 import { checkReminders } from '#doctor/check-work.ts'
 import { readHealthMetrics } from '#doctor/health-metrics.ts'
 import { dailyLimit } from '#mails/daily-limit.ts'
 import { planReminders } from '#mails/reminders/plan-reminders.ts'
+import { reserveMails } from '#mails/limits/store.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { unconfirmedReminders } from '#mails/mail-lists.ts'
 import { settleReminder } from '#mails/settle-mail.ts'
 import { formatId } from '#shared/ids.ts'
+import { testDatabase } from '../support/database.ts'
 import { MONTHLY, aCustomer, aPlan, aSubscription, anApp } from '../support/factories.ts'
+import { until } from '../support/until.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
 import { startMailScenario } from './mail-scenario.ts'
 import { startSweep } from './start-sweep.ts'
@@ -29,6 +33,11 @@ describe('the daily limit of reminder mails', () => {
     scene = await aScene({ settings: allowing(limit) })
     await scene.subscribeMany(subscribers)
     scene.ctx.clock.set(DUE)
+  }
+  /** Whether a transaction waits for a row that another has locked. */
+  const isSomebodyWaiting = async () => {
+    const [row] = await testDatabase().db.query<{ Status: string }[]>('SHOW ENGINE INNODB STATUS')
+    return row!.Status.includes('LOCK WAIT')
   }
   const mails = () => scene.inbox.mails.length
   const planned = async () => (await planReminders(scene.ctx, await scene.app(), 0)).map(({ reason }) => reason)
@@ -83,6 +92,23 @@ describe('the daily limit of reminder mails', () => {
     expect(mails()).to.equal(7)
     expect(await scene.counted()).to.deep.equal([['2026-03-29', 7]])
     expect((await planned()).filter((reason) => reason === 'daily_limit')).to.have.lengthOf(17)
+  })
+
+  it('is counted by one daemon at a time: the next one waits, and is given what is left', async () => {
+    await openScene(7, 1)
+    const { ctx } = scene
+    const { id } = await scene.app()
+    const reserve = (tx: Tx, requested: number) => reserveMails(tx, id, '2026-03-29', requested, 7)
+    expect(await inTransaction(ctx, (tx) => reserve(tx, 1))).to.equal(1)
+    let second = Promise.resolve(0)
+    const first = await inTransaction(ctx, async (tx) => {
+      const allowed = await reserve(tx, 4)
+      second = inTransaction(ctx, (other) => reserve(other, 4))
+      await Promise.race([second, until(isSomebodyWaiting)])
+      return allowed
+    })
+    expect([first, await second]).to.deep.equal([4, 2])
+    expect(await scene.counted()).to.deep.equal([['2026-03-29', 7]])
   })
 
   it('counts a mail that may have left, until an operator says that it did not', async () => {
