@@ -14,7 +14,7 @@ import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { unconfirmedReminders } from '#mails/mail-lists.ts'
 import { settleReminder } from '#mails/settle-mail.ts'
 import { formatId } from '#shared/ids.ts'
-import { testDatabase } from '../support/database.ts'
+import { isSomebodyWaiting } from '../support/database.ts'
 import { MONTHLY, aCustomer, aPlan, aSubscription, anApp } from '../support/factories.ts'
 import { until } from '../support/until.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
@@ -33,11 +33,6 @@ describe('the daily limit of reminder mails', () => {
     scene = await aScene({ settings: allowing(limit) })
     await scene.subscribeMany(subscribers)
     scene.ctx.clock.set(DUE)
-  }
-  /** Whether a transaction waits for a row that another has locked. */
-  const isSomebodyWaiting = async () => {
-    const [row] = await testDatabase().db.query<{ Status: string }[]>('SHOW ENGINE INNODB STATUS')
-    return row!.Status.includes('LOCK WAIT')
   }
   const mails = () => scene.inbox.mails.length
   const planned = async () => (await planReminders(scene.ctx, await scene.app(), 0)).map(({ reason }) => reason)

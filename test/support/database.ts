@@ -154,6 +154,12 @@ export async function setDurable(isDurable: boolean): Promise<void> {
   await testDatabase().db.query(`SET GLOBAL innodb_flush_log_at_trx_commit = ${isDurable ? 1 : 2}`)
 }
 
+/** Whether a transaction waits for a row that another has locked. `INNODB_TRX` would be a tenth of a second old. */
+export async function isSomebodyWaiting(): Promise<boolean> {
+  const [row] = await testDatabase().db.query<{ Status: string }[]>('SHOW ENGINE INNODB STATUS')
+  return row!.Status.includes('LOCK WAIT')
+}
+
 /** The address of another database on the same server. */
 export function urlOf(socketPath: string, database: string): string {
   return `mysql://root@localhost/${database}?socketPath=${encodeURIComponent(socketPath)}`
