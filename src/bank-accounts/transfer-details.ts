@@ -2,7 +2,7 @@ import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
 import { AppError } from '#shared/errors.ts'
-import type { Transaction } from '#transactions/store.ts'
+import type { PayableTransaction } from '#transactions/store.ts'
 import { findBank } from './banks.ts'
 import { receivingAccount } from './receiving-account.ts'
 import { vietQrPayload } from './vietqr.ts'
@@ -26,7 +26,7 @@ export interface TransferDetails {
  * What the bank page of a transaction shows. Throws `payment_method_unavailable` if the app no longer has an account, or nothing is
  * due.
  */
-export async function transferDetails(ctx: Context, transaction: Transaction): Promise<TransferDetails> {
+export async function transferDetails(ctx: Context, transaction: PayableTransaction): Promise<TransferDetails> {
   const details = await findTransferDetails(ctx, transaction)
   if (!details) {
     throw new AppError('payment_method_unavailable', 'this payment cannot be made by bank transfer', {
@@ -37,7 +37,10 @@ export async function transferDetails(ctx: Context, transaction: Transaction): P
 }
 
 /** The same; null if `transferDetails` throws. */
-export async function findTransferDetails(ctx: Context, transaction: Transaction): Promise<TransferDetails | null> {
+export async function findTransferDetails(
+  ctx: Context,
+  transaction: PayableTransaction,
+): Promise<TransferDetails | null> {
   const account = await receivingAccount(ctx.db, await getApp(ctx.db, transaction.appId))
   const { transferCode, amount } = transaction
   const amountDue = dueOf(transaction)

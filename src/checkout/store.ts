@@ -9,7 +9,7 @@ import { plans, prices } from '#plans/store.ts'
 import { appliedPromotions, promotionUses } from '#promotions/store.ts'
 import { providerSessions } from '#providers/store.ts'
 import { decidedSubscriptions, subscriptions } from '#subscriptions/store.ts'
-import { transactions } from '#transactions/store.ts'
+import { payableTransactions } from '#transactions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { AppTime } from '#shared/time.ts'
 
@@ -85,10 +85,6 @@ const pagePrices = prices.only(
 const pagePlans = plans.only('id', 'code', 'name', 'description')
 const shownCustomers = customers.only('id', 'email', 'locale')
 
-/** The order below is as in `FIRST_DUE` of the webhooks. */
-const CODES_TO_TYPE = `promotions code FORCE INDEX (promotions_app_page)
-        WHERE code.app_id = app.id AND code.on_page = 1 AND code.status = 'active'`
-
 const CHECKOUT = joinedRows(
   `checkout_sessions session
    JOIN transactions transaction ON transaction.id = session.transaction_id
@@ -102,7 +98,7 @@ const CHECKOUT = joinedRows(
      AND processing.status = 'processing' AND transaction.status = 'pending'
    LEFT JOIN promotion_uses reservation ON reservation.transaction_id = transaction.id
    LEFT JOIN promotions promotion ON promotion.app_id = app.id AND promotion.code = transaction.promotion_code`,
-  { session: pageSessions, transaction: transactions, app: payableApps },
+  { session: pageSessions, transaction: payableTransactions, app: payableApps },
   {
     price: pagePrices,
     plan: pagePlans,
@@ -120,12 +116,6 @@ const CHECKOUT = joinedRows(
     enabledMethods: exact(
       `(SELECT GROUP_CONCAT(enabled.method) FROM payment_methods enabled WHERE enabled.app_id = app.id AND enabled.is_enabled = 1)`,
       0,
-    ).nullable(),
-    /** Until then, payers may type the code of a promotion. */
-    codesUntil: appTime(
-      `COALESCE((SELECT CAST('9999-12-31' AS DATETIME(3)) FROM ${CODES_TO_TYPE} AND code.valid_until IS NULL LIMIT 1),
-        (SELECT code.valid_until FROM ${CODES_TO_TYPE}
-         ORDER BY /*!50708 code.app_id DESC, code.on_page DESC, code.status DESC, */ code.valid_until DESC LIMIT 1))`,
     ).nullable(),
   },
 )

@@ -13,7 +13,7 @@ import { lastingDiscount } from '#subscriptions/apply-payment.ts'
 import { decideOn } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
-import { quoteOf, type Transaction } from '#transactions/store.ts'
+import { quoteOf, type PayableTransaction } from '#transactions/store.ts'
 import { checkoutsByToken, type CheckoutRows, type CheckoutSession } from './store.ts'
 
 /**
@@ -26,7 +26,7 @@ export type CheckoutState = 'open' | 'overtaken' | 'expired' | 'completed'
 export interface CheckoutView {
   readonly app: PayableApp
   readonly session: CheckoutRows['session']
-  readonly transaction: Transaction
+  readonly transaction: PayableTransaction
   readonly state: CheckoutState
   /** Whether it is `overtaken` by a newer checkout that has its promotion. */
   readonly hasLostPromotion: boolean
@@ -41,7 +41,7 @@ export interface CheckoutView {
   readonly plan: CheckoutRows['plan']
   /** The price of the renewals after the payment, and the promotion that takes a discount off them. */
   readonly renewals: Omit<Given, 'plan'>
-  /** Whether the payer may type the code of a promotion. */
+  /** Whether a promotion may still be applied, if the app has one whose code payers type. */
   readonly takesPromotion: boolean
   readonly customer: Pick<Customer, 'email' | 'locale'> | null
   /** What the payer can choose: at most one if the method was chosen up front. */
@@ -89,7 +89,7 @@ async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<Chec
     price,
     plan,
     renewals,
-    takesPromotion: state === 'open' && preview?.kind !== 'refused' && takesPromotion(found, now),
+    takesPromotion: state === 'open' && preview?.kind !== 'refused' && takesPromotion(found),
     customer,
     methods: await payableMethods(ctx, found),
     isProcessing,
@@ -99,7 +99,7 @@ async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<Chec
 }
 
 /** Whether the rest of its amount counts however late it is transferred, since its bank page was opened and a part has arrived (R124). */
-export function takesTransferOfRest(transaction: Transaction): boolean {
+export function takesTransferOfRest(transaction: PayableTransaction): boolean {
   const { status, bankPageOpenedAt } = transaction
   return status === 'pending' && bankPageOpenedAt !== null && keptOf(transaction) > 0
 }
@@ -133,7 +133,7 @@ async function givenBy(ctx: Context, found: CheckoutRows, preview: PaymentEffect
 /** `completed` takes precedence over the expiry. A transaction whose part payment was refunded is `expired`. */
 export function stateOf(
   session: Pick<CheckoutSession, 'expiresAt'>,
-  transaction: Transaction,
+  transaction: PayableTransaction,
   now: AppTime,
 ): Exclude<CheckoutState, 'overtaken'> {
   if (transaction.completedAt !== null) return 'completed'
@@ -160,10 +160,10 @@ function isPromotionTaken({ transaction, reservation }: CheckoutRows): boolean {
 }
 
 /** Renewals have the discount of their subscription; once money has come or is under way, the amount stays. */
-function takesPromotion({ transaction, processing, codesUntil }: CheckoutRows, now: AppTime): boolean {
+function takesPromotion({ transaction, processing }: CheckoutRows): boolean {
   const { mode, isByRenewalLink, promotionCode } = transaction
   if (mode !== 'subscription' || isByRenewalLink || promotionCode !== null || processing !== null) return false
-  return keptOf(transaction) === 0 && codesUntil !== null && now < codesUntil
+  return keptOf(transaction) === 0
 }
 
 /** The address of the hosted page. */

@@ -73,32 +73,21 @@ export function queriesOver(send: Send): Queries {
     one: async (source, text, params) => (await all(source, text, params))[0] ?? null,
     insert: async (table, row) => {
       const { properties, values } = valuesOf(table, row)
-      const { into, marks } = insertOf(table, properties)
-      return insertedId((await send(`${into} VALUES (${marks.join(', ')})`, values)) as Changed)
+      return insertedId((await send(table.insertion(properties).oneRow, values)) as Changed)
     },
     insertAll: async (table, rows) => {
       const [first] = rows
       if (!first) return
-      const { into, marks } = insertOf(table, valuesOf(table, first).properties)
+      const { into, marks, isPlain } = table.insertion(valuesOf(table, first).properties)
       const values = rows.map((row) => valuesOf(table, row).values)
-      if (marks.every((mark) => mark === '?')) {
-        await send(`${into} VALUES ?`, [values])
-      } else {
-        await send(`${into} VALUES ${rows.map(() => `(${marks.join(', ')})`).join(', ')}`, values.flat())
-      }
+      if (isPlain) await send(`${into} ?`, [values])
+      else await send(`${into} ${rows.map(() => marks).join(', ')}`, values.flat())
     },
     update: async (table, where, changes) => {
       const update = updateOf(table, where, changes)
       return update ? run(update.sql, update.params) : 0
     },
   }
-}
-
-/** The beginning of an INSERT, and the SQL of each of a row's values. */
-function insertOf<R>(table: Table<R>, properties: readonly string[]): { into: string; marks: string[] } {
-  const columns = properties.map((property) => table.columnOf(property))
-  const marks = properties.map((property) => table.insertedAs(property))
-  return { into: `INSERT INTO ${table.name} (${columns.join(', ')})`, marks }
 }
 
 /** Null if no row can match. */

@@ -82,10 +82,22 @@ export interface Table<R> extends Source<R> {
   columnOf(property: string): string
   /** Converts a value of the row to the driver's form. */
   encode(property: string, value: unknown): unknown
-  /** The SQL of an inserted value, with one `?`. */
-  insertedAs(property: string): string
+  /** The INSERT of rows that have these properties. */
+  insertion(properties: readonly string[]): Insertion
   /** Only for the type checker: the type of a row. */
   readonly row: R
+}
+
+/** The texts of an INSERT. */
+export interface Insertion {
+  /** `INSERT INTO plans (code, name) VALUES`. */
+  readonly into: string
+  /** The values of one row: `(?, ?)`. */
+  readonly marks: string
+  /** Whether all of them are a plain `?`. */
+  readonly isPlain: boolean
+  /** The whole statement for one row. */
+  readonly oneRow: string
 }
 
 /** A table of any row type: its name and columns. */
@@ -130,7 +142,12 @@ export function table<C extends Columns>(name: string, columns: C): Table<Values
       const encode = columns[property]?.codec.encode
       return value === null || !encode ? value : encode(value)
     },
-    insertedAs: (property) => columns[property]?.codec.insertedAs ?? '?',
+    insertion: keptInsertions((properties) => {
+      const marks = properties.map((property) => columns[property]?.codec.insertedAs ?? '?')
+      const into = `INSERT INTO ${name} (${properties.map(columnOf).join(', ')}) VALUES`
+      const row = `(${marks.join(', ')})`
+      return { into, marks: row, isPlain: marks.every((mark) => mark === '?'), oneRow: `${into} ${row}` }
+    }),
   }
   return defined as Table<Values<C>>
 }
@@ -198,6 +215,17 @@ function keptTexts(head: string): (rest: string) => string {
       kept.set(rest, (text = head + rest))
     }
     return text
+  }
+}
+
+/** Makes the texts for the same properties once. */
+function keptInsertions(make: (properties: readonly string[]) => Insertion): Table<unknown>['insertion'] {
+  const kept = new Map<string, Insertion>()
+  return (properties) => {
+    const key = properties.join()
+    const found = kept.get(key) ?? make(properties)
+    kept.set(key, found)
+    return found
   }
 }
 

@@ -4,7 +4,7 @@ import { requireOpen } from '#checkout/choose-method.ts'
 import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { keptLanguage, linkable, pageLocale, pathBase, seeOther, type PageHttp } from '#http/html.ts'
-import type { Transaction } from '#transactions/store.ts'
+import type { PayableTransaction } from '#transactions/store.ts'
 import { brandOf } from './brand.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
 import type { PayerHttp, PayerLink, PayerState } from './payer-link.ts'
@@ -42,7 +42,7 @@ export async function openView(ctx: Context, http: PayerHttp, token: string): Pr
   return view
 }
 
-function takesTransfers({ bankPageOpenedAt, status }: Transaction): boolean {
+function takesTransfers({ bankPageOpenedAt, status }: PayableTransaction): boolean {
   return bankPageOpenedAt !== null && status === 'pending'
 }
 

@@ -113,7 +113,7 @@ async function sendCheckout(
       left: keptOf(transaction) > 0,
       terms: termsOf(view, locale),
       discount: discountWords(transaction, transaction.currency, locale),
-      code: codeForm(ctx, http, view, refusedCode),
+      code: await codeForm(ctx, http, view, refusedCode),
       afterwards: afterwards(view, locale),
       effect: effectOf(view.preview, price && intervalOf(price, transaction.isTrial), readerOf(app, locale)),
       refusal: refusalOf(view, locale),

@@ -11,7 +11,7 @@ import { providerOfCode } from '#providers/providers.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findLineOfTransaction, type LedgerLine } from '#subscriptions/store.ts'
 import { referenceOf } from '#transactions/reference.ts'
-import type { Transaction } from '#transactions/store.ts'
+import type { PayableTransaction } from '#transactions/store.ts'
 import { checkoutPath, openView, tokenOf, type PageLink, type TokenHttp } from './checkout-frame.ts'
 import { dayOf, type PageDay } from './effect.ts'
 import { pageTexts } from './texts.ts'
@@ -32,7 +32,7 @@ interface PaidPayment {
   readonly app: PayableApp
   /** The plan that it gave, or the one-time purchase. */
   readonly title: string
-  readonly transaction: Transaction
+  readonly transaction: PayableTransaction
   /** What it did to the subscription; null for a one-time purchase, and where it could not be applied. */
   readonly line: LedgerLine | null
 }
@@ -60,7 +60,11 @@ export function paidViewOf({ app, title, transaction, line }: PaidPayment, local
 }
 
 /** When and how it was paid, and the reference that every page and mail of it has. */
-function paymentFacts(app: PayableApp, transaction: Transaction, locale: PageLocale): [label: string, value: string][] {
+function paymentFacts(
+  app: PayableApp,
+  transaction: PayableTransaction,
+  locale: PageLocale,
+): [label: string, value: string][] {
   const { completedAt, providerCode } = transaction
   const words = pageTexts(locale).paid
   const method = providerCode === null ? null : providerOfCode(providerCode)

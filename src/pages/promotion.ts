@@ -1,9 +1,11 @@
 import { formRedirect } from './form-redirect.ts'
+import { appNow } from '#apps/app-time.ts'
 import { applyPromotion } from '#checkout/apply-promotion.ts'
 import type { CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { pageLocale, seeOther, setPageHeaders, type PageHttp, type PageLocale } from '#http/html.ts'
 import type { DiscountedAmount } from '#promotions/discount.ts'
+import { hasCodeToType } from '#promotions/store.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatMoney } from '#shared/money.ts'
 import { checkoutPath, openView, tokenOf, type TokenHttp } from './checkout-frame.ts'
@@ -19,13 +21,13 @@ export function discountWords(due: DiscountedAmount, currency: string, locale: P
 }
 
 /** Where the payer may type a code; `refused` is the code that was just refused. Null where no code can be used. */
-export function codeForm(
+export async function codeForm(
   ctx: Context,
   http: PageHttp,
-  { session, takesPromotion }: CheckoutView,
+  { app, session, takesPromotion }: CheckoutView,
   refused: string | null,
-): { words: PromotionTexts; path: string; refused: string | null } | null {
-  if (!takesPromotion) return null
+): Promise<{ words: PromotionTexts; path: string; refused: string | null } | null> {
+  if (!takesPromotion || !(await hasCodeToType(ctx.db, app.id, appNow(app, ctx.clock.now())))) return null
   const path = checkoutPath(ctx, http, session.token, '/promotion')
   return { words: promotionTexts(pageLocale(http)), path, refused }
 }

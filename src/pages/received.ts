@@ -1,7 +1,7 @@
 import type { PageLocale } from '#http/html.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
 import { formatMoney } from '#shared/money.ts'
-import type { Transaction } from '#transactions/store.ts'
+import type { PayableTransaction } from '#transactions/store.ts'
 import { pageTexts } from './texts.ts'
 
 /** The amounts of a partly paid transaction, in the smallest unit of `currency`. */
@@ -12,13 +12,13 @@ export interface PartPaid {
   readonly currency: string
 }
 
-export function partPaidOf(transaction: Transaction): PartPaid {
+export function partPaidOf(transaction: PayableTransaction): PartPaid {
   const { amount: asked, currency } = transaction
   return { received: keptOf(transaction), asked, due: dueOf(transaction), currency }
 }
 
 /** How much of a payment has arrived, as a sentence; null if nothing has. */
-export function receivedOf(transaction: Transaction, locale: PageLocale): string | null {
+export function receivedOf(transaction: PayableTransaction, locale: PageLocale): string | null {
   const { amount, currency } = transaction
   const received = keptOf(transaction)
   if (received === 0) return null

@@ -91,6 +91,17 @@ export async function findPromotion(db: Queries, appId: number, code: string): P
   return db.one(promotions, 'WHERE app_id = ? AND code = ?', [appId, code])
 }
 
+/** Whether the app has an active promotion whose code payers may type on the hosted page at `now`, the app's own time. */
+export async function hasCodeToType(db: Queries, appId: number, now: AppTime): Promise<boolean> {
+  const found = await db.one(
+    shape({ id: id() }),
+    `SELECT id FROM promotions FORCE INDEX (promotions_app_page)
+     WHERE app_id = ? AND on_page = 1 AND status = 'active' AND (valid_until IS NULL OR valid_until > ?) LIMIT 1`,
+    [appId, now],
+  )
+  return found !== null
+}
+
 /** The promotions of these codes, by app and code: `promotions.get(keyOf(subscription))`. */
 export async function listPromotionsOf(
   db: Queries,

@@ -21,7 +21,7 @@ import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Payment, Refund } from '#payments/store.ts'
 import type { RefundAnswer } from '#transactions/record-refund-answer.ts'
-import type { Transaction } from '#transactions/store.ts'
+import type { PayableTransaction } from '#transactions/store.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { CredentialsSpec } from './credentials-spec.ts'
 import type { ProviderSession } from './store.ts'
@@ -29,7 +29,7 @@ import type { ProviderSession } from './store.ts'
 /** A payment to open at a provider, for a checkout or a renewal link. */
 export interface PaymentRequest {
   readonly app: PayableApp
-  readonly transaction: Transaction
+  readonly transaction: PayableTransaction
   /** Shown to the payer at the provider: the plan's name or the plan code. */
   readonly title: string
   /** Where the provider sends the payer afterwards. */

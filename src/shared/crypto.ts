@@ -92,8 +92,16 @@ export interface EncryptionKey {
   readonly key: Buffer
 }
 
+/** More than there are secrets in an installation. */
+const MAX_OPENED = 10_000
+
 /** Keys for secrets at rest. The first encrypts; all decrypt, so that keys can be rotated. */
 export class Keyring {
+  /**
+   * Secrets that were opened before, by place and sealed text. Every call of the API needs one, and opening it takes longer than checking
+   * the signature.
+   */
+  readonly #opened = new Map<string, string>()
   /** As key objects: a secret opens in 5 µs with one, in 19 µs with a Buffer. */
   readonly #keys: readonly { readonly id: string; readonly key: KeyObject }[]
   readonly #current: { readonly id: string; readonly key: KeyObject }
@@ -128,6 +136,16 @@ export class Keyring {
 
   /** Throws if the key is missing, or if text or place were changed. */
   open(sealed: string, place: string): string {
+    const name = `${place} ${sealed}`
+    const known = this.#opened.get(name)
+    if (known !== undefined) return known
+    const opened = this.#decrypt(sealed, place)
+    if (this.#opened.size === MAX_OPENED) this.#opened.clear()
+    this.#opened.set(name, opened)
+    return opened
+  }
+
+  #decrypt(sealed: string, place: string): string {
     const [version, id, iv, ciphertext, tag] = sealed.split('.')
     if (version !== 'v1' || !iv || ciphertext === undefined || !tag) throw new Error(`no sealed secret at ${place}`)
     const entry = this.#keys.find((candidate) => candidate.id === id)

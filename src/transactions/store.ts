@@ -79,6 +79,35 @@ export const transactions = table('transactions', {
 })
 export type Transaction = Row<typeof transactions>
 
+/** The columns that payment pages and providers need. */
+export const payableTransactions = transactions.only(
+  'id',
+  'appId',
+  'endUserId',
+  'externalRef',
+  'mode',
+  'planRef',
+  'planName',
+  'isTrial',
+  'purpose',
+  'isByRenewalLink',
+  'amount',
+  'discountAmount',
+  'promotionCode',
+  'amountReceived',
+  'amountRefunded',
+  'amountUsed',
+  'amountLeft',
+  'currency',
+  'status',
+  'providerCode',
+  'transferCode',
+  'bankPageOpenedAt',
+  'createdAt',
+  'completedAt',
+)
+export type PayableTransaction = ReturnType<typeof payableTransactions.decode>
+
 /** A transaction as callers see it. */
 export interface ShownTransaction extends Transaction {
   /** The part of `amountRefunded` that the provider has not confirmed yet. */
@@ -174,7 +203,14 @@ export async function getShownTransaction(db: Queries, transactionId: number): P
 }
 
 /** What a transaction was opened for; null for a one-time purchase. */
-export function quoteOf({ id, mode, purpose, isTrial, isByRenewalLink, createdAt }: Transaction): StoredQuote | null {
+export function quoteOf({
+  id,
+  mode,
+  purpose,
+  isTrial,
+  isByRenewalLink,
+  createdAt,
+}: PayableTransaction): StoredQuote | null {
   if (mode === 'payment') return null
   if (purpose === 'purchase') throw new Error(`transaction ${id} is for a subscription and names no purpose`)
   // A daemon of a version without `purpose` left the column's default in a trial.

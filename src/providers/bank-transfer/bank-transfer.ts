@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { receivingAccount } from '#bank-accounts/receiving-account.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { defineProvider } from '#providers/provider.ts'
-import type { Transaction } from '#transactions/store.ts'
+import type { PayableTransaction } from '#transactions/store.ts'
 import { assignTransferCode } from './store.ts'
 import { findTransferCodes, nearTransferCodes, newTransferCode } from './transfer-code.ts'
 
@@ -36,7 +36,7 @@ export const bankTransfer = defineProvider({
 })
 
 /** A transaction keeps its first code: a payer may already be using it. */
-async function ensureTransferCode(ctx: Context, transaction: Transaction): Promise<void> {
+async function ensureTransferCode(ctx: Context, transaction: PayableTransaction): Promise<void> {
   if (transaction.transferCode !== null) return
   await inTransaction(ctx, async (tx) => {
     while (!(await assignTransferCode(tx, transaction.id, newTransferCode())));
