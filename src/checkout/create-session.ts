@@ -5,7 +5,7 @@ import { command, type CommandTx } from '#commands/command.ts'
 import { requireCustomer, requireUsable } from '#customers/require-customer.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notOnSale, requireOnSale } from '#plans/find-price-on-sale.ts'
-import type { PriceWithPlan } from '#plans/store.ts'
+import type { OfferedPrice } from '#plans/store.ts'
 import { discounted, discountOf, NO_DISCOUNT } from '#promotions/discount.ts'
 import type { Promotion } from '#promotions/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
@@ -17,7 +17,7 @@ import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer, type TrialOffer } from '#subscriptions/start-trial.ts'
-import { lockEndUser, type Subscription } from '#subscriptions/store.ts'
+import { lockEndUser, type DecidedSubscription } from '#subscriptions/store.ts'
 import type { Metadata } from '#transactions/metadata.ts'
 import { openTransaction, type NewTransaction } from '#transactions/open-transaction.ts'
 import { limitOpenCheckouts } from './limit-open-checkouts.ts'
@@ -53,7 +53,7 @@ export const createCheckoutSession = command({
 })
 
 /** The amounts that may be due: the price's, and its trial's. */
-function amountsOf({ price: { amount, trialAmount } }: PriceWithPlan, { skip_trial }: SubscriptionInput): number[] {
+function amountsOf({ price: { amount, trialAmount } }: OfferedPrice, { skip_trial }: SubscriptionInput): number[] {
   return trialAmount && skip_trial !== true ? [amount, trialAmount] : [amount]
 }
 
@@ -104,7 +104,7 @@ async function requireAvailableFor(
   tx: Tx,
   app: App,
   input: SubscriptionInput,
-  found: PriceWithPlan,
+  found: OfferedPrice,
   promotion: Promotion,
 ): Promise<void> {
   const { currency } = found.price
@@ -193,9 +193,9 @@ async function openPaymentCheckout(
 /** What a checkout sells, and to which end user. */
 interface Offer {
   readonly endUserId: number
-  readonly found: PriceWithPlan
+  readonly found: OfferedPrice
   readonly customerId: number | null
-  readonly current: Subscription | null
+  readonly current: DecidedSubscription | null
   /** The app's own time. */
   readonly now: AppTime
 }
@@ -285,7 +285,7 @@ function presentSession(
 }
 
 function presentTrial(
-  { price }: PriceWithPlan,
+  { price }: OfferedPrice,
   { amount, endsAt }: { amount: number; endsAt: AppTime },
 ): CreatedSession['trial'] {
   if (price.trialIntervalUnit === null || price.trialIntervalCount === null) return null

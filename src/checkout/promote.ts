@@ -1,6 +1,6 @@
 import type { App } from '#apps/store.ts'
 import type { CommandTx } from '#commands/command.ts'
-import type { PriceWithPlan } from '#plans/store.ts'
+import type { OfferedPrice } from '#plans/store.ts'
 import { findUsable, notUsable, type Asked } from '#promotions/find-usable.ts'
 import type { Promotion } from '#promotions/store.ts'
 import { takeUse, type NewUse } from '#promotions/take-use.ts'
@@ -13,7 +13,7 @@ const PROVIDER_CODE = 'promotion'
 
 interface Promoted {
   readonly app: App
-  readonly found: PriceWithPlan
+  readonly found: OfferedPrice
   readonly endUserId: number
   /** Whether a client of the end user asks, and not the seller's server. */
   readonly isClient: boolean

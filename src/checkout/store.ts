@@ -5,10 +5,10 @@ import type { Queries } from '#db/queries.ts'
 import { anyOf, SharedRead } from '#db/shared-read.ts'
 import { payableApps } from '#apps/store.ts'
 import { customers } from '#customers/store.ts'
-import { plans, prices } from '#plans/store.ts'
+import { offeredPlans, offeredPrices, plans, prices } from '#plans/store.ts'
 import { appliedPromotions, promotionUses } from '#promotions/store.ts'
 import { providerSessions } from '#providers/store.ts'
-import { decidedSubscriptions, subscriptions } from '#subscriptions/store.ts'
+import { decidedSubscriptions } from '#subscriptions/store.ts'
 import { payableTransactions } from '#transactions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { AppTime } from '#shared/time.ts'
@@ -40,8 +40,8 @@ const OFFER = joinedRows(
   `prices price JOIN plans plan ON plan.id = price.plan_id
    LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id
    LEFT JOIN subscriptions current ON current.app_id = plan.app_id AND current.external_ref = ?`,
-  { price: prices, plan: plans },
-  { customer: customers.only('id', 'endUser'), current: subscriptions },
+  { price: offeredPrices, plan: offeredPlans },
+  { customer: customers.only('id', 'endUser'), current: decidedSubscriptions },
   {},
 )
 /** A price with its plan, the customer that the checkout names, and the subscription of its end user. */

@@ -1,7 +1,7 @@
 import type { Queries } from '#db/queries.ts'
 import { AppError } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
-import { findPrice, type PriceWithPlan } from './store.ts'
+import { findPrice, type OfferedPrice, type PriceWithPlan } from './store.ts'
 
 /** The app's price that can be bought now; unknown, another app's, archived, or of an archived plan: `price_not_found`. */
 export async function findPriceOnSale(db: Queries, appId: number, priceId: string): Promise<PriceWithPlan> {
@@ -10,7 +10,7 @@ export async function findPriceOnSale(db: Queries, appId: number, priceId: strin
 }
 
 /** The price, if it can be bought now; throws `price_not_found`. */
-export function requireOnSale<Found extends PriceWithPlan>(found: Found | null): Found {
+export function requireOnSale<Found extends OfferedPrice>(found: Found | null): Found {
   if (!found || found.price.status === 'archived' || found.plan.status === 'archived') throw notOnSale()
   return found
 }

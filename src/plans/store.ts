@@ -51,6 +51,26 @@ export const priceIntervals = prices.only(
 )
 export type PriceIntervals = ReturnType<typeof priceIntervals.decode>
 
+/** The columns on which a checkout is decided. */
+export const offeredPrices = prices.only(
+  'id',
+  'amount',
+  'currency',
+  'intervalUnit',
+  'intervalCount',
+  'trialAmount',
+  'trialIntervalUnit',
+  'trialIntervalCount',
+  'status',
+)
+export const offeredPlans = plans.only('id', 'code', 'status')
+
+/** A price that a checkout may name. */
+export interface OfferedPrice {
+  readonly price: ReturnType<typeof offeredPrices.decode>
+  readonly plan: ReturnType<typeof offeredPlans.decode>
+}
+
 export interface PlanWithPrices extends Plan {
   prices: Price[]
 }

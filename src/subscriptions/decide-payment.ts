@@ -69,7 +69,7 @@ export interface QuoteColumns {
 
 /** Quotes a payment that is opened `now`, the app's own time in whole seconds. */
 export function quotePayment(
-  current: Subscription | null,
+  current: DecidedSubscription | null,
   planId: number,
   { isTrial, isByRenewalLink }: { readonly isTrial: boolean; readonly isByRenewalLink: boolean },
   now: AppTime,

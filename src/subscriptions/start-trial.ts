@@ -1,13 +1,13 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import type { PriceWithPlan } from '#plans/store.ts'
+import type { OfferedPrice } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 import { decideOn } from './decide-payment.ts'
 import type { AppliedEffect } from './lifecycle.ts'
 import { recordChange } from './record-change.ts'
-import { getPlanAndCustomer, insertTrialGrant, type Subscription } from './store.ts'
+import { findSubscriptionOfEndUser, getPlanAndCustomer, insertTrialGrant, type DecidedSubscription } from './store.ts'
 
 /** A trial that would start now. */
 export interface TrialOffer {
@@ -22,9 +22,9 @@ export interface TrialOffer {
 /** The trial that a checkout of this price grants at `now`, the app's own time; null if it grants none (R81). */
 export async function trialOnOffer(
   tx: Tx,
-  found: PriceWithPlan,
+  found: OfferedPrice,
   endUserId: number,
-  current: Subscription | null,
+  current: DecidedSubscription | null,
   now: AppTime,
 ): Promise<TrialOffer | null> {
   const { trialAmount } = found.price
@@ -41,7 +41,6 @@ interface TrialCheckout {
   readonly externalRef: string
   /** Null leaves the subscription's customer as it is. */
   readonly customerId: number | null
-  readonly current: Subscription | null
   /** The renewals after the trial get the discount of this promotion. */
   readonly promotionCode: string | null
   /** The app's own time. */
@@ -53,7 +52,7 @@ export async function startFreeTrial(
   tx: Tx,
   app: App,
   { interval, effect: { kind, planId, priceId, period } }: TrialOffer,
-  { endUserId, externalRef, customerId, current, promotionCode, now }: TrialCheckout,
+  { endUserId, externalRef, customerId, promotionCode, now }: TrialCheckout,
 ): Promise<void> {
   if (!(await insertTrialGrant(tx, { appId: app.id, endUserId, planId, transactionId: null, grantedAt: now })))
     throw new Error(`end user ${endUserId} had the trial of plan ${planId}, although the lock was held`)
@@ -61,7 +60,8 @@ export async function startFreeTrial(
   // Not in whole seconds: a checkout that was opened earlier in the same second does not count as later (R102).
   const times = { paidAt: now, openedAt: appNow(app, tx.now) }
   const line = { transactionId: null, kind, interval, isTrial: true, ...times, isAccepted: false }
-  const named = { appId: app.id, planId, customerId: customerId ?? current?.customerId ?? null }
+  const before = await findSubscriptionOfEndUser(tx, endUserId)
+  const named = { appId: app.id, planId, customerId: customerId ?? before?.customerId ?? null }
   const planAndCustomer = await getPlanAndCustomer(tx, named)
-  await recordChange(tx, app, { before: current, owner: { endUserId, externalRef }, set, line, planAndCustomer })
+  await recordChange(tx, app, { before, owner: { endUserId, externalRef }, set, line, planAndCustomer })
 }
