@@ -4,7 +4,7 @@ import { spreadOf, type Outcome, type Round, type Row } from './row.ts'
 const HEAD = ['row', 'what', 'floor in the same run', 'ours', 'floor', 'ours by floor', 'must', 'goal', 'holds']
 const INTRODUCTION = `# Measurements
 
-The last run of each row, written by \`npm run bench\`: five rounds after those that warm up, in which the sides take turns. Each figure is
+The last run of each row, written by \`npm run bench\`: eleven rounds after those that warm up, in which the sides take turns. Each figure is
 the median of the rounds, with the least and the most of them in brackets. A floor does the same durable work with the least code.
 `
 

@@ -35,7 +35,7 @@ export interface Bench {
   run(options: BenchOptions): Promise<Readonly<Record<string, Outcome>>>
 }
 
-const ROUNDS = 5
+const ROUNDS = 11
 
 /**
  * Measures in rounds that take the sides in turn (A B A B …), so that what drifts on the machine drifts for all. The first round warms
