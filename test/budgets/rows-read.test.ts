@@ -8,6 +8,7 @@ import { UNTRIED } from '#mail/mail-columns.ts'
 import { listDueReceipts } from '#mails/receipts/store.ts'
 import { listDueRefunds, refunds } from '#payments/store.ts'
 import { hasDueLookUps } from '#providers/engine/reconcile-payments.ts'
+import { promotions } from '#promotions/store.ts'
 import { listDueSessions, providerSessions } from '#providers/store.ts'
 import { listAbandoned, queueRealtimeWrite } from '#realtime/store.ts'
 import { hasRunOut } from '#renewals/expire-due.ts'
@@ -18,7 +19,7 @@ import { receipts } from '#transactions/receipts/store.ts'
 import { deleteOldRows } from '#upkeep/delete-old-rows.ts'
 import { claimDue, listAppsWithPending, listDue } from '#webhooks/claims/store.ts'
 import { copyRow } from '../support/copies.ts'
-import { aCustomer, aPromotion, MONTHLY } from '../support/factories.ts'
+import { aCustomer, aPromotion, MONTHLY, tokenOf } from '../support/factories.ts'
 import { startScenario, type PayableCheckout, type Scenario } from '../support/scenario.ts'
 import { measureStatements, type Measured, type Measuring } from './measured.ts'
 
@@ -124,6 +125,16 @@ describe('no statement reads more rows than it returns and a page, where there a
     await check('with a promotion', () =>
       scenario.checkout({ price_id: price, external_ref: 'other', promotion_code: 'TET' }),
     )
+    const page = `/checkout/${tokenOf(await scenario.checkout({ price_id: price, external_ref: 'payer' }))}`
+    const askForCode = check('a page with codes to type', () => service.call('GET', page))
+    expect((await askForCode).text).to.include('promotion_code')
+    await service.ctx.db.update(
+      promotions,
+      { appId: scenario.app.app.id },
+      { validUntil: asAppTime(service.ctx.clock.now()) },
+    )
+    const hideCode = check('a page whose codes are over', () => service.call('GET', page))
+    expect((await hideCode).text).not.to.include('promotion_code')
     const yearly = (await scenario.plan('yearly', MONTHLY)).prices[0]!
     await check('PUT plan', () => seller.put('/api/v1/subscriptions/user-1/plan', { price_id: yearly }))
     await check('PUT customer', () => seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: customer }))
