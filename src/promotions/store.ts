@@ -91,13 +91,16 @@ export async function findPromotion(db: Queries, appId: number, code: string): P
   return db.one(promotions, 'WHERE app_id = ? AND code = ?', [appId, code])
 }
 
+const CODE_TO_TYPE = `SELECT id FROM promotions FORCE INDEX (promotions_app_page)
+  WHERE app_id = ? AND on_page = 1 AND status = 'active'`
+
 /** Whether the app has an active promotion whose code payers may type on the hosted page at `now`, the app's own time. */
 export async function hasCodeToType(db: Queries, appId: number, now: AppTime): Promise<boolean> {
+  // With OR instead of UNION, MySQL reads all codes that are over.
   const found = await db.one(
     shape({ id: id() }),
-    `SELECT id FROM promotions FORCE INDEX (promotions_app_page)
-     WHERE app_id = ? AND on_page = 1 AND status = 'active' AND (valid_until IS NULL OR valid_until > ?) LIMIT 1`,
-    [appId, now],
+    `(${CODE_TO_TYPE} AND valid_until IS NULL LIMIT 1) UNION ALL (${CODE_TO_TYPE} AND valid_until > ? LIMIT 1)`,
+    [appId, appId, now],
   )
   return found !== null
 }
