@@ -39,7 +39,7 @@ export type Promotion = Row<typeof promotions>
 
 /** The columns that completing a payment needs. */
 export const appliedPromotions = promotions.only('id', 'code', 'everyPeriod')
-export type AppliedPromotion = ReturnType<typeof appliedPromotions.decode>
+export type AppliedPromotion = Row<typeof appliedPromotions>
 
 /** A use of a promotion: reserved by an open checkout, then used once that is paid (R354). Times are the app's own. */
 export const promotionUses = table('promotion_uses', {
@@ -59,14 +59,11 @@ export const promotionUses = table('promotion_uses', {
 export type PromotionUse = Row<typeof promotionUses>
 
 /** A promotion as callers see it. */
-export interface ShownPromotion extends Promotion {
-  /** How many payments have used it. */
-  readonly uses: number
-}
-
 const shownPromotions = promotions.joined('p', {
+  /** How many payments have used it. */
   uses: bigint(`(SELECT COUNT(*) FROM promotion_uses u WHERE u.promotion_id = p.id AND u.status = 'used')`),
 })
+export type ShownPromotion = Row<typeof shownPromotions>
 
 export async function insertPromotion(tx: Tx, row: Omit<Promotion, 'id'>): Promise<number> {
   return tx.insert(promotions, row)

@@ -47,7 +47,7 @@ const REPORTED_SESSION = providerSessions.joined('s', {
   isEventKnown: flag('e.id IS NOT NULL'),
 })
 /** The session of a provider's event. */
-export type ReportedSession = ReturnType<typeof REPORTED_SESSION.decode>
+export type ReportedSession = Row<typeof REPORTED_SESSION>
 
 /** The session of this reference; `eventId` null if the event has none. */
 export async function findReportedSession(
@@ -274,15 +274,12 @@ export async function listAccountsInUse(
   return db.all(providerAccounts.as('a'), `${sql} ORDER BY a.app_id, a.version DESC`, params)
 }
 
-/** How much still depends on an account. */
-export interface AccountUse {
-  readonly openSessions: number
-  readonly refundablePayments: number
-}
+const ACCOUNT_USE = shape({ openSessions: bigint(), refundablePayments: bigint() })
 
-export async function countAccountUse(db: Queries, accountId: number): Promise<AccountUse> {
+/** How much still depends on an account. */
+export async function countAccountUse(db: Queries, accountId: number): Promise<Row<typeof ACCOUNT_USE>> {
   const use = await db.one(
-    shape({ openSessions: bigint(), refundablePayments: bigint() }),
+    ACCOUNT_USE,
     `SELECT
        (SELECT COUNT(*) FROM provider_sessions WHERE provider_account_id = ? AND status IN (?)) AS openSessions,
        (SELECT COUNT(*) FROM payments p WHERE p.provider_account_id = ? AND ${IS_REFUNDABLE}) AS refundablePayments`,

@@ -57,7 +57,7 @@ export const decidedSubscriptions = subscriptions.only(
   'anchorDay',
   'promotionCode',
 )
-export type DecidedSubscription = ReturnType<typeof decidedSubscriptions.decode>
+export type DecidedSubscription = Row<typeof decidedSubscriptions>
 
 /** A trial is granted at most once per end user and plan: the unique key decides (R80). */
 export const trialGrants = table('trial_grants', {
@@ -169,7 +169,7 @@ export async function viewSubscription(db: Queries, subscription: Subscription):
 
 /** Subscriptions `s` with the code of their plan `p`. */
 export const subscriptionsWithPlanCode = subscriptions.joined('s', { planCode: exact('p.code', 64) })
-export type SubscriptionWithPlanCode = Subscription & { readonly planCode: string }
+export type SubscriptionWithPlanCode = Row<typeof subscriptionsWithPlanCode>
 
 interface SubscriptionKey {
   readonly appId: number

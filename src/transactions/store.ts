@@ -106,18 +106,15 @@ export const payableTransactions = transactions.only(
   'createdAt',
   'completedAt',
 )
-export type PayableTransaction = ReturnType<typeof payableTransactions.decode>
+export type PayableTransaction = Row<typeof payableTransactions>
 
 /** A transaction as callers see it. */
-export interface ShownTransaction extends Transaction {
-  /** The part of `amountRefunded` that the provider has not confirmed yet. */
-  readonly refundPending: number
-}
-
 export const shownTransactions = transactions.joined('t', {
+  /** The part of `amountRefunded` that the provider has not confirmed yet. */
   refundPending: bigint(`IF(t.amount_refunded = 0, 0, (SELECT COALESCE(-SUM(a.amount), 0) FROM allocations a
     JOIN refunds r ON r.id = a.refund_id WHERE a.transaction_id = t.id AND a.cause = 'refund' AND r.status = 'pending'))`),
 })
+export type ShownTransaction = Row<typeof shownTransactions>
 
 /** `unflagged` clears the flag that the row names. */
 export type ChangeKind = 'bank_page' | 'flagged' | 'unflagged' | 'completed' | 'refunded'

@@ -48,15 +48,10 @@ export const events = table('events', {
 })
 export type Event = Row<typeof events>
 
-export interface NewEvent {
-  readonly appId: number
-  readonly eventType: string
-  readonly externalRef: string | null
-  readonly transactionId: number | null
-  readonly body: Buffer
+type GivenColumns = 'appId' | 'eventType' | 'externalRef' | 'transactionId' | 'body' | 'createdAt' | 'writtenAt'
+
+export interface NewEvent extends Pick<Event, GivenColumns> {
   readonly deliveryStatus: 'pending' | 'not_configured'
-  readonly createdAt: AppTime
-  readonly writtenAt: RealTime
   /** How many automatic attempts may follow the first. */
   readonly retries: number
 }
@@ -180,24 +175,18 @@ export async function listEventsOfEndUser(
   return db.all(events, 'WHERE app_id = ? AND external_ref = ? ORDER BY id LIMIT ?', [appId, externalRef, limit])
 }
 
-/** Where an app's webhooks go, and the sealed secret that signs them. */
-export interface WebhookTarget {
-  readonly appId: number
-  readonly apiKey: string
-  readonly webhookUrl: string | null
-  readonly webhookSecret: string | null
-}
-
-const webhookTarget = shape({
+const WEBHOOK_TARGET = shape({
   appId: bigint(),
   apiKey: text(),
   webhookUrl: text().nullable(),
   webhookSecret: text().nullable(),
 })
+/** Where an app's webhooks go, and the sealed secret that signs them. */
+export type WebhookTarget = Row<typeof WEBHOOK_TARGET>
 
 export async function listWebhookTargets(db: Queries, appIds: readonly number[]): Promise<WebhookTarget[]> {
   return db.all(
-    webhookTarget,
+    WEBHOOK_TARGET,
     `SELECT id AS appId, api_key AS apiKey, webhook_url AS webhookUrl, webhook_secret AS webhookSecret
      FROM apps WHERE id IN (?)`,
     [appIds],
