@@ -83,12 +83,15 @@ function rowOf(event: NewEvent): Omit<Event, 'id'> {
   }
 }
 
-export async function findEvent(db: Queries, eventId: number): Promise<Event | null> {
-  return db.one(events, 'WHERE id = ?', [eventId])
+/** Throws `not_found`. */
+export async function getEvent(db: Queries, eventId: number): Promise<Event> {
+  const event = await db.one(events, 'WHERE id = ?', [eventId])
+  if (!event) throw notFound('event')
+  return event
 }
 
-/** An event of the app; throws `not_found`. */
-export async function getEvent(db: Queries, appId: number, eventId: number): Promise<Event> {
+/** As `getEvent`; throws `not_found` for an event of another app, too. */
+export async function getEventOfApp(db: Queries, appId: number, eventId: number): Promise<Event> {
   const event = await db.one(events, 'WHERE id = ? AND app_id = ?', [eventId, appId])
   if (!event) throw notFound('event')
   return event
