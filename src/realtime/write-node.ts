@@ -28,7 +28,10 @@ export interface NodeWrite {
   readonly load: (subscriptionId: number) => Promise<NodeState | null>
 }
 
-/** `pending`: another writer has the lease, or took it over; it covers this request too, or the reconcile job does. Also for an app without a database. */
+/**
+ * `pending`: another writer has the lease or took it over, and covers this request, too; if it fails to, the reconcile job does. Also the
+ * outcome for an app without a database.
+ */
 export type WriteOutcome = 'written' | 'failed' | 'pending'
 
 /**
