@@ -62,11 +62,11 @@ export const notifiedApps = apps.only(
   'pageSettings',
   'moreEvents',
 )
-export type NotifiedApp = ReturnType<typeof notifiedApps.decode>
+export type NotifiedApp = Row<typeof notifiedApps>
 
 /** What payment pages and providers need of an app. */
 export const payableApps = apps.only('id', 'name', 'isSandbox', 'bankAccountId', 'clockOffsetMs', 'pageSettings')
-export type PayableApp = ReturnType<typeof payableApps.decode>
+export type PayableApp = Row<typeof payableApps>
 
 /** A payment method that an app has enabled or once had. */
 export const paymentMethods = table('payment_methods', {

@@ -62,7 +62,7 @@ const PAYABLE = joinedRows(
   {},
 )
 /** A transaction, and the account that is assigned to its app now, disabled or not. */
-export type Payable = ReturnType<typeof PAYABLE.decode>
+export type Payable = Row<typeof PAYABLE>
 
 export async function findPayableByCode(db: Queries, transferCode: string): Promise<Payable | null> {
   return db.one(PAYABLE, 'WHERE transaction.transfer_code = ?', [transferCode])

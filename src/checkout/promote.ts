@@ -1,7 +1,7 @@
 import type { App } from '#apps/store.ts'
 import type { CommandTx } from '#commands/command.ts'
 import type { OfferedPrice } from '#plans/store.ts'
-import { findUsable, notUsable, type Asked } from '#promotions/find-usable.ts'
+import { findUsable, notUsable, type PromotionRequest } from '#promotions/find-usable.ts'
 import type { Promotion } from '#promotions/store.ts'
 import { takeUse, type NewUse } from '#promotions/take-use.ts'
 import type { AppTime } from '#shared/time.ts'
@@ -35,15 +35,15 @@ export async function findPromotionFor(
   { app, found, endUserId, isClient, now }: Promoted,
 ): Promise<UsablePromotion | null> {
   if (code === undefined) return null
-  const asked: Asked = { app, endUserId, planCode: found.plan.code, currency: found.price.currency, now }
-  const usable = await findUsable(tx, code, asked)
-  if (usable.kind === 'refused') throw notUsable(usable.reason, asked, isClient)
+  const request: PromotionRequest = { app, endUserId, planCode: found.plan.code, currency: found.price.currency, now }
+  const usable = await findUsable(tx, code, request)
+  if (usable.kind === 'refused') throw notUsable(usable.reason, request, isClient)
   const { promotion } = usable
   return {
     promotion,
     async take(use) {
       const isTaken = await takeUse(tx, promotion, { ...use, endUserId, createdAt: now })
-      if (!isTaken) throw notUsable('end_user', asked, isClient)
+      if (!isTaken) throw notUsable('end_user', request, isClient)
     },
   }
 }

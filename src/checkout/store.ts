@@ -45,7 +45,7 @@ const OFFER = joinedRows(
   {},
 )
 /** A price with its plan, the customer that the checkout names, and the subscription of its end user. */
-export type Offer = ReturnType<typeof OFFER.decode>
+export type Offer = Row<typeof OFFER>
 
 /** Null if the app has no such price. Call it under the end user's lock, so that the checkout is quoted on the `current` subscription. */
 export async function findOffer(
@@ -120,7 +120,7 @@ const CHECKOUT = joinedRows(
   },
 )
 
-export type CheckoutRows = ReturnType<typeof CHECKOUT.decode>
+export type CheckoutRows = Row<typeof CHECKOUT>
 
 /** Checkouts by token, each with everything that its page shows. A checkout that a free trial activated has none. */
 export const checkoutsByToken = new SharedRead<string, CheckoutRows>(

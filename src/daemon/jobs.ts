@@ -1,7 +1,7 @@
 import type { Config } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import { hasDueMails } from '#mails/has-due-mails.ts'
-import { hasDueLookUps } from '#providers/engine/reconcile-payments.ts'
+import { hasDueLookups } from '#providers/engine/reconcile-payments.ts'
 import { hasRunOut } from '#renewals/expire-due.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
 import { hasAbandonedWrites } from '#subscriptions/finish-pending-writes.ts'
@@ -61,7 +61,7 @@ export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readon
       longestSweepMs: 30 * MINUTE_MS,
       sweep: {
         everyMs,
-        hasWork: async (ctx) => (await hasDueLookUps(ctx)) || (await hasAbandonedWrites(ctx)),
+        hasWork: async (ctx) => (await hasDueLookups(ctx)) || (await hasAbandonedWrites(ctx)),
         isHourly: true,
       },
     },

@@ -103,7 +103,8 @@ export interface Insertion {
 /** A table of any row type: its name and columns. */
 export type AnyTable = Pick<Table<unknown>, 'name' | 'options'>
 
-export type Row<T> = T extends Table<infer R> ? R : never
+/** The type of a row, of a table or of another source of rows: `Row<typeof plans>`. */
+export type Row<T extends { decode(row: Record<string, unknown>): unknown }> = ReturnType<T['decode']>
 
 /** Defines a table. A column whose options name none has the property's name. */
 export function table<C extends Columns>(name: string, columns: C): Table<Values<C>> {

@@ -45,7 +45,7 @@ export async function refundPayment(
     (wanted) => [`${englishMoney(wanted.amount, wanted.currency)} of payment ${wanted.paymentId ?? ''} goes back`],
   )
   if (ordered.status !== 'pending' || ctx.rehearsal) return ordered
-  const [sent] = await sendRefunds(ctx, [ordered], false)
+  const [sent] = await sendRefunds(ctx, [ordered], { isRepeated: false })
   return sent ?? ordered
 }
 

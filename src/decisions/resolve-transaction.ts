@@ -128,7 +128,7 @@ export async function resolveTransaction(ctx: Context, caller: Caller, input: Re
   const { transactionId, action } = input
   const unsent = await listUnsent(ctx, input)
   if (unsent.length > 0) {
-    await sendRefunds(ctx, unsent, true)
+    await sendRefunds(ctx, unsent, { isRepeated: true })
     return getShownTransaction(ctx.db, transactionId)
   }
   const { ordered } = await orStoreApproval(
@@ -140,7 +140,7 @@ export async function resolveTransaction(ctx: Context, caller: Caller, input: Re
   if (ctx.rehearsal) return getShownTransaction(ctx.db, transactionId)
   if (action === 'complete') await closeOpenSessions(ctx, transactionId)
   const pending = ordered.map(({ refund }) => refund).filter(({ status }) => status === 'pending')
-  await sendRefunds(ctx, pending, false)
+  await sendRefunds(ctx, pending, { isRepeated: false })
   return getShownTransaction(ctx.db, transactionId)
 }
 

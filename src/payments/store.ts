@@ -134,12 +134,13 @@ export async function updatePayment(
 }
 
 /** A payment that was allocated to a transaction, with the amount that still is. */
-export type BookedPayment = Payment & { readonly kept: number }
+const bookedPayments = payments.joined('p', { kept: bigint('SUM(a.amount)') })
+export type BookedPayment = Row<typeof bookedPayments>
 
 /** The payments that were allocated to a transaction, the oldest first; `kept` is 0 if all was moved or refunded. */
 export async function listPaymentsOf(db: Queries, transactionId: number): Promise<BookedPayment[]> {
   return db.all(
-    payments.joined('p', { kept: bigint('SUM(a.amount)') }),
+    bookedPayments,
     'JOIN allocations a ON a.payment_id = p.id WHERE a.transaction_id = ? GROUP BY p.id ORDER BY p.id',
     [transactionId],
   )

@@ -22,7 +22,7 @@ export type Plan = Row<typeof plans>
 
 /** The columns that events contain. */
 export const namedPlans = plans.only('id', 'code')
-export type NamedPlan = ReturnType<typeof namedPlans.decode>
+export type NamedPlan = Row<typeof namedPlans>
 
 /** Amounts are in the smallest unit of `currency`. The three trial columns are all null or all set. */
 export const prices = table('prices', {
@@ -49,7 +49,7 @@ export const priceIntervals = prices.only(
   'trialIntervalUnit',
   'trialIntervalCount',
 )
-export type PriceIntervals = ReturnType<typeof priceIntervals.decode>
+export type PriceIntervals = Row<typeof priceIntervals>
 
 /** The columns on which a checkout is decided. */
 export const offeredPrices = prices.only(
@@ -67,8 +67,8 @@ export const offeredPlans = plans.only('id', 'code', 'status')
 
 /** A price that a checkout may name. */
 export interface OfferedPrice {
-  readonly price: ReturnType<typeof offeredPrices.decode>
-  readonly plan: ReturnType<typeof offeredPlans.decode>
+  readonly price: Row<typeof offeredPrices>
+  readonly plan: Row<typeof offeredPlans>
 }
 
 export interface PlanWithPrices extends Plan {

@@ -5,8 +5,8 @@ import type { AppTime } from '#shared/time.ts'
 import { fitsCurrency } from './discount.ts'
 import { countTaken, findPromotion, hasUsed, lockPromotion, type Promotion } from './store.ts'
 
-/** The checkout that a promotion is asked for. */
-export interface Asked {
+/** The checkout for which a caller or a payer names a promotion. */
+export interface PromotionRequest {
   readonly app: Pick<App, 'id'>
   readonly endUserId: number
   /** The code of the plan that is bought. */
@@ -19,7 +19,7 @@ export interface Asked {
 /** Why a promotion cannot be used. */
 export type Unusable = 'unknown' | 'archived' | 'over' | 'plan' | 'currency' | 'end_user' | 'used_up'
 
-/** The promotion that was asked for, or why it cannot be used. */
+/** The promotion, or why it cannot be used. */
 export type FoundPromotion =
   { readonly kind: 'usable'; readonly promotion: Promotion } | { readonly kind: 'refused'; readonly reason: Unusable }
 
@@ -29,12 +29,12 @@ const SHAPE = /^[A-Za-z0-9_-]{3,40}$/
  * The promotion that a caller or a payer names, in upper or lower case, if this checkout may use it; otherwise why not (R353). Where its
  * uses are limited, it is locked until the transaction ends. A step, under the end user's lock.
  */
-export async function findUsable(tx: Tx, code: string, asked: Asked): Promise<FoundPromotion> {
-  const promotion = SHAPE.test(code) ? await readForUse(tx, asked.app.id, code.toUpperCase()) : null
+export async function findUsable(tx: Tx, code: string, request: PromotionRequest): Promise<FoundPromotion> {
+  const promotion = SHAPE.test(code) ? await readForUse(tx, request.app.id, code.toUpperCase()) : null
   if (!promotion) return refused('unknown')
-  const mismatch = mismatchOf(promotion, asked)
+  const mismatch = mismatchOf(promotion, request)
   if (mismatch) return refused(mismatch)
-  const { endUserId, now } = asked
+  const { endUserId, now } = request
   if (promotion.oncePerUser && (await hasUsed(tx, promotion.id, endUserId))) return refused('end_user')
   if (promotion.maxUses !== null && (await countTaken(tx, promotion.id, endUserId, now)) >= promotion.maxUses)
     return refused('used_up')
@@ -53,7 +53,7 @@ async function readForUse(tx: Tx, appId: number, code: string): Promise<Promotio
   return findPromotion(tx, appId, code)
 }
 
-function mismatchOf(promotion: Promotion, { planCode, currency, now }: Asked): Unusable | null {
+function mismatchOf(promotion: Promotion, { planCode, currency, now }: PromotionRequest): Unusable | null {
   if (promotion.status === 'archived') return 'archived'
   if (promotion.validUntil !== null && now >= promotion.validUntil) return 'over'
   if (promotion.planCodes !== null && !promotion.planCodes.includes(planCode)) return 'plan'
@@ -61,7 +61,7 @@ function mismatchOf(promotion: Promotion, { planCode, currency, now }: Asked): U
   return null
 }
 
-const REASONS: Readonly<Record<Unusable, (asked: Asked) => string>> = {
+const REASONS: Readonly<Record<Unusable, (request: PromotionRequest) => string>> = {
   unknown: () => 'the app has no promotion with this code',
   archived: () => 'this promotion is archived',
   over: () => 'this promotion is over',
@@ -72,7 +72,7 @@ const REASONS: Readonly<Record<Unusable, (asked: Asked) => string>> = {
 }
 
 /** 400 `promotion_not_valid`. Clients of end users read the same message whatever the reason is, so that they cannot look for codes. */
-export function notUsable(reason: Unusable, asked: Asked, isClient: boolean): AppError {
-  const why = isClient ? 'this promotion cannot be used for this checkout' : REASONS[reason](asked)
+export function notUsable(reason: Unusable, request: PromotionRequest, isClient: boolean): AppError {
+  const why = isClient ? 'this promotion cannot be used for this checkout' : REASONS[reason](request)
   return new AppError('promotion_not_valid', `promotion_code: ${why}`, { field: 'promotion_code' })
 }

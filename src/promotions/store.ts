@@ -30,7 +30,7 @@ export const promotions = table('promotions', {
   /** Whether payers may type the code on the hosted page. */
   onPage: flag('on_page'),
   status: exact('status', 16).as<SaleStatus>(),
-  /** Grows with each reservation of a use where uses are limited: the lock under which they are counted. */
+  /** Incremented to lock the promotion, while its uses are counted or it is changed. */
   version: bigint('version'),
   createdAt: realTime('created_at'),
   updatedAt: realTime('updated_at'),
@@ -39,7 +39,7 @@ export type Promotion = Row<typeof promotions>
 
 /** The columns that completing a payment needs. */
 export const appliedPromotions = promotions.only('id', 'code', 'everyPeriod')
-export type AppliedPromotion = ReturnType<typeof appliedPromotions.decode>
+export type AppliedPromotion = Row<typeof appliedPromotions>
 
 /** A use of a promotion: reserved by an open checkout, then used once that is paid (R354). Times are the app's own. */
 export const promotionUses = table('promotion_uses', {
@@ -52,21 +52,18 @@ export const promotionUses = table('promotion_uses', {
   /** The payment; unique. Null for a free trial whose renewals get the discount. */
   transactionId: bigint('transaction_id').nullable(),
   status: exact('status', 16).as<'reserved' | 'used'>(),
-  /** From then on the reservation keeps nobody else from the use. */
+  /** When the reservation expires: after that, others may take the use. */
   reservedUntil: appTime('reserved_until'),
   createdAt: appTime('created_at'),
 })
 export type PromotionUse = Row<typeof promotionUses>
 
 /** A promotion as callers see it. */
-export interface ShownPromotion extends Promotion {
-  /** How many payments have used it. */
-  readonly uses: number
-}
-
 const shownPromotions = promotions.joined('p', {
+  /** How many payments have used it. */
   uses: bigint(`(SELECT COUNT(*) FROM promotion_uses u WHERE u.promotion_id = p.id AND u.status = 'used')`),
 })
+export type ShownPromotion = Row<typeof shownPromotions>
 
 export async function insertPromotion(tx: Tx, row: Omit<Promotion, 'id'>): Promise<number> {
   return tx.insert(promotions, row)
@@ -105,7 +102,7 @@ export async function hasCodeToType(db: Queries, appId: number, now: AppTime): P
   return found !== null
 }
 
-/** The promotions of these codes, by app and code: `promotions.get(keyOf(subscription))`. */
+/** The promotions that these rows name, by app and code: `promotions.get(keyOf(subscription))`. */
 export async function listPromotionsOf(
   db: Queries,
   named: readonly { readonly appId: number; readonly promotionCode: string | null }[],
@@ -181,7 +178,7 @@ export async function takeOverUse(
   return (await tx.update(promotionUses, { promotionId, endUserId, status: 'reserved' }, changes)) > 0
 }
 
-/** Adds a use; returns false if the end user may use the promotion once and has. */
+/** Adds a use; returns false if the end user has used a promotion that each may use once. */
 export async function insertUse(tx: Tx, row: Omit<PromotionUse, 'id'>): Promise<boolean> {
   return insertedNew('promotion_uses_once', tx.insert(promotionUses, row))
 }

@@ -7,7 +7,7 @@ export type NewUse = Pick<PromotionUse, 'endUserId' | 'transactionId' | 'status'
 
 /**
  * Takes a use for a checkout. The end user's reservation for an older checkout passes to this one (R354). Returns false if the end user
- * may use the promotion once and has. A step, under the end user's lock, after `findUsable`.
+ * has used a promotion that each may use once. A step, under the end user's lock, after `findUsable`.
  */
 export async function takeUse(
   tx: Tx,
@@ -28,8 +28,8 @@ export interface DiscountedPayment {
 }
 
 /**
- * Counts the use of a payment that is completed; a renewal counts none (R356). A payment that was under way when its reservation passed
- * on is counted, too, beyond the limits. A step, under the end user's lock.
+ * Counts the use by a completed payment, unless it is a renewal (R356). A payment whose reservation has passed to a newer checkout counts,
+ * too, even beyond the limits. A step, under the end user's lock.
  */
 export async function countUse(tx: Tx, payment: DiscountedPayment, now: AppTime): Promise<void> {
   const { id: transactionId, appId, endUserId, promotionCode, isByRenewalLink } = payment

@@ -1,19 +1,14 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { insertProviderEvent, type ProviderCode } from '#transactions/store.ts'
+import { insertProviderEvent, type ProviderEvent } from '#transactions/store.ts'
 
 const MAX_NOTE = 500
 const MAX_EVENT_TYPE = 64
 
 /** A provider event that changes nothing by itself and that operators must see. */
-export interface ProviderNote {
-  readonly provider: ProviderCode
+export interface ProviderNote extends Omit<ProviderEvent, 'id' | 'outcome' | 'note' | 'receivedAt'> {
   /** The provider's id of the event, or one made from its subject: the event is kept once. */
   readonly eventId: string
-  readonly eventType: string
-  readonly appId: number | null
-  readonly transactionId: number | null
-  /** `refused`: it claims a payment but does not match what we stored. `noted`: it is true and reports no payment, such as a refund. */
   readonly outcome: 'refused' | 'noted'
   /** A sentence for operators, without the name or address of a payer. */
   readonly note: string

@@ -1,7 +1,10 @@
 import type { Config } from '#config/config.ts'
 import { formSource } from '#http/html.ts'
 
-/** The provider chooses the hosts of its payment pages; in development they may also be at the stand-in's address `apiBase`. */
-export function httpsAnd({ env }: Config, apiBase: string | null): string[] {
+/**
+ * Any https address, because the provider chooses the hosts of its payment pages; in development also `apiBase`, where a stand-in of the
+ * provider serves them.
+ */
+export function httpsSources({ env }: Config, apiBase: string | null): string[] {
   return ['https:', ...(env === 'development' && apiBase !== null ? [formSource(apiBase)] : [])]
 }

@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { PolledStatus } from './provider.ts'
-import { updateSessionIn, type ProviderSession, type SessionStatus } from './store.ts'
+import { PAYABLE, updateSessionIn, type ProviderSession } from './store.ts'
 
 /** Records the polled status of a session if it changes. */
 export async function recordStatus(ctx: Context, session: ProviderSession, found: PolledStatus): Promise<void> {
@@ -31,7 +31,6 @@ async function markExpired(ctx: Context, session: ProviderSession): Promise<void
 
 /** Records that a session was paid, also if it was closed before, or that it can no longer be paid. */
 export async function endSession(ctx: Context, session: ProviderSession, status: 'paid' | 'closed'): Promise<void> {
-  const from: SessionStatus[] = ['opening', 'open', 'processing']
-  if (status === 'paid') from.push('closed')
+  const from = status === 'paid' ? [...PAYABLE, 'closed' as const] : PAYABLE
   await inTransaction(ctx, (tx) => updateSessionIn(tx, session.id, from, { status, nextLookupAt: null }))
 }

@@ -34,7 +34,7 @@ export const providerSessions = table('provider_sessions', {
 export type ProviderSession = Row<typeof providerSessions>
 
 /** Sessions that may still be paid. */
-const PAYABLE: SessionStatus[] = ['opening', 'open', 'processing']
+export const PAYABLE: readonly SessionStatus[] = ['opening', 'open', 'processing']
 /** When a session whose transaction was completed in another way is claimed again, in case the worker that claimed it died. */
 const CLOSE_AGAIN_MS = 2 * MINUTE_MS
 
@@ -47,7 +47,7 @@ const REPORTED_SESSION = providerSessions.joined('s', {
   isEventKnown: flag('e.id IS NOT NULL'),
 })
 /** The session of a provider's event. */
-export type ReportedSession = ReturnType<typeof REPORTED_SESSION.decode>
+export type ReportedSession = Row<typeof REPORTED_SESSION>
 
 /** The session of this reference; `eventId` null if the event has none. */
 export async function findReportedSession(
@@ -242,7 +242,7 @@ export async function retireProviderAccount(tx: Tx, accountId: number): Promise<
 /** Erases the credentials and closes the open sessions under them. Returns how many sessions it closed. */
 export async function forgetProviderAccount(tx: Tx, accountId: number): Promise<number> {
   await tx.update(providerAccounts, { id: accountId }, { credentials: null })
-  await tx.run('DELETE FROM provider_pauses WHERE provider_account_id = ?', [accountId])
+  await endPause(tx, accountId)
   const sessions = { providerAccountId: accountId, status: PAYABLE }
   return tx.update(providerSessions, sessions, { status: 'closed', nextLookupAt: null, updatedAt: tx.now })
 }
@@ -274,15 +274,12 @@ export async function listAccountsInUse(
   return db.all(providerAccounts.as('a'), `${sql} ORDER BY a.app_id, a.version DESC`, params)
 }
 
-/** How much still depends on an account. */
-export interface AccountUse {
-  readonly openSessions: number
-  readonly refundablePayments: number
-}
+const ACCOUNT_USE = shape({ openSessions: bigint(), refundablePayments: bigint() })
 
-export async function countAccountUse(db: Queries, accountId: number): Promise<AccountUse> {
+/** How much still depends on an account. */
+export async function countAccountUse(db: Queries, accountId: number): Promise<Row<typeof ACCOUNT_USE>> {
   const use = await db.one(
-    shape({ openSessions: bigint(), refundablePayments: bigint() }),
+    ACCOUNT_USE,
     `SELECT
        (SELECT COUNT(*) FROM provider_sessions WHERE provider_account_id = ? AND status IN (?)) AS openSessions,
        (SELECT COUNT(*) FROM payments p WHERE p.provider_account_id = ? AND ${IS_REFUNDABLE}) AS refundablePayments`,
@@ -314,7 +311,7 @@ export async function listPauses(db: Queries): Promise<ProviderPause[]> {
   return db.all(providerPauses, 'ORDER BY app_id, provider')
 }
 
-export async function findPause(db: Queries, { providerAccountId }: Account): Promise<ProviderPause | null> {
+export async function findPause(db: Queries, providerAccountId: number): Promise<ProviderPause | null> {
   return db.one(providerPauses, 'WHERE provider_account_id = ?', [providerAccountId])
 }
 
@@ -330,8 +327,8 @@ export async function beginPause(tx: Tx, pause: Omit<ProviderPause, 'id'>, now: 
   }
 }
 
-/** Deletes the pause of an account that answered. */
-export async function endPause(tx: Tx, { providerAccountId }: Account): Promise<void> {
+/** Deletes the pause of an account. */
+export async function endPause(tx: Tx, providerAccountId: number): Promise<void> {
   await tx.run('DELETE FROM provider_pauses WHERE provider_account_id = ?', [providerAccountId])
 }
 

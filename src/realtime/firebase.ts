@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { requestEndpoint, type EndpointAnswer } from '#http/outbound/request-endpoint.ts'
+import { requestEndpoint, type EndpointAnswer, type EndpointRequest } from '#http/outbound/request-endpoint.ts'
 import { cleanText } from '#http/outbound/exchange.ts'
 import { accessToken, forgetAccessToken } from './access-token.ts'
 import type { Budget } from '#shared/budget.ts'
@@ -32,10 +32,10 @@ export interface NodeReference {
  * emulators without REST are written through the SDK. Each call throws if the database refuses or does not answer within the budget.
  */
 export function nodeReference(ctx: Context, app: AppWithDatabase, externalRef: string, leftMs: Budget): NodeReference {
-  const address = addressOf(ctx, app, externalRef)
+  const target = { app, address: addressOf(ctx, app, externalRef), leftMs }
   return {
     async read() {
-      const answer = await call(ctx, app, address, leftMs, 'GET', { 'x-firebase-etag': 'true' })
+      const answer = await call(ctx, target, { method: 'GET', headers: { 'x-firebase-etag': 'true' } })
       // A node that cannot be read may still be writable: the answer to the write decides.
       if (UNREADABLE.has(answer.status)) return { node: null, etag: null }
       if (answer.status !== 200) throw refusalOf(answer)
@@ -44,10 +44,11 @@ export function nodeReference(ctx: Context, app: AppWithDatabase, externalRef: s
     },
     async replace(node, etag) {
       const condition = etag === null ? {} : { 'if-match': etag }
-      const answer = await call(ctx, app, address, leftMs, 'PUT', condition, JSON.stringify(node))
+      const headers = { 'content-type': 'application/json', ...condition }
+      const answer = await call(ctx, target, { method: 'PUT', headers, body: JSON.stringify(node) })
       if (answer.status === 412) return false
-      if (answer.status === UPGRADE_REQUIRED && address.emulator) {
-        await replaceBySocket(address.emulator, node, leftMs)
+      if (answer.status === UPGRADE_REQUIRED && target.address.emulator) {
+        await replaceBySocket(target.address.emulator, node, leftMs)
         return true
       }
       if (answer.status !== 200 && answer.status !== 204) throw refusalOf(answer)
@@ -86,26 +87,17 @@ function addressOf(ctx: Context, app: AppWithDatabase, externalRef: string): Add
 
 async function call(
   ctx: Context,
-  app: AppWithDatabase,
-  { url, emulator }: Address,
-  leftMs: Budget,
-  method: 'GET' | 'PUT',
-  headers: Readonly<Record<string, string>>,
-  body?: string,
+  { app, address, leftMs }: { readonly app: AppWithDatabase; readonly address: Address; readonly leftMs: Budget },
+  request: Pick<EndpointRequest, 'method' | 'headers' | 'body'>,
 ): Promise<EndpointAnswer> {
   const send = async (bearer: string): Promise<EndpointAnswer> =>
     requestEndpoint({
-      method,
-      url,
-      headers: {
-        ...headers,
-        authorization: `Bearer ${bearer}`,
-        ...(body ? { 'content-type': 'application/json' } : {}),
-      },
-      ...(body ? { body } : {}),
+      ...request,
+      url: address.url,
+      headers: { ...request.headers, authorization: `Bearer ${bearer}` },
       deadlineMs: leftMs(),
     })
-  if (emulator) return send('owner')
+  if (address.emulator) return send('owner')
   const token = await accessToken(ctx, app, leftMs)
   const answer = await send(token)
   if (answer.status !== 401) return answer

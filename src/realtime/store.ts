@@ -24,6 +24,7 @@ export const realtimeWrites = table('realtime_writes', {
 export type RealtimeWrite = Row<typeof realtimeWrites>
 
 const ERROR_CHARACTERS = 500
+
 /** Requests a write of the node, in the transaction of the change that it shows. `writeNode` follows after the commit. */
 export async function queueRealtimeWrite(
   tx: Tx,
@@ -57,15 +58,15 @@ async function requestAgain(tx: Tx, subscriptionId: number, revision: number): P
   return found === 1
 }
 
-/** Claims the lease of a node for `leaseSeconds`; false while another writer has it, or if it is not in the wanted state. */
+/** Claims the lease of a node for `leaseSeconds`; false while another writer has it, or if its write is not in `state`. */
 export async function claimWrite(
   tx: Tx,
   subscriptionId: number,
   leaseToken: string,
   leaseSeconds: number,
-  wanted: 'pending' | 'any state',
+  state: 'pending' | 'any',
 ): Promise<boolean> {
-  const andPending = wanted === 'pending' ? "AND state = 'pending'" : ''
+  const andPending = state === 'pending' ? "AND state = 'pending'" : ''
   const found = await tx.run(
     `UPDATE realtime_writes SET lease_token = ?, lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND
      WHERE subscription_id = ? AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3) OR lease_token = ?) ${andPending}`,
@@ -109,18 +110,17 @@ export async function finishWrite(
   return finished === 1
 }
 
-/** Releases the lease of a write that is still pending. */
+/** Releases the lease of a write that is still pending; `error` null if the attempt succeeded. */
 export async function releaseWrite(
   tx: Tx,
   subscriptionId: number,
   leaseToken: string,
   error: string | null,
 ): Promise<void> {
-  const outcome = error === null ? '' : ', attempts = attempts + 1, last_error = ?'
   await tx.run(
-    `UPDATE realtime_writes SET lease_token = NULL, lease_until = NULL${outcome}
+    `UPDATE realtime_writes SET lease_token = NULL, lease_until = NULL, attempts = attempts + ?, last_error = COALESCE(?, last_error)
      WHERE subscription_id = ? AND lease_token = ?`,
-    [...(error === null ? [] : [cut(error)]), subscriptionId, leaseToken],
+    [error === null ? 0 : 1, error && cut(error), subscriptionId, leaseToken],
   )
 }
 

@@ -28,7 +28,10 @@ export interface NodeWrite {
   readonly load: (subscriptionId: number) => Promise<NodeState | null>
 }
 
-/** `pending`: another writer has the lease, or took it over; it covers this request too, or the reconcile job does. Also for an app without a database. */
+/**
+ * `pending`: another writer has the lease or took it over, and covers this request, too; if it fails to, the reconcile job does. Also the
+ * outcome for an app without a database.
+ */
 export type WriteOutcome = 'written' | 'failed' | 'pending'
 
 /**
@@ -82,8 +85,8 @@ type ClaimResult =
 
 async function claim(ctx: Context, { subscriptionId, leaseToken, reason }: Writer): Promise<ClaimResult> {
   return inTransaction(ctx, async (tx) => {
-    const wanted = reason === 'resync' ? 'any state' : 'pending'
-    const isClaimed = await claimWrite(tx, subscriptionId, leaseToken, LEASE_SECONDS, wanted)
+    const state = reason === 'resync' ? 'any' : 'pending'
+    const isClaimed = await claimWrite(tx, subscriptionId, leaseToken, LEASE_SECONDS, state)
     const row = await findRealtimeWrite(tx, subscriptionId)
     if (!row) throw new Error(`no realtime write was requested for subscription ${subscriptionId}`)
     if (isClaimed) return { kind: 'claimed', revision: row.requestedRevision }
@@ -128,19 +131,24 @@ async function attempt(ctx: Context, writer: Writer): Promise<string | null> {
  * Reads the node, then the subscription, then writes on condition that the node has not changed. So the node only moves to later states of
  * the subscription, even if an aborted write of an earlier writer arrives late.
  */
-async function replaceNode(ctx: Context, { app, subscriptionId, load, reason, leftMs }: Writer): Promise<void> {
-  const subject = await load(subscriptionId)
-  if (!subject) throw new Error(`subscription ${subscriptionId} does not exist`)
+async function replaceNode(ctx: Context, writer: Writer): Promise<void> {
+  const { app, reason, leftMs } = writer
+  const { externalRef } = await loadState(writer)
   const { nodeReference } = await import('./firebase.ts')
-  const reference = nodeReference(ctx, app, subject.externalRef, leftMs)
+  const reference = nodeReference(ctx, app, externalRef, leftMs)
   for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts += 1) {
     const { etag } = await reference.read()
-    const state = await load(subscriptionId)
-    if (!state) throw new Error(`subscription ${subscriptionId} does not exist`)
+    const state = await loadState(writer)
     const now = ctx.clock.now()
     if (await reference.replace(nodeOf(state, reason, appNow(app, now), now), etag)) return
   }
   throw new Error(`the node changed ${MAX_CONFLICTS} times while it was written`)
+}
+
+async function loadState({ subscriptionId, load }: Writer): Promise<NodeState> {
+  const state = await load(subscriptionId)
+  if (!state) throw new Error(`subscription ${subscriptionId} does not exist`)
+  return state
 }
 
 /** Extends the lease, and returns the revision that is requested now; null if the lease was lost. */
@@ -148,6 +156,6 @@ async function extend(ctx: Context, { subscriptionId, leaseToken }: Writer): Pro
   return inTransaction(ctx, async (tx) => {
     if (!(await extendLease(tx, subscriptionId, leaseToken, LEASE_SECONDS))) return null
     const row = await findRealtimeWrite(tx, subscriptionId)
-    return row && row.requestedRevision
+    return row?.requestedRevision ?? null
   })
 }

@@ -41,6 +41,11 @@ export function constantTimeEqual(a: string, b: string): boolean {
   return timingSafeEqual(hash('sha256', a, 'buffer'), hash('sha256', b, 'buffer'))
 }
 
+/** Whether `text` is among the texts. Compares all of them, so that the time does not depend on which one it is. */
+export function constantTimeIncludes(texts: readonly string[], text: string): boolean {
+  return texts.filter((one) => constantTimeEqual(one, text)).length > 0
+}
+
 /** The form in which a content security policy names an inline style. */
 export function sha256Base64(content: string): string {
   return createHash('sha256').update(content).digest('base64')

@@ -61,7 +61,6 @@ export async function applyPayment(
     set,
     line: { transactionId, kind, interval, isTrial, paidAt, openedAt, isAccepted },
     planAndCustomer: planAndCustomerAfter(rows, effect, setsCustomer),
-    transactionId,
     announce: (view) => (current && !rows.isEndRenewed ? [renewalOf(app, current, paid, view)] : []),
   })
   return null

@@ -48,8 +48,6 @@ export interface NewLine extends Pick<
 interface Change {
   /** The plan and the customer after the change, which its events name. */
   readonly planAndCustomer: PlanAndCustomer
-  /** The payment behind it. */
-  readonly transactionId?: number
   /** Events that are written before `subscription.updated`. */
   readonly announce?: (view: SubscriptionView) => readonly Emission[]
 }
@@ -77,7 +75,7 @@ export async function recordChange(
   app: NotifiedApp,
   change: ChangeOfExisting | FirstChange,
 ): Promise<SubscriptionView> {
-  const { before, line, planAndCustomer, transactionId, announce } = change
+  const { before, line, planAndCustomer, announce } = change
   const saved = change.before ? await saveChange(tx, app, change) : await saveNew(tx, app, change)
   if (line) await addLine(tx, saved, before, line)
   const view = { subscription: saved, ...planAndCustomer }
@@ -85,7 +83,7 @@ export async function recordChange(
     app,
     type: 'subscription.updated',
     data: updatedData(view, appNow(app, tx.now)),
-    transactionId: transactionId ?? null,
+    transactionId: line?.transactionId ?? null,
   }
   const ended = before ? await endBeforeRestart(tx, app, before, line) : []
   await emitEvents(tx, [...ended, ...(announce?.(view) ?? []), updated])

@@ -57,7 +57,7 @@ export const decidedSubscriptions = subscriptions.only(
   'anchorDay',
   'promotionCode',
 )
-export type DecidedSubscription = ReturnType<typeof decidedSubscriptions.decode>
+export type DecidedSubscription = Row<typeof decidedSubscriptions>
 
 /** A trial is granted at most once per end user and plan: the unique key decides (R80). */
 export const trialGrants = table('trial_grants', {
@@ -169,7 +169,7 @@ export async function viewSubscription(db: Queries, subscription: Subscription):
 
 /** Subscriptions `s` with the code of their plan `p`. */
 export const subscriptionsWithPlanCode = subscriptions.joined('s', { planCode: exact('p.code', 64) })
-export type SubscriptionWithPlanCode = Subscription & { readonly planCode: string }
+export type SubscriptionWithPlanCode = Row<typeof subscriptionsWithPlanCode>
 
 interface SubscriptionKey {
   readonly appId: number
@@ -239,8 +239,8 @@ export async function insertLedgerLine(tx: Tx, row: Omit<LedgerLine, 'id'>): Pro
 }
 
 /**
- * SQL: whether a payment (not a free trial) has renewed the period of the subscription that ended at `end`; false if there is no end, or if
- * the subscription still has it: a change of plan in the second of the purchase before it may keep the end.
+ * SQL: whether a payment (not a free trial) has renewed the period of the subscription that ended at `end`. False if there is no end, or if
+ * it is still the end now: a change of plan in the same second as the purchase before it may leave the end as it was.
  */
 export function wasRenewed(subscription: string, end: string): string {
   return `NOT (${subscription}.current_period_end <=> ${end}) AND EXISTS (SELECT 1 FROM payment_applications line

@@ -18,6 +18,7 @@ export async function announceRefunds(
   let total = 0
   const made = (await listRefundsOfTransaction(tx, id)).filter((refund) => refund.status === 'succeeded')
   const isNew = (refund: { readonly id: number }): boolean => refundIds.includes(refund.id)
+  // The new ones last, so that each event's total includes all earlier refunds.
   for (const refund of [...made.filter((one) => !isNew(one)), ...made.filter(isNew)]) {
     total += refund.taken
     if (!isNew(refund)) continue

@@ -93,7 +93,7 @@ async function recordEvents(
   { id: transactionId, appId }: Transaction,
   { provider, events }: ConfirmedPayment,
 ): Promise<boolean> {
-  const applied = { provider, appId, transactionId, outcome: 'applied', note: null, receivedAt: tx.now }
+  const applied = { provider, appId, transactionId, outcome: 'applied', note: null, receivedAt: tx.now } as const
   return insertProviderEvents(
     tx,
     events.map((event) => ({ ...applied, ...event })),

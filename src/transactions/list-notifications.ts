@@ -1,9 +1,7 @@
 import type { Context } from '#context.ts'
 import { listPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { listNotedEvents, type ProviderEvent } from './store.ts'
-
-const OUTCOMES = ['refused', 'noted'] as const
+import { listUnappliedEvents, type ProviderEvent } from './store.ts'
 
 /** A page of the provider events that paid nothing and need attention; `appId` null lists those of all apps. */
 export async function listNotifications(
@@ -11,7 +9,7 @@ export async function listNotifications(
   appId: number | null,
   page: unknown,
 ): Promise<Page<ProviderEvent>> {
-  const list = (request: PageRequest) => listNotedEvents(ctx.db, { appId, outcomes: OUTCOMES, ...request })
+  const list = (request: PageRequest) => listUnappliedEvents(ctx.db, { appId, ...request })
   return listPage(page, list, ({ receivedAt }) => receivedAt)
 }
 

@@ -9,7 +9,7 @@ import { englishMoney } from '#shared/money.ts'
 import { announceRefunds } from './announce-refund.ts'
 import { changeTransaction } from './change-transaction.ts'
 import { endIfRefunded, endedNow, newRefund, pendingNow, type RefundState } from './refund-steps.ts'
-import type { Transaction } from './store.ts'
+import type { FlagReason, Transaction } from './store.ts'
 
 /** Who gives the money of a payment back: its provider, an operator by a transfer, or nobody, because no money moved. */
 export type RefundWay = 'provider' | 'transfer' | 'none'
@@ -38,8 +38,24 @@ export async function orderRefunds(
   tx: Tx,
   app: App,
   transaction: Transaction,
-  { amount, wayOf, reference, operatorNote }: RefundOrder,
+  order: RefundOrder,
 ): Promise<{ readonly transaction: Transaction; readonly ordered: readonly OrderedRefund[] }> {
+  const { operatorNote } = order
+  const { ordered, balance, flagReason } = await addRefunds(tx, transaction, order)
+  const changes = { ...balance, flagReason, ...resolutionOf(tx, app, transaction, balance) }
+  const current = await changeTransaction(tx, app, transaction, changes, operatorNote)
+  const ended = await endIfRefunded(tx, app, current, operatorNote)
+  const succeeded = ordered.filter(({ refund }) => refund.status === 'succeeded').map(({ refund }) => refund.id)
+  await announceRefunds(tx, app, ended, succeeded)
+  return { transaction: ended, ordered }
+}
+
+/** Adds one refund for each payment, and takes its money from the transaction. Returns what the transaction then has. */
+async function addRefunds(
+  tx: Tx,
+  transaction: Transaction,
+  { amount, wayOf, reference, operatorNote }: RefundOrder,
+): Promise<{ readonly ordered: OrderedRefund[]; readonly balance: Balance; readonly flagReason: FlagReason | null }> {
   const parts = takeNewest(amount, await listPaymentsOf(tx, transaction.id))
   for (const { part } of parts) requireReference(wayOf(part.provider), reference)
   let balance = balanceOf(transaction)
@@ -49,7 +65,7 @@ export async function orderRefunds(
     const after = refunded(balance, share)
     const clearsFlag = flagReason !== null && after.amountLeft === 0
     const refund = await insertRefundOnce(tx, {
-      ...newRefund(tx, { appId: app.id, paymentId: payment.id, amount: share }),
+      ...newRefund(tx, { appId: transaction.appId, paymentId: payment.id, amount: share }),
       ...stateOf(tx, wayOf(payment.provider), reference),
       amountUsed: balance.amountUsed - after.amountUsed,
       flagReason: clearsFlag ? flagReason : null,
@@ -61,22 +77,7 @@ export async function orderRefunds(
     balance = after
     if (clearsFlag) flagReason = null
   }
-  const current = await changeTransaction(
-    tx,
-    app,
-    transaction,
-    { ...balance, flagReason, ...resolutionOf(tx, app, transaction, balance) },
-    operatorNote,
-  )
-  const ended = await endIfRefunded(tx, app, current, operatorNote)
-  const succeeded = ordered.filter(({ refund }) => refund.status === 'succeeded')
-  await announceRefunds(
-    tx,
-    app,
-    ended,
-    succeeded.map(({ refund }) => refund.id),
-  )
-  return { transaction: ended, ordered }
+  return { ordered, balance, flagReason }
 }
 
 /** A refund resolves a transaction once nothing waits any more. */

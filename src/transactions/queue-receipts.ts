@@ -37,6 +37,6 @@ function receivedOf(before: Transaction, after: Transaction): ReceiptContent[] {
 async function refundedOf(tx: Tx, before: Transaction, after: Transaction): Promise<ReceiptContent[]> {
   const amount = after.amountRefunded - before.amountRefunded
   if (amount <= 0) return []
-  const ordered = await listRefundsOfTransaction(tx, after.id)
-  return [{ kind: 'refunded', amount, total: ordered.reduce((sum, { taken }) => sum + taken, 0) }]
+  const refunds = await listRefundsOfTransaction(tx, after.id)
+  return [{ kind: 'refunded', amount, total: refunds.reduce((sum, { taken }) => sum + taken, 0) }]
 }

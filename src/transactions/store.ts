@@ -106,18 +106,15 @@ export const payableTransactions = transactions.only(
   'createdAt',
   'completedAt',
 )
-export type PayableTransaction = ReturnType<typeof payableTransactions.decode>
+export type PayableTransaction = Row<typeof payableTransactions>
 
 /** A transaction as callers see it. */
-export interface ShownTransaction extends Transaction {
-  /** The part of `amountRefunded` that the provider has not confirmed yet. */
-  readonly refundPending: number
-}
-
 export const shownTransactions = transactions.joined('t', {
+  /** The part of `amountRefunded` that the provider has not confirmed yet. */
   refundPending: bigint(`IF(t.amount_refunded = 0, 0, (SELECT COALESCE(-SUM(a.amount), 0) FROM allocations a
     JOIN refunds r ON r.id = a.refund_id WHERE a.transaction_id = t.id AND a.cause = 'refund' AND r.status = 'pending'))`),
 })
+export type ShownTransaction = Row<typeof shownTransactions>
 
 /** `unflagged` clears the flag that the row names. */
 export type ChangeKind = 'bank_page' | 'flagged' | 'unflagged' | 'completed' | 'refunded'
@@ -144,8 +141,8 @@ export const providerEvents = table('provider_events', {
   eventType: exact('event_type', 64),
   appId: bigint('app_id').nullable(),
   transactionId: bigint('transaction_id').nullable(),
-  /** `applied`, `refused` (does not match what was opened), `noted` (operators must see it). */
-  outcome: exact('outcome', 32),
+  /** `refused`: it claims a payment but does not match what was opened. `noted`: it reports something else, such as a refund made there. */
+  outcome: exact('outcome', 32).as<'applied' | 'refused' | 'noted'>(),
   note: words('note', 500).nullable(),
   receivedAt: realTime('received_at'),
 })
@@ -308,24 +305,17 @@ export async function listProviderEvents(db: Queries, transactionId: number): Pr
   return db.all(providerEvents, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
-/** Provider events that paid nothing: `refused` (does not match what was opened) or `noted` (such as a refund made there). Newest first. */
-export async function listNotedEvents(
+/** Provider events that paid nothing, newest first. */
+export async function listUnappliedEvents(
   db: Queries,
-  filter: {
-    readonly appId: number | null
-    readonly outcomes: readonly string[]
-    readonly below: Position | null
-    readonly limit: number
-  },
+  filter: { readonly appId: number | null; readonly below: Position | null; readonly limit: number },
 ): Promise<ProviderEvent[]> {
-  const { appId, outcomes } = filter
-  const noted = where(
-    ['outcome IN (?)', outcomes],
+  const { appId, below, limit } = filter
+  const unapplied = where(
+    [`outcome IN ('refused', 'noted')`],
     appId === null ? null : ['app_id = ?', appId],
-    following(filter.below, ['received_at', 'id'], 'desc'),
+    following(below, ['received_at', 'id'], 'desc'),
   )
-  return db.all(providerEvents, `${noted.sql} ORDER BY received_at DESC, id DESC LIMIT ?`, [
-    ...noted.params,
-    filter.limit,
-  ])
+  const inOrder = `${unapplied.sql} ORDER BY received_at DESC, id DESC LIMIT ?`
+  return db.all(providerEvents, inOrder, [...unapplied.params, limit])
 }

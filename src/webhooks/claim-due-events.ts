@@ -11,20 +11,15 @@ export interface LeasedEvent extends ClaimedEvent {
   readonly leaseEndsMs: number
 }
 
-/** Longer than four attempts, because an event may wait behind others of its app. */
-function leaseMs(ctx: Context): number {
-  return 4 * ctx.config.webhook.timeoutMs + SECOND_MS
-}
-
-/** A lease for a new claim. */
+/** A lease for a new claim: longer than four attempts, because an event may wait behind others of its app. */
 export function newLease(ctx: Context): Lease {
-  return { token: randomNumber(), ms: leaseMs(ctx) }
+  return { token: randomNumber(), ms: 4 * ctx.config.webhook.timeoutMs + SECOND_MS }
 }
 
 /** Leases the events that are still due. Marks events as failed if a crash interrupted their last attempt. */
 export async function claimDueEvents(ctx: Context, candidates: readonly DueEvent[]): Promise<LeasedEvent[]> {
-  const leaseEndsMs = performance.now() + leaseMs(ctx)
   const lease = newLease(ctx)
+  const leaseEndsMs = performance.now() + lease.ms
   const claimed = await byStatement(ctx, (db) => claimDue(db, candidates, lease, databasePresent(ctx)))
   if (claimed.length < candidates.length) await failLostOf(ctx, candidates, claimed)
   return claimed.map((event) => ({ ...event, leaseEndsMs }))

@@ -5,19 +5,6 @@ import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { listEventRows, type DeliveryStatus, type Event } from './store.ts'
 
-/** An event as operators see it. During an attempt, `next_attempt_at` is the time when that attempt was due. */
-export interface DeliveryView {
-  readonly id: string
-  readonly event_type: string
-  readonly external_ref: string | null
-  readonly created_at: string
-  readonly delivery_status: DeliveryStatus
-  readonly attempts: number
-  readonly next_attempt_at: string | null
-  readonly delivered_at: string | null
-  readonly last_error: string | null
-}
-
 /** A page of an app's deliveries, newest first; `status` null lists all. */
 export async function listDeliveries(
   ctx: Context,
@@ -39,8 +26,11 @@ export async function listDeliveries(
   return presentPage(await listPage(page, list, ({ createdAt }) => createdAt), presentDelivery)
 }
 
-/** Times are real, because a test clock does not move deliveries. */
-export function presentDelivery(event: Event): DeliveryView {
+/**
+ * An event as operators see it. Times are real, because a test clock does not move deliveries. During an attempt, `next_attempt_at` is the
+ * time when that attempt was due.
+ */
+export function presentDelivery(event: Event) {
   return {
     id: formatId('evt', event.id),
     event_type: event.eventType,
@@ -53,3 +43,4 @@ export function presentDelivery(event: Event): DeliveryView {
     last_error: event.lastError,
   }
 }
+export type DeliveryView = ReturnType<typeof presentDelivery>

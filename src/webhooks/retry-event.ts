@@ -5,11 +5,11 @@ import type { Caller } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { AppError, notFound } from '#shared/errors.ts'
+import { AppError } from '#shared/errors.ts'
 import { formatId, requireId } from '#shared/ids.ts'
 import { countFailedEvents, listFailedIds, requeue } from './outcomes/store.ts'
 import { requireWebhook } from './read-target.ts'
-import { findEvent } from './store.ts'
+import { getEvent } from './store.ts'
 
 /** Maximum number of events per transaction. */
 const BATCH_SIZE = 50
@@ -23,16 +23,15 @@ export const retryEvent = command({
   input: z.strictObject({ event_id: z.string() }),
   async run(tx, { event_id }) {
     const eventId = requireId('evt', event_id)
-    const event = await findEvent(tx, eventId)
-    if (!event) throw notFound('event')
-    requireWebhook(await getApp(tx, event.appId))
+    const { appId } = await getEvent(tx, eventId)
+    requireWebhook(await getApp(tx, appId))
     const retries = tx.ctx.config.webhook.retryMinutes.length
     if ((await requeue(tx, [eventId], 'any', retries, await databaseNow(tx.ctx, tx))) !== 1) {
       throw new AppError('invalid_request', `${formatId('evt', eventId)} is being delivered: try again in a minute`)
     }
-    await tx.audit({ appId: event.appId, subject: formatId('evt', eventId) })
+    await tx.audit({ appId, subject: formatId('evt', eventId) })
     tx.afterCommit(tx.ctx.wakeSender)
-    return (await findEvent(tx, eventId)) ?? event
+    return getEvent(tx, eventId)
   },
 })
 

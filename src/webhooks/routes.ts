@@ -2,7 +2,7 @@ import { route, type AppRoute } from '#apps/authenticate.ts'
 import { requireId } from '#shared/ids.ts'
 import { listEvents, ListEventsQuery } from './list-events.ts'
 import { EventOutput, presentEvent } from './present.ts'
-import { getEvent } from './store.ts'
+import { getEventOfApp } from './store.ts'
 
 export const eventRoutes: readonly AppRoute[] = [
   route.list({
@@ -26,6 +26,6 @@ export const eventRoutes: readonly AppRoute[] = [
     access: 'hmac',
     output: EventOutput,
     query: async (ctx, { caller, params }) =>
-      presentEvent(await getEvent(ctx.db, caller.appId, requireId('evt', params['id'] ?? ''))),
+      presentEvent(await getEventOfApp(ctx.db, caller.appId, requireId('evt', params['id'] ?? ''))),
   }),
 ]

@@ -6,7 +6,7 @@ export const MAX_READY = 1024
 const MAX_AHEAD = MAX_READY / 2
 
 /** An app with due events. `held`: how many claimed ones wait. `depth`: how many should. */
-export interface Claimable {
+export interface AppWithDue {
   readonly appId: number
   readonly held: number
   readonly depth: number
@@ -16,7 +16,7 @@ export interface Claimable {
  * How many events to claim next, by app. First, one for each app without claimed events, in the given order; then equal shares, up to what
  * the receivers will take soon. `ready`: how many claimed events wait already.
  */
-export function shareClaims(apps: readonly Claimable[], ready: number): Map<number, number> {
+export function shareClaims(apps: readonly AppWithDue[], ready: number): Map<number, number> {
   const shares = new Map<number, number>()
   const most = Math.min(CLAIM_SIZE, MAX_READY - ready)
   let shared = 0
@@ -26,7 +26,7 @@ export function shareClaims(apps: readonly Claimable[], ready: number): Map<numb
     shares.set(appId, 1)
     shared += 1
   }
-  // A claim is worth its round trips once half of the waiting events are sent, both over all apps and for the app.
+  // Few events are not worth the round trips of a claim: wait until half of those claimed are sent, over all apps and for the app.
   if (ready > MAX_AHEAD / 2) return shares
   const mostAhead = Math.min(CLAIM_SIZE, MAX_AHEAD - ready)
   let lacking = apps.filter(({ held, depth }) => held <= depth / 2)

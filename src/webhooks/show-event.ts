@@ -1,11 +1,10 @@
 import type { Context } from '#context.ts'
-import { notFound } from '#shared/errors.ts'
 import { requireId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { envelopeOf } from './envelope.ts'
 import { presentDelivery, type DeliveryView } from './list-deliveries.ts'
 import { listAttempts } from './attempts/store.ts'
-import { findEvent } from './store.ts'
+import { getEvent } from './store.ts'
 
 /** One event with its request and the outcome of each attempt. Times are real. */
 export interface EventDetails extends DeliveryView {
@@ -27,8 +26,7 @@ export interface EventDetails extends DeliveryView {
 /** Throws `not_found`. `eventId` is `evt_12`. */
 export async function showEvent(ctx: Context, eventId: string): Promise<EventDetails> {
   const id = requireId('evt', eventId)
-  const event = await findEvent(ctx.db, id)
-  if (!event) throw notFound('event')
+  const event = await getEvent(ctx.db, id)
   const attempts = await listAttempts(ctx.db, id)
   const view = presentDelivery(event)
   return {

@@ -50,8 +50,8 @@ export class Slots {
   }
 
   /**
-   * How many events of the app are worth claiming in advance: those that could begin if all slots were free, plus more rounds. A slow
-   * receiver gets no more rounds, a fast one several, any other one.
+   * How many events of the app are worth claiming in advance: those that could begin if all slots were free, plus the rounds after them:
+   * none for a slow receiver, several for a fast one, otherwise one.
    */
   depth(appId: number): number {
     const limit = this.#limitOf(appId)

@@ -48,15 +48,10 @@ export const events = table('events', {
 })
 export type Event = Row<typeof events>
 
-export interface NewEvent {
-  readonly appId: number
-  readonly eventType: string
-  readonly externalRef: string | null
-  readonly transactionId: number | null
-  readonly body: Buffer
+type GivenColumns = 'appId' | 'eventType' | 'externalRef' | 'transactionId' | 'body' | 'createdAt' | 'writtenAt'
+
+export interface NewEvent extends Pick<Event, GivenColumns> {
   readonly deliveryStatus: 'pending' | 'not_configured'
-  readonly createdAt: AppTime
-  readonly writtenAt: RealTime
   /** How many automatic attempts may follow the first. */
   readonly retries: number
 }
@@ -88,12 +83,15 @@ function rowOf(event: NewEvent): Omit<Event, 'id'> {
   }
 }
 
-export async function findEvent(db: Queries, eventId: number): Promise<Event | null> {
-  return db.one(events, 'WHERE id = ?', [eventId])
+/** Throws `not_found`. */
+export async function getEvent(db: Queries, eventId: number): Promise<Event> {
+  const event = await db.one(events, 'WHERE id = ?', [eventId])
+  if (!event) throw notFound('event')
+  return event
 }
 
-/** An event of the app; throws `not_found`. */
-export async function getEvent(db: Queries, appId: number, eventId: number): Promise<Event> {
+/** As `getEvent`; throws `not_found` for an event of another app, too. */
+export async function getEventOfApp(db: Queries, appId: number, eventId: number): Promise<Event> {
   const event = await db.one(events, 'WHERE id = ? AND app_id = ?', [eventId, appId])
   if (!event) throw notFound('event')
   return event
@@ -180,24 +178,18 @@ export async function listEventsOfEndUser(
   return db.all(events, 'WHERE app_id = ? AND external_ref = ? ORDER BY id LIMIT ?', [appId, externalRef, limit])
 }
 
-/** Where an app's webhooks go, and the sealed secret that signs them. */
-export interface WebhookTarget {
-  readonly appId: number
-  readonly apiKey: string
-  readonly webhookUrl: string | null
-  readonly webhookSecret: string | null
-}
-
-const webhookTarget = shape({
+const WEBHOOK_TARGET = shape({
   appId: bigint(),
   apiKey: text(),
   webhookUrl: text().nullable(),
   webhookSecret: text().nullable(),
 })
+/** Where an app's webhooks go, and the sealed secret that signs them. */
+export type WebhookTarget = Row<typeof WEBHOOK_TARGET>
 
 export async function listWebhookTargets(db: Queries, appIds: readonly number[]): Promise<WebhookTarget[]> {
   return db.all(
-    webhookTarget,
+    WEBHOOK_TARGET,
     `SELECT id AS appId, api_key AS apiKey, webhook_url AS webhookUrl, webhook_secret AS webhookSecret
      FROM apps WHERE id IN (?)`,
     [appIds],

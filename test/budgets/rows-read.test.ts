@@ -7,8 +7,8 @@ import { hasDueMails } from '#mails/has-due-mails.ts'
 import { UNTRIED } from '#mail/mail-columns.ts'
 import { listDueReceipts } from '#mails/receipts/store.ts'
 import { listDueRefunds, refunds } from '#payments/store.ts'
-import { hasDueLookUps } from '#providers/engine/reconcile-payments.ts'
 import { promotions } from '#promotions/store.ts'
+import { hasDueLookups } from '#providers/engine/reconcile-payments.ts'
 import { listDueSessions, providerSessions } from '#providers/store.ts'
 import { listAbandoned, queueRealtimeWrite } from '#realtime/store.ts'
 import { hasRunOut } from '#renewals/expire-due.ts'
@@ -211,7 +211,7 @@ describe('no statement reads more rows than it returns and a page, where there a
     await check('webhooks', () => listDue(ctx.db, [appId], 50, databasePresent(ctx)))
     await check('are mails due', () => hasDueMails(ctx))
     await check('has anything run out', () => hasRunOut(ctx))
-    await check('are look-ups due', () => hasDueLookUps(ctx))
+    await check('are look-ups due', () => hasDueLookups(ctx))
     await check('are writes abandoned', () => hasAbandonedWrites(ctx))
     ctx.clock.advance('2h')
     const due = ctx.clock.now()
@@ -223,7 +223,7 @@ describe('no statement reads more rows than it returns and a page, where there a
     await check('receipts', () => listDueReceipts(ctx.db, 'due', due, null, 100))
     await check('has anything run out', () => hasRunOut(ctx))
     await check('expiry', () => listRunOut(ctx.db, 'apps in real time', asAppTime(due), null, 50))
-    await check('are look-ups due', () => hasDueLookUps(ctx))
+    await check('are look-ups due', () => hasDueLookups(ctx))
     await check('look-ups', () => listDueSessions(ctx.db, first))
     await check('refunds', () => listDueRefunds(ctx.db, first))
     await check('are writes abandoned', () => hasAbandonedWrites(ctx))

@@ -15,7 +15,7 @@ import { HOUR_MS, systemClock } from '#shared/time.ts'
 import { envelopeOf } from '#webhooks/envelope.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { signingKeys, webhookHeaders } from '#webhooks/signature.ts'
-import { getEvent } from '#webhooks/store.ts'
+import { getEventOfApp } from '#webhooks/store.ts'
 import { within } from '../cli/run-here.ts'
 import type { Shown } from '../cli/shown.ts'
 import type { Envelope } from '../support/answers.ts'
@@ -118,7 +118,7 @@ describe('npx paygate', () => {
     const [webhook, ...others] = receiver.received
     expect(others).to.deep.equal([])
     expect(webhook!.verified).to.equal(true)
-    const event = await getEvent(ctx.db, app.app.id, Number(webhook!.eventId.replace('evt_', '')))
+    const event = await getEventOfApp(ctx.db, app.app.id, Number(webhook!.eventId.replace('evt_', '')))
     const { timestamp, raw: body } = webhook!
     expect(body.toString()).to.equal(envelopeOf(event).toString())
     const delivery = { eventId: event.id, eventType: event.eventType, attempt: 1, timestamp, body }

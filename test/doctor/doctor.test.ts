@@ -486,7 +486,7 @@ describe('doctor', () => {
         outcome: 'refused',
         note: 'another amount',
         receivedAt: at,
-      }
+      } as const
       await insertProviderEvent(tx, { ...event, ...more })
       await tx.insert(reminders, {
         appId: app.app.id,

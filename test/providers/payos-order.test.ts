@@ -8,7 +8,7 @@ import {
   linkEnd,
   newOrderCode,
   paymentPageOf,
-  transferTime,
+  parsePayosTime,
 } from '#providers/payos/order.ts'
 import { isSignedByOne, type SignedFields } from '#providers/payos/signature.ts'
 import { asRealTime } from '#shared/time.ts'
@@ -106,11 +106,11 @@ describe("PayOS's orders and signatures", () => {
 
   it('times are read with their offset, and as Vietnam time if they have none', () => {
     const instant = asRealTime(new Date('2026-03-01T10:00:00Z'))
-    expect(transferTime('2026-03-01 17:00:00')).to.deep.equal(instant)
-    expect(transferTime('2026-03-01T17:00:00+07:00')).to.deep.equal(instant)
-    expect(transferTime('2026-03-01T10:00:00.000Z')).to.deep.equal(instant)
+    expect(parsePayosTime('2026-03-01 17:00:00')).to.deep.equal(instant)
+    expect(parsePayosTime('2026-03-01T17:00:00+07:00')).to.deep.equal(instant)
+    expect(parsePayosTime('2026-03-01T10:00:00.000Z')).to.deep.equal(instant)
     for (const text of ['', 'yesterday', '2026-02-30 10:00:00', '2026-03-01T10:00:00', undefined]) {
-      expect(transferTime(text), String(text)).to.equal(null)
+      expect(parsePayosTime(text), String(text)).to.equal(null)
     }
   })
 

@@ -43,7 +43,8 @@ export async function aPausedAccount(ctx: Context, { app }: TestApp): Promise<nu
 
 /** The provider of each paused account answers again. */
 export async function endPauses(ctx: Context): Promise<void> {
-  for (const pause of await listPauses(ctx.db)) await inTransaction(ctx, (tx) => endPause(tx, pause))
+  for (const { providerAccountId } of await listPauses(ctx.db))
+    await inTransaction(ctx, (tx) => endPause(tx, providerAccountId))
 }
 
 /** The mail server refuses the address of the app's customer, at two stages of one period. Returns the first reminder's id. */

@@ -18,7 +18,7 @@ import { retryEvent, retryFailed } from '#webhooks/retry-event.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { envelopeOf } from '#webhooks/envelope.ts'
 import { listDue, type ClaimedEvent } from '#webhooks/claims/store.ts'
-import { events, findEvent, type Event } from '#webhooks/store.ts'
+import { events, getEvent, type Event } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { deliverDue } from '../support/deliver-due.ts'
 import { refusalOf } from '../support/expect-error.ts'
@@ -107,8 +107,8 @@ describe('commands of operators for deliveries', () => {
     expect(receiver.received.map(({ eventId, attempt, verified }) => ({ eventId, attempt, verified }))).to.deep.equal([
       { eventId: formatId('evt', id), attempt: 7, verified: true },
     ])
-    expect(receiver.received[0]!.raw.equals(envelopeOf((await findEvent(ctx.db, id))!))).to.equal(true)
-    expect((await findEvent(ctx.db, id))!.deliveryStatus).to.equal('delivered')
+    expect(receiver.received[0]!.raw.equals(envelopeOf(await getEvent(ctx.db, id)))).to.equal(true)
+    expect((await getEvent(ctx.db, id)).deliveryStatus).to.equal('delivered')
   })
 
   it('restart the whole schedule for a replay that fails again', async () => {
@@ -116,7 +116,7 @@ describe('commands of operators for deliveries', () => {
     receiver.answer = 500
     await retry(id)
     await deliverDue(ctx)
-    const event = (await findEvent(ctx.db, id))!
+    const event = await getEvent(ctx.db, id)
     expect(event).to.include({ deliveryStatus: 'pending', attempts: 7, retriesLeft: 4 })
     expect(event.nextAttemptAt!.getTime() - ctx.clock.now().getTime()).to.equal(60_000)
   })
@@ -165,8 +165,8 @@ describe('commands of operators for deliveries', () => {
   })
 
   it('replay all failed events of an app together', async () => {
-    const failed = await findEvent(ctx.db, await emitFailed())
-    await ctx.db.insertAll(events, rowsLike(failed!, 119))
+    const failed = await getEvent(ctx.db, await emitFailed())
+    await ctx.db.insertAll(events, rowsLike(failed, 119))
     await emit()
     expect(await retryFailed(ctx, ANN, app.app)).to.deep.equal({ retried: 120 })
     // Other work beside the test may delay an answer by more than the second of the other tests.
@@ -176,8 +176,8 @@ describe('commands of operators for deliveries', () => {
   })
 
   it('replay each failed event once, although all of them fail again meanwhile', async () => {
-    const failed = await findEvent(ctx.db, await emitFailed())
-    await ctx.db.insertAll(events, rowsLike(failed!, 119))
+    const failed = await getEvent(ctx.db, await emitFailed())
+    await ctx.db.insertAll(events, rowsLike(failed, 119))
     receiver.answer = 500
     const webhook = { ...ctx.config.webhook, retryMinutes: [], timeoutMs: 10_000 }
     // Awaited: the sender is done before the next batch is read.

@@ -19,7 +19,7 @@ import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { listAttempts, type DeliveryAttempt, deliveryAttempts } from '#webhooks/attempts/store.ts'
 import { chargeAttempts, claimDue, listDue, type ClaimedEvent } from '#webhooks/claims/store.ts'
-import { findEvent, type Event, events } from '#webhooks/store.ts'
+import { getEvent, type Event, events } from '#webhooks/store.ts'
 import { openLossyDatabase } from '../db/lossy-server.ts'
 import { whileRefusing } from '../support/broken-tables.ts'
 import { testContext, type TestContext } from '../support/context.ts'
@@ -79,7 +79,7 @@ describe('webhook delivery', () => {
   }
 
   async function event(id: number): Promise<Event> {
-    return (await findEvent(ctx.db, id))!
+    return getEvent(ctx.db, id)
   }
 
   function attempts(id: number): Promise<DeliveryAttempt[]> {

@@ -12,7 +12,7 @@ import { emitEvent } from '#webhooks/emit-event.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
 import { listDue } from '#webhooks/claims/store.ts'
-import { events, findEvent } from '#webhooks/store.ts'
+import { events, getEvent } from '#webhooks/store.ts'
 import { testContext, wrongClock } from '../support/context.ts'
 import { deliverDue } from '../support/deliver-due.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
@@ -49,8 +49,8 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
 
   /** The milliseconds until the event is due, or its lease ends, by the database's clock. */
   async function untilMs(time: 'nextAttemptAt' | 'leaseUntil', eventId: number): Promise<number> {
-    const event = await findEvent(ahead.db, eventId)
-    return event![time]!.getTime() - (await databaseNow(ahead, ahead.db)).getTime()
+    const event = await getEvent(ahead.db, eventId)
+    return event[time]!.getTime() - (await databaseNow(ahead, ahead.db)).getTime()
   }
 
   it('are each sent once, whoever wrote them', async () => {
@@ -85,7 +85,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
       const now = await databaseNow(owner, owner.db)
       const answered = { startedAt: now, durationMs: 50, httpStatus: 200, error: null, responseHead: '' }
       await finishAttempts(owner, [{ kind: 'made', event: event!, ...answered }])
-      expect((await findEvent(owner.db, event!.id))?.deliveryStatus).to.equal('delivered')
+      expect((await getEvent(owner.db, event!.id)).deliveryStatus).to.equal('delivered')
     }
   })
 

@@ -1,7 +1,7 @@
 import { bigint, exact, flag, sum, text } from '#db/columns.ts'
 import { following, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
-import { shape } from '#db/table.ts'
+import { shape, type Row } from '#db/table.ts'
 import { payments, type Payment } from '#payments/store.ts'
 
 /**
@@ -54,7 +54,7 @@ export async function listPaymentRows(db: Queries, filter: PaymentFilter): Promi
     following(filter.below, ['p.received_at', 'p.id'], 'desc'),
   )
   const waits = `SELECT payment_id, MIN(transaction_id) AS transaction_id, MIN(flag_reason) AS flag_reason,
-      CASE WHEN COUNT(waiting) < COUNT(*) THEN NULL ELSE SUM(waiting) END AS waiting, COUNT(*) AS places
+      CASE WHEN COUNT(waiting) < COUNT(*) THEN NULL ELSE SUM(waiting) END AS waiting
     FROM (${FLAGGED} UNION ALL ${UNALLOCATED}) q WHERE waiting IS NULL OR waiting > 0 GROUP BY payment_id`
   return db.all(
     payments.joined('p', {
@@ -70,19 +70,20 @@ export async function listPaymentRows(db: Queries, filter: PaymentFilter): Promi
   )
 }
 
-/** Money that no transaction has: payments with something left, and payments of unknown amount. */
-export interface UnallocatedSum {
+const UNALLOCATED_SUM = shape({
   /** False if the app is not known. */
-  readonly isSandbox: boolean
-  readonly currency: string
-  readonly payments: number
-  readonly unknown: number
-  readonly amount: bigint
-}
+  isSandbox: flag(),
+  currency: text(),
+  payments: bigint(),
+  unknown: bigint(),
+  amount: sum(),
+})
+/** Money that no transaction has: payments with something left, and payments of unknown amount. */
+export type UnallocatedSum = Row<typeof UNALLOCATED_SUM>
 
 export async function sumUnallocated(db: Queries, appId: number | null): Promise<UnallocatedSum[]> {
   return db.all(
-    shape({ isSandbox: flag(), currency: text(), payments: bigint(), unknown: bigint(), amount: sum() }),
+    UNALLOCATED_SUM,
     `SELECT COALESCE(a.is_sandbox, 0) AS isSandbox, p.currency, COUNT(*) AS payments,
        SUM(p.amount_left IS NULL) AS \`unknown\`, COALESCE(SUM(p.amount_left), 0) AS amount
      FROM payments p LEFT JOIN apps a ON a.id = p.app_id

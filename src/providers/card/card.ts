@@ -4,7 +4,7 @@ import { callProvider, providerError } from '#providers/call-provider.ts'
 import { openSession, type OpenedSession } from '#providers/open-session.ts'
 import { abandonSession } from '#providers/session-status.ts'
 import { CLOSED, defineProvider, type PaymentRequest, type Sessions } from '#providers/provider.ts'
-import { httpsAnd } from '#providers/redirect-sources.ts'
+import { httpsSources } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { SECOND_MS, asRealTime, type RealTime } from '#shared/time.ts'
 import { isChargeable } from './amount.ts'
@@ -30,7 +30,7 @@ const sessions: Sessions = {
     if (!found) return CLOSED
     const facts = CardSession.parse(found)
     if (isPaid(facts)) {
-      const report = { eventId: null, eventType: 'lookup', paidAt: paidAt(ctx, session, found) }
+      const report = { eventId: null, eventType: 'lookup', paidAt: paymentTimeOf(ctx, session, found) }
       const { status } = await confirmSession(ctx, facts, session, report)
       return status === 'refused' ? CLOSED : { status: 'paid' }
     }
@@ -64,7 +64,7 @@ export const card = defineProvider({
     maxBytes: NOTIFICATION_BYTES,
     receive: (ctx, { headers, body }) => receiveCardEvent(ctx, { body, signature: headers['stripe-signature'] }),
   },
-  redirectSources: (config) => httpsAnd(config, config.stripeApiBase),
+  redirectSources: (config) => httpsSources(config, config.stripeApiBase),
   accepts: isChargeable,
   sessions,
   refunds: cardRefunds,
@@ -134,7 +134,11 @@ async function retrieveSession(
 /**
  * When the card was charged. The charge of a debit is created when the debit begins, days before it is paid, so a debit counts from now.
  */
-function paidAt(ctx: Context, stored: ProviderSession, { payment_intent: intent }: Stripe.Checkout.Session): RealTime {
+function paymentTimeOf(
+  ctx: Context,
+  stored: ProviderSession,
+  { payment_intent: intent }: Stripe.Checkout.Session,
+): RealTime {
   const charge = intent && typeof intent === 'object' ? intent.latest_charge : null
   const isCharged = charge && typeof charge === 'object' && stored.status !== 'processing'
   return isCharged ? asRealTime(new Date(charge.created * SECOND_MS)) : ctx.clock.now()

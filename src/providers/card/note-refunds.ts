@@ -19,7 +19,7 @@ import {
 import type { ProviderAccount } from '#providers/accounts.ts'
 import { addMs, DAY_MS, unixSeconds } from '#shared/time.ts'
 import { recordForeignRefund } from '#transactions/record-foreign-refund.ts'
-import { recordRefundAnswer } from '#transactions/record-refund-answer.ts'
+import { recordRefundAnswer, type RefundAnswer } from '#transactions/record-refund-answer.ts'
 import { fromStripeAmount } from './amount.ts'
 import { stripeApi, stripeClient, stripeFailureOf } from './client.ts'
 import { cardAccounts, type CardCredentials } from './credentials.ts'
@@ -62,9 +62,7 @@ export async function receiveRefundEvent(
   const { appId, credentials } = account
   const stripe = await stripeClient(ctx.config, credentials.secretKey)
   const refunds = await fetchRefunds(ctx, stripe, event.data)
-  let noted = 0
-  for (const refund of refunds) if (await noteRefund(ctx, stripe, appId, refund)) noted += 1
-  return noted > 0 ? 'noted' : 'ignored'
+  return (await noteAll(ctx, stripe, appId, refunds)) > 0 ? 'noted' : 'ignored'
 }
 
 /** The account of the charge among those whose secret signed the event; undefined if there is none. */
@@ -79,16 +77,10 @@ async function signerOfCharge(
   return signers.find(({ appId }) => appId === ownerId)
 }
 
-/** The oldest first: the money of one that failed may have been refunded again, which can be recorded only afterwards. */
+/** The refunds that an event is about, as they are at Stripe now. */
 async function fetchRefunds(ctx: Context, stripe: Stripe, { id, object }: RefundEvent): Promise<Stripe.Refund[]> {
   try {
-    if (object === 'charge')
-      return await callProvider(ctx, stripeApi, 'refunds.list', async () => {
-        const found: Stripe.Refund[] = []
-        for await (const refund of stripe.refunds.list({ charge: id, limit: 100, expand: ['data.charge'] }))
-          found.push(refund)
-        return found.reverse()
-      })
+    if (object === 'charge') return await listRefunds(ctx, stripe, { charge: id })
     return [
       await callProvider(ctx, stripeApi, 'refunds.retrieve', () => stripe.refunds.retrieve(id, { expand: ['charge'] })),
     ]
@@ -99,35 +91,64 @@ async function fetchRefunds(ctx: Context, stripe: Stripe, { id, object }: Refund
   }
 }
 
-/**
- * Records the state of a refund at Stripe: the outcome of ours, or a refund made in the dashboard. Returns whether operators see
- * something new.
- */
+/** The oldest first: the money of one that failed may have been refunded again, which can be recorded only afterwards. */
+async function listRefunds(
+  ctx: Context,
+  stripe: Stripe,
+  filter: Pick<Stripe.RefundListParams, 'charge' | 'created'>,
+): Promise<Stripe.Refund[]> {
+  return callProvider(ctx, stripeApi, 'refunds.list', async () => {
+    const found: Stripe.Refund[] = []
+    const refunds = stripe.refunds.list({ ...filter, limit: 100, expand: ['data.charge'] })
+    for await (const refund of refunds) found.push(refund)
+    return found.reverse()
+  })
+}
+
+/** Records the state of refunds at Stripe. Returns for how many of them operators see something new. */
+async function noteAll(
+  ctx: Context,
+  stripe: Stripe,
+  appId: number,
+  refunds: readonly Stripe.Refund[],
+): Promise<number> {
+  let noted = 0
+  for (const refund of refunds) if (await noteRefund(ctx, stripe, appId, refund)) noted += 1
+  return noted
+}
+
+/** Returns whether operators see something new. */
 async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: Stripe.Refund): Promise<boolean> {
   const payment = await paymentOf(ctx, stripe, appId, refund)
   if (!payment) return false
-  const answer = refundAnswerOf(refund)
   const known = (await findRefundOf(ctx.db, payment.id, refund.id)) ?? (await ourRefund(ctx, payment, refund))
-  if (known) {
-    // Most of the listed refunds are known as they are: they take no lock.
-    if (known.status === answer.status && known.reference === answer.reference) return false
-    const recorded = await inTransaction(ctx, (tx) => recordRefundAnswer(tx, known.id, answer))
-    return recorded.status === 'failed' && known.status !== 'failed'
-  }
-  if (answer.status === 'failed') return false
+  return known ? noteOutcome(ctx, known, refundAnswerOf(refund)) : noteForeign(ctx, payment, refund)
+}
+
+/** Records the outcome of a refund that we know. */
+async function noteOutcome(ctx: Context, known: Refund, answer: RefundAnswer): Promise<boolean> {
+  // Most of the listed refunds are known as they are: they take no lock.
+  if (known.status === answer.status && known.reference === answer.reference) return false
+  const recorded = await inTransaction(ctx, (tx) => recordRefundAnswer(tx, known.id, answer))
+  return recorded.status === 'failed' && known.status !== 'failed'
+}
+
+/** Records a refund that was made in Stripe's dashboard, unless it failed. */
+async function noteForeign(ctx: Context, payment: Payment, refund: Stripe.Refund): Promise<boolean> {
+  const { status } = refundAnswerOf(refund)
   const amount = fromStripeAmount(refund.amount, payment.currency)
-  if (amount === null || amount === 0) return false
+  if (status === 'failed' || amount === null || amount === 0) return false
   // Noted first: once it is recorded, it counts as known, so that a note that failed would never be written.
   const isNew = await noteEvent(ctx, {
     provider: 'stripe',
     eventId: `refunded:${refund.id}`,
     eventType: 'charge.refunded',
-    appId,
+    appId: payment.appId,
     transactionId: parseNumericId(metadataOf(refund)['transaction_id'] ?? ''),
     outcome: 'noted',
     note: `${englishMoney(amount, payment.currency)} of the card payment was refunded at Stripe; the period stays`,
   })
-  const foreign = { reference: refund.id, amount, status: answer.status }
+  const foreign = { reference: refund.id, amount, status }
   const recorded = await inTransaction(ctx, (tx) => recordForeignRefund(tx, payment.id, foreign))
   return isNew || recorded !== null
 }
@@ -185,12 +206,5 @@ export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}
 async function noteRefundsOfAccount(ctx: Context, appId: number, credentials: CardCredentials): Promise<number> {
   const stripe = await stripeClient(ctx.config, credentials.secretKey)
   const since = unixSeconds(addMs(ctx.clock.now(), -LISTED_BACK_MS))
-  const found: Stripe.Refund[] = []
-  await callProvider(ctx, stripeApi, 'refunds.list', async () => {
-    const refunds = stripe.refunds.list({ created: { gte: since }, limit: 100, expand: ['data.charge'] })
-    for await (const refund of refunds) found.push(refund)
-  })
-  let noted = 0
-  for (const refund of found.reverse()) if (await noteRefund(ctx, stripe, appId, refund)) noted += 1
-  return noted
+  return noteAll(ctx, stripe, appId, await listRefunds(ctx, stripe, { created: { gte: since } }))
 }

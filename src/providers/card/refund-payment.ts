@@ -25,8 +25,8 @@ export const cardRefunds: ProviderRefunds = {
     const stripe = await clientOf(ctx, payment)
     if (!stripe) return refused(isRepeated ? MAYBE_MADE : NO_CREDENTIALS)
     // An earlier request may have made the refund. If Stripe refuses the look-up, that does not prove the opposite.
-    const made = isRepeated ? await outcomeOf(() => findMade(ctx, stripe, payment, refund), { isLookUp: true }) : null
-    return made ?? outcomeOf(() => create(ctx, stripe, payment, refund), { isLookUp: false })
+    const made = isRepeated ? await outcomeOf(() => findMade(ctx, stripe, payment, refund), { isLookup: true }) : null
+    return made ?? outcomeOf(() => create(ctx, stripe, payment, refund), { isLookup: false })
   },
 
   pollStatus: (ctx, payment, { reference }) =>
@@ -37,7 +37,7 @@ export const cardRefunds: ProviderRefunds = {
         const call = () => stripe.refunds.retrieve(reference)
         return refundAnswerOf(await callProvider(ctx, stripeApi, 'refunds.retrieve', call))
       },
-      { isLookUp: true },
+      { isLookup: true },
     ),
 }
 
@@ -50,7 +50,7 @@ async function clientOf(ctx: Context, { providerAccountId }: Payment): Promise<S
 /** Translates an error of the SDK into the outcome of the call. The refusal of a look-up says nothing about the refund. */
 async function outcomeOf<T extends RefundCall | null>(
   work: () => Promise<T>,
-  { isLookUp }: { readonly isLookUp: boolean },
+  { isLookup }: { readonly isLookup: boolean },
 ): Promise<T | RefundCall> {
   try {
     return await work()
@@ -60,7 +60,7 @@ async function outcomeOf<T extends RefundCall | null>(
     if (type === 'unknown') throw thrown
     if (kind === 'unreachable') return unknown('Stripe cannot be reached', false)
     if (httpStatus !== null && httpStatus >= 500) return unknown('Stripe failed to answer', true)
-    if (isLookUp || isUndecided(failure)) return unknown(`Stripe did not report the outcome (${code ?? type})`, false)
+    if (isLookup || isUndecided(failure)) return unknown(`Stripe did not report the outcome (${code ?? type})`, false)
     return refused(code ?? type)
   }
 }

@@ -1,4 +1,4 @@
-import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
+import { constantTimeIncludes, hmacHex } from '#shared/crypto.ts'
 
 /** How far the signed timestamp may be from now, either way (R3). */
 export const TOLERANCE_SECONDS = 300
@@ -40,8 +40,5 @@ export function isTimely(signature: CardSignature, nowSeconds: number): boolean 
 
 /** Whether one of the signatures signs exactly these bytes with the endpoint's secret. */
 export function isSignedWith(secret: string, signature: CardSignature, body: Buffer): boolean {
-  const expected = hmacHex(secret, `${signature.timestamp}.`, body)
-  let isSigned = false
-  for (const candidate of signature.candidates) isSigned = constantTimeEqual(candidate, expected) || isSigned
-  return isSigned
+  return constantTimeIncludes(signature.candidates, hmacHex(secret, `${signature.timestamp}.`, body))
 }

@@ -70,7 +70,7 @@ export async function reconcilePayments(ctx: Context, options: ReconcileOptions 
 }
 
 /** Whether a session or a refund is due to be looked up. */
-export async function hasDueLookUps(ctx: Context): Promise<boolean> {
+export async function hasDueLookups(ctx: Context): Promise<boolean> {
   const first = { dueAt: await databaseNow(ctx, ctx.db), appId: null, limit: 1 }
   const sessions = await listDueSessions(ctx.db, { ...first, afterId: 0 })
   const refunds = await listDueRefunds(ctx.db, { ...first, after: null })
@@ -120,8 +120,8 @@ export async function closeOpenSessions(ctx: Context, transactionId: number): Pr
 }
 
 /**
- * Polls the sessions of the transaction that are processing; returns whether one still is. Also true if the provider cannot be reached, or
- * this version does not have it, so that no payer pays twice.
+ * Polls the sessions of the transaction that are processing; returns whether one still is. Also true if a provider cannot be asked, so that
+ * no payer pays twice.
  */
 export async function isStillProcessing(ctx: Context, transactionId: number): Promise<boolean> {
   const sessions = await listPayableSessions(ctx.db, transactionId)
@@ -163,7 +163,7 @@ async function alternating(
 
 /** Looks up one session and records the result; null if it is not looked up now. */
 async function reconcile(ctx: Context, due: ProviderSession, pass: SessionPass): Promise<Outcome | null> {
-  // A provider that only another version has: its sessions are left to that version.
+  // Only another version of Paygate has this provider, and polls its sessions.
   if (!providerOfCode(due.provider)) return null
   if (pass.isPaused(due) || !(await claim(ctx, due))) return null
   // The row may have changed while it waited.

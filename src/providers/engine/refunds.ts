@@ -35,7 +35,7 @@ export interface SentRefund {
 }
 
 /**
- * Has the provider make a pending refund, or asks for its status, and records the answer. Without an answer the refund stays pending, and
+ * Asks the provider to make a pending refund, or for its status, and records the answer. Without an answer the refund stays pending, and
  * `reconcileRefunds` continues. Safe to repeat: set `isRepeated` unless this is the first call for it.
  */
 async function sendRefund(ctx: Context, refundId: number, isRepeated: boolean): Promise<SentRefund> {
@@ -59,7 +59,11 @@ async function sendRefund(ctx: Context, refundId: number, isRepeated: boolean): 
  * Sends pending refunds, also after one of them fails. Returns the changed refunds. Throws `provider_error`, which names the refunds that
  * were refused and those whose outcome is unknown.
  */
-export async function sendRefunds(ctx: Context, ordered: readonly Refund[], isRepeated: boolean): Promise<Refund[]> {
+export async function sendRefunds(
+  ctx: Context,
+  ordered: readonly Refund[],
+  { isRepeated }: { readonly isRepeated: boolean },
+): Promise<Refund[]> {
   const sent: Refund[] = []
   const failures: string[] = []
   for (const { id } of ordered) {

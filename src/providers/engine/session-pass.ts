@@ -59,7 +59,7 @@ export class SessionPass {
     this.#serverErrors.delete(providerAccountId)
     this.#paused.delete(providerAccountId)
     if (session.failures > 0) await inTransaction(this.#ctx, (tx) => recordLookupResult(tx, session, 0, null))
-    if (this.#failing.delete(providerAccountId)) await inTransaction(this.#ctx, (tx) => endPause(tx, session))
+    if (this.#failing.delete(providerAccountId)) await inTransaction(this.#ctx, (tx) => endPause(tx, providerAccountId))
   }
 
   /** Records a failed look-up or closing: pauses an unavailable account, and sets when the session is tried again, or gives it up. */
@@ -96,7 +96,7 @@ async function recordPause(ctx: Context, account: Account, reason: string): Prom
   await inTransaction(ctx, async (tx) => {
     const { appId, provider, providerAccountId } = account
     const now = await databaseNow(ctx, tx)
-    const last = await findPause(tx, account)
+    const last = await findPause(tx, providerAccountId)
     const before = last && now < addMs(last.pausedUntil, FORGOTTEN_MS) ? last : null
     const failures = before?.failures ?? 0
     const since = before?.since ?? now

@@ -10,7 +10,7 @@ import { endPaidSession, type ProviderSession } from '#providers/store.ts'
 import { sumOfPayments } from '#payments/store.ts'
 import type { ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { lockEndUserOf } from '#transactions/store.ts'
-import { transferTime } from './order.ts'
+import { parsePayosTime } from './order.ts'
 import {
   countsMoreThan,
   isAmong,
@@ -116,7 +116,7 @@ async function book(
     reference,
     amount: transfer.amount,
     currency: 'VND',
-    paidAt: transferTime(transfer.transactionDateTime) ?? tx.now,
+    paidAt: parsePayosTime(transfer.transactionDateTime) ?? tx.now,
   })
 }
 

@@ -41,12 +41,12 @@ export function isOurLink(
   link: { readonly amount: number; readonly createdAt?: string },
   session: { readonly amount: number; readonly createdAt: RealTime },
 ): boolean {
-  const createdAt = transferTime(link.createdAt)
+  const createdAt = parsePayosTime(link.createdAt)
   return link.amount === session.amount && (createdAt === null || createdAt >= addMs(session.createdAt, -CLOCK_SKEW_MS))
 }
 
 /** Reads PayOS's times: ISO 8601 with an offset, or `YYYY-MM-DD HH:MM:SS` in Vietnam; null for anything else. */
-export function transferTime(text: string | undefined): RealTime | null {
+export function parsePayosTime(text: string | undefined): RealTime | null {
   const local = parseTimestamp(text ?? '')
   if (local) return asRealTime(addMs(local, -VIETNAM_MS))
   if (!/^\d{4}-\d{2}-\d{2}T.*(Z|[+-]\d{2}:?\d{2})$/.test(text ?? '')) return null

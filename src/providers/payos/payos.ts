@@ -4,7 +4,7 @@ import { callProvider, providerError } from '#providers/call-provider.ts'
 import { openSession, type OpenedSession } from '#providers/open-session.ts'
 import { abandonSession } from '#providers/session-status.ts'
 import { CLOSED, defineProvider, type PaymentRequest, type PolledStatus, type Sessions } from '#providers/provider.ts'
-import { httpsAnd } from '#providers/redirect-sources.ts'
+import { httpsSources } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { payosApi, payosClient, payosFailureOf } from './client.ts'
@@ -72,7 +72,7 @@ export const payos = defineProvider({
     maxBytes: NOTIFICATION_BYTES,
     receive: (ctx, { body }) => receivePayosNotification(ctx, body),
   },
-  redirectSources: (config) => httpsAnd(config, config.payosApiBase),
+  redirectSources: (config) => httpsSources(config, config.payosApiBase),
   accepts: (amount, currency) => currency === 'VND' && Number.isSafeInteger(amount) && amount > 0,
   sessions,
 

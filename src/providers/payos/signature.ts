@@ -1,4 +1,4 @@
-import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
+import { constantTimeIncludes, hmacHex } from '#shared/crypto.ts'
 
 /** The signed fields of a notification: no lists and no objects. */
 export type SignedFields = Readonly<Record<string, string | number | boolean | null>>
@@ -6,9 +6,8 @@ export type SignedFields = Readonly<Record<string, string | number | boolean | n
 /** Whether one of the checksum keys signed the fields; compared in constant time, which the SDK's own check is not. */
 export function isSignedByOne(checksumKeys: readonly string[], fields: SignedFields, signature: string): boolean {
   const form = canonicalForm(fields)
-  let isSigned = false
-  for (const key of checksumKeys) isSigned = constantTimeEqual(hmacHex(key, form), signature) || isSigned
-  return isSigned
+  const expected = checksumKeys.map((key) => hmacHex(key, form))
+  return constantTimeIncludes(expected, signature)
 }
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { MINUTE_MS } from '#shared/time.ts'
-import { transferTime } from './order.ts'
+import { parsePayosTime } from './order.ts'
 
 /** One bank transfer for a payment link. */
 export const Transfer = z.looseObject({
@@ -51,7 +51,7 @@ export function isAmong(transfers: readonly Transfer[], reported: Transfer): boo
 }
 
 function areNear(one: Transfer, other: Transfer): boolean {
-  const [from, to] = [transferTime(one.transactionDateTime), transferTime(other.transactionDateTime)]
+  const [from, to] = [parsePayosTime(one.transactionDateTime), parsePayosTime(other.transactionDateTime)]
   return !from || !to || Math.abs(from.getTime() - to.getTime()) <= MINUTE_MS
 }
 

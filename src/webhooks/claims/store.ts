@@ -2,22 +2,14 @@ import { bigint, bytes, flag, id, int, realTime, text } from '#db/columns.ts'
 import { idAmong } from '#db/conditions.ts'
 import { databasePresent, type Present } from '#db/database-now.ts'
 import type { Param, Queries } from '#db/queries.ts'
-import { shape } from '#db/table.ts'
+import { shape, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
-import type { RealTime } from '#shared/time.ts'
 import { envelopeOf } from '#webhooks/envelope.ts'
-
-/** When the earliest undelivered event of an app is due. */
-export interface DueApp {
-  readonly appId: number
-  readonly dueAt: RealTime
-  readonly isDue: boolean
-}
 
 /**
  * Every app with pending events, and when the first of them is due: one index lookup for each app. A GROUP BY over the events may read all
- * of them, including delivered ones, if the server estimates that they are few. The ORDER BY differs between the servers. With only the
- * last column of the index, MySQL reads all pending events; with all columns, MariaDB does in a prepared statement.
+ * of them, including delivered ones, if the server estimates that they are few. The comment in the ORDER BY is read by MySQL alone: without
+ * the first columns of the index it reads all pending events, and with them MariaDB does, in a prepared statement.
  */
 export const FIRST_DUE = `SELECT a.id AS appId,
     (SELECT e.next_attempt_at FROM events e FORCE INDEX (events_app_due)
@@ -25,20 +17,16 @@ export const FIRST_DUE = `SELECT a.id AS appId,
      ORDER BY /*!50708 e.app_id, e.delivery_status, */ e.next_attempt_at LIMIT 1) AS dueAt
   FROM apps a HAVING dueAt IS NOT NULL`
 
-/** Every app with pending events. */
-export async function listAppsWithPending(db: Queries, now: Present): Promise<DueApp[]> {
-  return db.all(
-    shape({ appId: bigint(), dueAt: realTime(), isDue: flag() }),
-    `SELECT appId, dueAt, dueAt <= ${now.sql} AS isDue FROM (${FIRST_DUE}) waiting`,
-    now.params,
-  )
+const DUE_APP = shape({ appId: bigint(), dueAt: realTime(), isDue: flag() })
+
+/** Every app with pending events, and when the earliest of them is due. */
+export async function listAppsWithPending(db: Queries, now: Present): Promise<Row<typeof DUE_APP>[]> {
+  return db.all(DUE_APP, `SELECT appId, dueAt, dueAt <= ${now.sql} AS isDue FROM (${FIRST_DUE}) waiting`, now.params)
 }
 
+const DUE_EVENT = shape({ id: id(), appId: bigint() })
 /** A due event that may be claimed. */
-export interface DueEvent {
-  readonly id: number
-  readonly appId: number
-}
+export type DueEvent = Row<typeof DUE_EVENT>
 
 /** The condition for a claim: due, and without a running lease. */
 export function claimable(now: Present): { sql: string; params: Param[] } {
@@ -61,7 +49,7 @@ export async function listDue(
             WHERE app_id = ? AND ${due.sql} ORDER BY next_attempt_at, id LIMIT ?)`,
   )
   return db.all(
-    shape({ id: id(), appId: bigint() }),
+    DUE_EVENT,
     parts.join(' UNION ALL '),
     appIds.flatMap((appId) => [appId, ...due.params, limit]),
   )
@@ -73,18 +61,19 @@ export interface Lease {
   readonly ms: number
 }
 
-/** An event that only this process may send until its lease ends. */
-export interface ClaimedEvent {
-  readonly id: number
-  readonly appId: number
-  readonly eventType: string
-  /** The bytes to send. */
-  readonly body: Buffer
+const CLAIMED = shape({
+  id: id(),
+  appId: bigint(),
+  eventType: text(),
+  body: bytes(),
+  carriesId: flag(),
   /** The number of the attempt that may begin under the lease. */
-  readonly attempt: number
-  readonly retriesLeft: number
-  readonly lease: number
-}
+  attempt: int(),
+  retriesLeft: int(),
+})
+
+/** An event that only this process may send until its lease ends. `body` has the bytes to send. */
+export type ClaimedEvent = Omit<Row<typeof CLAIMED>, 'carriesId'> & { readonly lease: number }
 
 /**
  * Leases the events that are still due, by a conditional UPDATE, so that one of several daemons wins each row. Taking over an event whose
@@ -118,20 +107,10 @@ function leasing(now: Present, { token, ms }: Lease): { sql: string; params: Par
   }
 }
 
-const claimedRow = shape({
-  id: id(),
-  appId: bigint(),
-  eventType: text(),
-  body: bytes(),
-  carriesId: flag(),
-  attempt: int(),
-  retriesLeft: int(),
-})
-
 async function listClaimed(db: Queries, lease: Lease, candidates: readonly DueEvent[]): Promise<ClaimedEvent[]> {
   const among = idAmong(candidates.map(({ id }) => id))
   const rows = await db.all(
-    claimedRow,
+    CLAIMED,
     `SELECT id, app_id AS appId, event_type AS eventType, body, carries_id AS carriesId, attempts + 1 AS attempt, retries_left AS retriesLeft
      FROM events WHERE ${among.sql} AND lease = ?`,
     [...among.params, lease.token],
