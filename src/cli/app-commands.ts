@@ -1,5 +1,4 @@
 import type { App } from '#apps/store.ts'
-import type { Context } from '#context.ts'
 import type { AdvancedClock } from '#test-clock/advance-test-clock.ts'
 import { settingOptions, settingsInput } from './app-settings.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
@@ -213,25 +212,17 @@ export const commands: Commands = {
     async run({ ctx, out, app: pick }, [named], options: Texts<'out' | 'dir'> & Flags<'sales'>) {
       const app = await pick(named)
       const folder = await required(options.out ?? options.dir, '--out', 'Folder:')
+      const { exportApp } = await import('#reports/export-app.ts')
+      const { exportSales } = await import('#reports/sales/export-sales.ts')
       const counts = options.sales
-        ? { sales: await writeSales(ctx, app, folder, out) }
-        : await writeAll(ctx, app, folder, out)
+        ? { sales: await exportSales(ctx, app, folder, (rows) => out.progress(`sales: ${rows} rows`)) }
+        : await exportApp(ctx, app, folder, (name, rows) => out.progress(`${name}: ${rows} rows`))
       out.result(counts, () => {
         out.line(banner(app))
         out.table({ head: ['table', 'rows'], rows: Object.entries(counts), none: 'nothing' })
       })
     },
   },
-}
-
-async function writeAll(ctx: Context, app: App, folder: string, out: Output): Promise<Record<string, number>> {
-  const { exportApp } = await import('#reports/export-app.ts')
-  return exportApp(ctx, app, folder, (name, rows) => out.progress(`${name}: ${rows} rows`))
-}
-
-async function writeSales(ctx: Context, app: App, folder: string, out: Output): Promise<number> {
-  const { exportSales } = await import('#reports/sales/export-sales.ts')
-  return exportSales(ctx, app, folder, (rows) => out.progress(`sales: ${rows} rows`))
 }
 
 function switchApp(name: 'disable' | 'enable', description: string): Declaration {

@@ -42,11 +42,9 @@ export const commands: Commands = {
     async change(session, [id], options: Consent) {
       const { grantApproval } = await import('#decisions/grant-approval.ts')
       const approval_id = await pickApproval(session, id)
-      const granted = await changeWithNote(
-        session,
-        options,
-        `Grant approval ${approval_id}?`,
-        ({ ctx, caller }, note) => grantApproval(ctx, caller, { approval_id, note }),
+      const question = `Grant approval ${approval_id}?`
+      const granted = await changeWithNote(session, options, question, ({ ctx, caller }, note) =>
+        grantApproval(ctx, caller, { approval_id, note }),
       )
       await printApproval(session, granted)
     },

@@ -1,6 +1,6 @@
 import type { App } from '#apps/store.ts'
 import type { CredentialsSpec } from '#providers/credentials-spec.ts'
-import type { ListedMethod, ListedVersion } from '#providers/list-methods.ts'
+import type { ListedVersion } from '#providers/list-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { counted } from '#shared/counted.ts'
 import { AppError } from '#shared/errors.ts'
@@ -88,8 +88,9 @@ async function forgetOne(
   { app, method }: { app: App; method: Method },
   options: ForgetOptions,
 ): Promise<void> {
-  const { out } = session
-  const versions = (await listed(session, app)).find((each) => each.method === method)?.versions ?? []
+  const { ctx, out } = session
+  const { listMethods } = await import('#providers/list-methods.ts')
+  const versions = (await listMethods(ctx, app)).find((each) => each.method === method)?.versions ?? []
   const version = await pickVersion(versions, options.version)
   const found = versions.find((each) => each.version === version)
   const use = found
@@ -115,16 +116,11 @@ async function pickVersion(versions: readonly ListedVersion[], given: string | u
   return Number(picked)
 }
 
-async function listed({ ctx }: Session, app: App): Promise<ListedMethod[]> {
+async function printMethods({ ctx, out }: Session, app: App): Promise<void> {
   const { listMethods } = await import('#providers/list-methods.ts')
-  return listMethods(ctx, app)
-}
-
-async function printMethods(session: Session, app: App): Promise<void> {
-  const { out } = session
-  const methods = await listed(session, app)
   const { methodsNotReady } = await import('#providers/available-methods.ts')
-  const lacking = await methodsNotReady(session.ctx.db, app)
+  const methods = await listMethods(ctx, app)
+  const lacking = await methodsNotReady(ctx.db, app)
   const shown = methods.map((each) => ({ app_id: app.id, sandbox: app.isSandbox, ...each }))
   out.result(shown, () => {
     out.line(banner(app))
