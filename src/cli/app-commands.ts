@@ -50,8 +50,9 @@ export const commands: Commands = {
     description: 'all apps',
     examples: ['app list', 'app list --json'],
     async rows({ ctx }) {
-      const [{ allApps }, { presentApp }] = await Promise.all([import('#apps/find-app.ts'), import('#apps/present.ts')])
-      return (await allApps(ctx)).map(presentApp)
+      const { listApps } = await import('#apps/store.ts')
+      const { presentApp } = await import('#apps/present.ts')
+      return (await listApps(ctx.db)).map(presentApp)
     },
     columns: () => [
       ['id', (row) => row['app_id']],

@@ -36,9 +36,9 @@ export const commands: Commands = {
     description: 'one plan with all its prices',
     examples: ['plan show 1 plan_3'],
     async run(session, [named, planId]) {
-      const { planOf } = await import('#plans/list-plans.ts')
+      const { getPlan } = await import('#plans/store.ts')
       const app = await session.app(named)
-      await printPlan(session, app, await planOf(session.ctx, app.id, await planNumber(planId)))
+      await printPlan(session, app, await getPlan(session.ctx.db, app.id, await planNumber(planId)))
     },
   },
   'plan create [app]': {

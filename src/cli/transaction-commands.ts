@@ -174,9 +174,9 @@ async function refundReference(
   { reference, dryRun }: ResolveOptions,
 ): Promise<string | undefined> {
   if (reference !== undefined || dryRun === true || !isTerminal()) return reference
-  const { paymentsOf } = await import('#payments/list-payments.ts')
+  const { listPaymentsOf } = await import('#payments/store.ts')
   const { refundWayOf } = await import('#providers/engine/refunds.ts')
-  const payments = await paymentsOf(ctx, transactionId)
+  const payments = await listPaymentsOf(ctx.db, transactionId)
   const isManual = payments.some(({ kept, provider }) => kept > 0 && refundWayOf(provider) === 'transfer')
   return isManual ? required(reference, '--reference', 'Reference of your own transfer:') : undefined
 }

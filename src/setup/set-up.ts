@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createApp } from '#apps/create-app.ts'
-import { allApps } from '#apps/find-app.ts'
+import { listApps } from '#apps/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import type { Config } from '#config/config.ts'
@@ -290,7 +290,7 @@ class Installation {
 
   async #findApp(name: string): Promise<PartState> {
     const ctx = await this.#ctx()
-    const present = (await allApps(ctx)).find((app) => app.name === name && app.auth === 'hmac')
+    const present = (await listApps(ctx.db)).find((app) => app.name === name && app.auth === 'hmac')
     if (present) return unchanged(`app ${present.id}, api_key ${present.apiKey}`)
     return pending(`create the app ${name}`, async () => {
       const made = await perform(ctx, this.#options.caller, createApp, { name, auth: 'hmac' }, {})

@@ -1,5 +1,5 @@
 import { listApps } from '#apps/store.ts'
-import { listBankAccountRows } from '#bank-accounts/store.ts'
+import { listBankAccounts } from '#bank-accounts/store.ts'
 import { BANK_READERS } from '#bank-mail/banks/readers.ts'
 import { fitOf } from '#bank-mail/fits.ts'
 import { listedMail } from '#bank-mail/list-bank-mails.ts'
@@ -210,7 +210,7 @@ async function findMoney(ctx: Context, { appId, apps }: Scope, given: string, on
 async function accountsWritten(ctx: Context, given: string): Promise<number[]> {
   const [, mask = '', digits = ''] = ACCOUNT.exec(given.replaceAll(/[\s-]/g, '')) ?? []
   if (digits === '') return []
-  const rows = await listBankAccountRows(ctx.db)
+  const rows = await listBankAccounts(ctx.db)
   return rows.filter(({ number }) => (mask === '' ? number === digits : number.endsWith(digits))).map(({ id }) => id)
 }
 
