@@ -28,8 +28,6 @@ import {
   type Span,
 } from './store.ts'
 
-export { MAX_PER_KIND } from './store.ts'
-
 /** One thing that a text names, as operators see it. Amounts in the smallest unit of `currency`; times in UTC. */
 export interface Match {
   readonly kind: FoundKind
