@@ -11,7 +11,7 @@ import { bodyOf, bodyRows, drawConsole, helpLines } from './draw.ts'
 import { keysIn, type Key, type NamedKey } from './keys.ts'
 import { openCase, type Case } from './open-case.ts'
 import { pageOn, type Page, type Screen } from './pages.ts'
-import { candidatesFor, runLine, type LineOptions, type Ran, type RunningLine } from './run-line.ts'
+import { candidatesFor, runLine, type LineMode, type Ran, type RunningLine } from './run-line.ts'
 
 const REFRESH_MS = 10_000
 
@@ -188,7 +188,7 @@ class Desk {
 
   async #rehearse({ rehearses, takesNote }: Action, line: readonly string[]): Promise<Ran> {
     if (!rehearses) return { code: 0, lines: ['This command has no dry run: it asks the provider now.'] }
-    return this.#line([...line, ...(takesNote ? ['--note', 'a dry run'] : []), '--dry-run'], { readOnly: false })
+    return this.#line([...line, ...(takesNote ? ['--note', 'a dry run'] : []), '--dry-run'], 'interruptible')
   }
 
   #confirm(page: Extract<Page, { kind: 'preview' }>): void {
@@ -206,7 +206,7 @@ class Desk {
   #do({ opened: { item }, action, words }: Extract<Page, { kind: 'preview' }>, note: string): void {
     this.#decision = this.#work('working…', async () => {
       const line = [...words, ...(action.takesNote ? ['--note', note] : [])]
-      const { code, lines } = await this.#line(line, { readOnly: false, survives: true })
+      const { code, lines } = await this.#line(line, 'uninterruptible')
       if (code !== 0) {
         this.#screen.status = lines.find((line) => line !== '') ?? 'failed'
         return
@@ -241,7 +241,7 @@ class Desk {
   /** Runs a line and shows what it prints. Without `--write` it may do what the role view may. */
   #output(title: string, words: readonly string[]): void {
     void this.#work(`${title}…  esc stops it`, async () => {
-      const { code, lines } = await this.#line(words, { readOnly: !this.#screen.writes })
+      const { code, lines } = await this.#line(words, this.#screen.writes ? 'interruptible' : 'read-only')
       const isRefused = code !== 0 && !this.#screen.writes && lines.join(' ').includes('forbidden')
       const hint = isRefused ? ['', 'This console only reads: start it with --write.'] : []
       this.#show(`${title}${code === 0 ? '' : `  exit ${code}`}`, [...lines, ...hint])
@@ -249,8 +249,8 @@ class Desk {
     })
   }
 
-  async #line(words: readonly string[], options: LineOptions): Promise<Ran> {
-    this.#running = runLine(words, this.#session.who, options)
+  async #line(words: readonly string[], mode: LineMode): Promise<Ran> {
+    this.#running = runLine(words, this.#session.who, mode)
     try {
       return await this.#running.ended
     } finally {
