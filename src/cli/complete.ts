@@ -105,7 +105,7 @@ async function valuesOf(
   })
   try {
     const found = await read.list(ctx, given)
-    // A value that would steer the terminal cannot be completed: escaped, it would be another one.
+    // A value that would control the terminal cannot be completed: escaped, it would be a different value.
     return found
       .filter(({ value }) => printable(value) === value)
       .map(({ value, description }) => ({ value, description: printable(description) }))

@@ -84,7 +84,7 @@ export const commands: Commands = {
 
 type TriggerOptions = Texts<'email'> & Flags<'dryRun'>
 
-/** Nothing happens in a database that no daemon uses: it would listen in vain. */
+/** Without a daemon, no event would ever come. */
 async function refuseOwnDatabase(): Promise<void> {
   const { loadConfig } = await import('#config/config.ts')
   const { isEmbeddedUp } = await import('#embedded/setup.ts')

@@ -39,7 +39,7 @@ interface ListTexts<Shown, Asked> extends Pick<TableOptions, 'optional' | 'codes
 
 /** A row with its app, and whether that is a sandbox; null for rows that belong to no app. */
 export type Marked<Row> = Row & { readonly app_id: number | null; readonly sandbox: boolean | null }
-/** Where the filters decide, `--limit` is one of them, and says so. */
+/** If it depends on the filters, `--limit` is declared among them, with its own description. */
 type DefaultLimit<Options> = string | ((filters: Options) => number)
 type Columns<Shown> = readonly (ListColumn<Shown> | false)[]
 
@@ -165,7 +165,7 @@ function pageOptions(defaultLimit: DefaultLimit<never> = '100'): Option[] {
   ]
 }
 
-/** The number of `--limit`, or what stands for it. */
+/** The number of `--limit`, or its default. */
 function limitOf<Options>(options: Options & PageOptions, defaultLimit: DefaultLimit<Options> | undefined): number {
   const { limit } = options
   if (limit === undefined && typeof defaultLimit === 'function') return defaultLimit(options)

@@ -89,7 +89,7 @@ export function printOf(out: Output, app: App, fields: object, answer = fields):
   })
 }
 
-/** The banners of the apps that things belong to; none for what belongs to no app, or to one that was only rehearsed. */
+/** The banners of the apps that things belong to; none for things without an app, or of an app that exists only in a dry run. */
 export async function bannersOf(ctx: Context, appIds: readonly (number | null)[]): Promise<string[]> {
   const { listApps } = await import('#apps/store.ts')
   return (await listApps(ctx.db)).filter(({ id }) => appIds.includes(id)).map(banner)

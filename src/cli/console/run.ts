@@ -27,18 +27,18 @@ export async function runConsole(session: Session, options: ConsoleOptions): Pro
   const onEnd = (): void => quit.abort()
   const screen = newScreen(session, options)
   const draw = (): void => drawFrame(drawConsole(screen, screenSize()))
-  const desk = new Desk(session, options, screen, draw, onEnd)
+  const handler = new KeyHandler(session, options, screen, draw, onEnd)
   const onKeys = (keys: string): void => {
-    for (const key of keysIn(keys)) desk.press(key)
+    for (const key of keysIn(keys)) handler.press(key)
   }
   await onAlternateScreen({ onKeys, onResize: draw, onEnd }, async () => {
-    const refresh = setInterval(() => void desk.refresh(), REFRESH_MS)
+    const refresh = setInterval(() => void handler.refresh(), REFRESH_MS)
     try {
-      await desk.refresh()
+      await handler.refresh()
       if (!quit.signal.aborted) await once(quit.signal, 'abort')
     } finally {
       clearInterval(refresh)
-      await desk.stop()
+      await handler.stop()
     }
   })
 }
@@ -48,15 +48,15 @@ function newScreen({ caller, who }: Session, { writes }: ConsoleOptions): Screen
   return { items: [], selected: 0, pages: [], typing: null, status: '', isBusy: false, session, writes }
 }
 
-/** What the keys do. */
-class Desk {
+/** Does what the keys ask for. */
+class KeyHandler {
   readonly #session: Session
   readonly #options: ConsoleOptions
   readonly #screen: Screen
   readonly #draw: () => void
   readonly #leave: () => void
   #running: RunningLine | null = null
-  /** What was confirmed and is being done. */
+  /** The confirmed action that is under way. */
   #decision: Promise<void> = Promise.resolve()
 
   constructor(session: Session, options: ConsoleOptions, screen: Screen, draw: () => void, leave: () => void) {
@@ -76,13 +76,13 @@ class Desk {
     this.#draw()
   }
 
-  /** Stops what runs; what was confirmed is done first, with its note. */
+  /** Stops a running command, but lets a confirmed action finish and record its note. */
   async stop(): Promise<void> {
     this.#running?.stop()
     await this.#decision
   }
 
-  /** Reads the queue again; what was chosen stays chosen. */
+  /** Reads the queue again, and keeps the selected item selected. */
   async refresh(): Promise<void> {
     const screen = this.#screen
     const chosen = screen.items[screen.selected]
@@ -97,7 +97,7 @@ class Desk {
     this.#draw()
   }
 
-  /** While something runs, it can only be left. */
+  /** While a command runs, the only keys are those that stop it or quit. */
   #wait(key: Key): void {
     if ('name' in key && key.name === 'escape') this.#running?.stop()
     if ('character' in key && key.character === 'q') this.#leave()
@@ -258,7 +258,7 @@ class Desk {
     }
   }
 
-  /** Does something that takes its time; meanwhile no other key does anything. */
+  /** Does something that takes a while. Meanwhile `#wait` handles the keys. */
   async #work(status: string, work: () => Promise<void>): Promise<void> {
     const screen = this.#screen
     screen.isBusy = true
@@ -293,7 +293,7 @@ class Desk {
     }
   }
 
-  /** Completes the word before the cursor as far as all candidates agree, and names them. */
+  /** Completes the word before the cursor as far as all candidates agree, and shows them. */
   async #complete(): Promise<void> {
     const { typing } = this.#screen
     if (!typing) return
