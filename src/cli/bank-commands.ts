@@ -82,7 +82,7 @@ export const commands: Commands = {
     examples: ['bank-account assign 1 1'],
     async change(session, [named, id]) {
       const { assignBankAccount } = await import('#bank-accounts/assign-bank-account.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const accountId = await pickAccount(session, id)
       const assigned = await performAs(session, assignBankAccount, undefined, { app, accountId })
       await printAccount(session, assigned, banner(app))

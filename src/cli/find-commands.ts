@@ -92,6 +92,6 @@ function printAnswer(out: Output, { matches, screens, endUserCount, nextSteps }:
 async function findOptions(session: Session, { on, app }: { on?: string; app?: string }): Promise<FindOptions> {
   return {
     ...(on === undefined ? {} : { on }),
-    ...(app === undefined ? {} : { appId: (await session.app(app)).id }),
+    ...(app === undefined ? {} : { appId: (await session.pickApp(app)).id }),
   }
 }

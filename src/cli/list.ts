@@ -67,8 +67,8 @@ type Listing = Described & { readonly run: Runs['run'] }
 export function listOfApp<Row extends object, Options = object>(
   list: List<Row, Marked<Row>, Options, OfApp<Options>>,
 ): Listing {
-  return listing(list, async ({ ctx, out, app: pick }, [named], options) => {
-    const app = await pick(named)
+  return listing(list, async ({ ctx, out, pickApp }, [named], options) => {
+    const app = await pickApp(named)
     return {
       asked: { ctx, out, app, options },
       heading: banner(app),
@@ -81,9 +81,9 @@ export function listOfApp<Row extends object, Options = object>(
 export function listOfApps<Row extends { readonly app_id: number | null }, Options = object>(
   list: List<Row, Marked<Row>, Options, OfApps<Options>> & { readonly isHeaded?: true },
 ): Listing {
-  return listing(list, async ({ ctx, out, app: pick }, [argument], options: Options & { app?: string }) => {
+  return listing(list, async ({ ctx, out, pickApp }, [argument], options: Options & { app?: string }) => {
     const named = options.app ?? argument
-    const app = named === undefined ? null : await pick(named)
+    const app = named === undefined ? null : await pickApp(named)
     return {
       asked: { ctx, out, app, options },
       heading: app && list.isHeaded ? banner(app) : null,

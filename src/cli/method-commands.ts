@@ -18,7 +18,7 @@ export const commands: Commands = {
     options: [['--skip-check', 'do not try the credentials at the provider']],
     examples: ['method enable 1 test', 'method enable 1 card'],
     async change(session, [named, methodName], options: { skipCheck?: boolean }) {
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const name = await pickMethod(methodName)
       const { providerOf } = await import('#providers/providers.ts')
       const { enableMethod } = await import('#providers/methods.ts')
@@ -33,7 +33,7 @@ export const commands: Commands = {
     description: 'open no new payments by this method; open ones can still complete',
     examples: ['method disable 1 card'],
     async change(session, [named, methodName]) {
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const { disableMethod } = await import('#providers/methods.ts')
       await performAs(session, disableMethod, undefined, { app, method: await pickMethod(methodName) })
       await printMethods(session, app)
@@ -45,7 +45,7 @@ export const commands: Commands = {
     options: [['--version <number>', 'which one; method list shows them'], YES],
     examples: ['method forget 1 card --version 1'],
     async change(session, [named, methodName], options: ForgetOptions) {
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       await forgetOne(session, { app, method: await pickMethod(methodName) }, options)
     },
   },
@@ -53,7 +53,7 @@ export const commands: Commands = {
     description: "an app's methods, and the versions of their credentials",
     examples: ['method list 1'],
     async run(session, [named]) {
-      await printMethods(session, await session.app(named))
+      await printMethods(session, await session.pickApp(named))
     },
   },
 }

@@ -20,7 +20,7 @@ export interface Session {
   readonly caller: Caller
   readonly who: Who
   /** The app named by `<app>`. If it is missing on a terminal, the operator picks one. */
-  readonly app: (named: string | undefined) => Promise<App>
+  readonly pickApp: (named: string | undefined) => Promise<App>
 }
 
 /** Runs a command on the database, whether or not the daemon is up, and closes what it opened. */
@@ -33,7 +33,7 @@ export async function inSession(command: Command, who: Who, work: (session: Sess
   const config = { ...loadConfig(), logLevel: 'silent' as const }
   const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 4 })
   try {
-    await work({ ctx, out, caller: await callerOf(who), who, app: (named) => pickApp(ctx, named) })
+    await work({ ctx, out, caller: await callerOf(who), who, pickApp: (named) => pickApp(ctx, named) })
   } finally {
     await close()
   }

@@ -23,10 +23,10 @@ export const commands: Commands = {
       if (named !== undefined && test) throw new UsageError('--test is for all apps together, without <app>')
       if (month !== undefined && !isMonth(month)) throw new UsageError('--month must be a month such as 2026-10')
     },
-    async run({ ctx, out, app: pick }, [named], { test, month }: { test?: boolean; month?: string }) {
+    async run({ ctx, out, pickApp }, [named], { test, month }: { test?: boolean; month?: string }) {
       const { gatherStats } = await import('#reports/stats.ts')
       const { englishMoney } = await import('#shared/money.ts')
-      const app = named === undefined ? null : await pick(named)
+      const app = named === undefined ? null : await pickApp(named)
       const wanted = { ...(test ? { isTest: true } : {}), ...(month === undefined ? {} : { month }) }
       const found = await gatherStats(ctx, { app, ...wanted })
       out.result(found, () => {

@@ -99,7 +99,7 @@ export const commands: Commands = {
     examples: ['ledger verify', 'ledger verify --app 1 --json'],
     async run(session, _args, options: { app?: string }) {
       const { verifyLedger } = await import('#ledger/verify-ledger.ts')
-      const app = options.app === undefined ? null : await session.app(options.app)
+      const app = options.app === undefined ? null : await session.pickApp(options.app)
       const report = await verifyLedger(session.ctx, app && app.id)
       const rows = report.faults.map(({ subject, fault }) => [subject, fault])
       session.out.result(report, () => {
