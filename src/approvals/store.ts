@@ -3,6 +3,7 @@ import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
+import { notFound } from '#shared/errors.ts'
 
 export type ApprovalStatus = 'open' | 'granted' | 'denied' | 'stale'
 
@@ -50,16 +51,19 @@ export async function findOpenApproval(db: Queries, openKey: string): Promise<Ap
   return db.one(approvals, 'WHERE open_key = ?', [openKey])
 }
 
-export async function findApproval(db: Queries, approvalId: number): Promise<Approval | null> {
-  return db.one(approvals, 'WHERE id = ?', [approvalId])
+/** Throws `not_found`. */
+export async function getApproval(db: Queries, approvalId: number): Promise<Approval> {
+  const approval = await db.one(approvals, 'WHERE id = ?', [approvalId])
+  if (!approval) throw notFound(`approval ${approvalId}`)
+  return approval
 }
 
 export async function lockApproval(tx: Tx, approvalId: number): Promise<Approval | null> {
   return tx.one(approvals, 'WHERE id = ? FOR UPDATE', [approvalId])
 }
 
-/** The newest, those that are open first. */
-export async function listApprovalRows(db: Queries): Promise<Approval[]> {
+/** The newest 200 requests, the open ones first. */
+export async function listApprovals(db: Queries): Promise<Approval[]> {
   return db.all(approvals, "ORDER BY status <> 'open', id DESC LIMIT 200")
 }
 

@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { notFound } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
-import { appsByKey, findApp, listApps, type App } from './store.ts'
+import { appsByKey, findApp, type App } from './store.ts'
 
 /** The app with this id or api_key; throws `not_found`. */
 export async function appNamed(ctx: Context, name: string): Promise<App> {
@@ -9,8 +9,4 @@ export async function appNamed(ctx: Context, name: string): Promise<App> {
   const app = id === null ? await appsByKey.find(ctx.db, name) : await findApp(ctx.db, id)
   if (!app) throw notFound(`app "${name}"`)
   return app
-}
-
-export async function allApps(ctx: Context): Promise<App[]> {
-  return listApps(ctx.db)
 }

@@ -61,8 +61,8 @@ export async function findSoleOwner(db: Queries, bankAccountId: number): Promise
   return owners.length === 1 ? (owners[0]?.appId ?? null) : null
 }
 
-/** All accounts, the oldest first. */
-export async function listBankAccountRows(db: Queries): Promise<BankAccount[]> {
+/** All accounts, disabled ones too, the oldest first. */
+export async function listBankAccounts(db: Queries): Promise<BankAccount[]> {
   return db.all(bankAccounts, 'ORDER BY id')
 }
 

@@ -1,5 +1,5 @@
 import { listApps, listAppsWithMethod } from '#apps/store.ts'
-import { listBankAccountRows } from '#bank-accounts/store.ts'
+import { listBankAccounts } from '#bank-accounts/store.ts'
 import type { Context } from '#context.ts'
 import { bankTransfer } from '#providers/bank-transfer/bank-transfer.ts'
 import { listProviders } from '#providers/providers.ts'
@@ -44,7 +44,7 @@ function settingResults({ config: { relay, env } }: Context, isUsed: boolean): C
 
 /** Accounts without a mailbox whose bank does not name them in its mails: these mails complete no payment. */
 async function mailboxResults(ctx: Context): Promise<CheckResult[]> {
-  const [apps, accounts] = await Promise.all([listApps(ctx.db), listBankAccountRows(ctx.db)])
+  const [apps, accounts] = await Promise.all([listApps(ctx.db), listBankAccounts(ctx.db)])
   const lacking = accounts.filter(({ bin, mailbox, disabledAt }) => needsMailbox(bin) && !mailbox && !disabledAt)
   return lacking.flatMap(({ id, bank }): CheckResult[] => {
     const paidThere = apps.filter(({ bankAccountId, disabledAt }) => bankAccountId === id && disabledAt === null)
@@ -61,7 +61,7 @@ async function transferResults(ctx: Context): Promise<CheckResult[]> {
   const [methods, apps, accounts, ...reported] = await Promise.all([
     listAppsWithMethod(ctx.db, bankTransfer.method),
     listApps(ctx.db),
-    listBankAccountRows(ctx.db),
+    listBankAccounts(ctx.db),
     ...reporters.map(({ method }) => listAppsWithMethod(ctx.db, method)),
   ])
   const usable = new Set(accounts.filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))

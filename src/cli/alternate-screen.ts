@@ -30,7 +30,7 @@ export interface ScreenEvents {
   readonly onEnd: () => void
 }
 
-/** Has the whole terminal while the work runs, and then restores it. */
+/** Takes over the whole terminal while the work runs, and then restores it. */
 export async function onAlternateScreen(
   { onKeys, onResize, onEnd }: ScreenEvents,
   work: () => Promise<void>,

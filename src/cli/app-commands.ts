@@ -1,5 +1,4 @@
 import type { App } from '#apps/store.ts'
-import type { Context } from '#context.ts'
 import type { AdvancedClock } from '#test-clock/advance-test-clock.ts'
 import { settingOptions, settingsInput } from './app-settings.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
@@ -51,8 +50,9 @@ export const commands: Commands = {
     description: 'all apps',
     examples: ['app list', 'app list --json'],
     async rows({ ctx }) {
-      const [{ allApps }, { presentApp }] = await Promise.all([import('#apps/find-app.ts'), import('#apps/present.ts')])
-      return (await allApps(ctx)).map(presentApp)
+      const { listApps } = await import('#apps/store.ts')
+      const { presentApp } = await import('#apps/present.ts')
+      return (await listApps(ctx.db)).map(presentApp)
     },
     columns: () => [
       ['id', (row) => row['app_id']],
@@ -68,7 +68,7 @@ export const commands: Commands = {
     description: 'one app, without its secrets',
     examples: ['app show 1', 'app show pk_test_0123456789abcdef01234567'],
     async run(session, [named]) {
-      await printApp(session.out, await session.app(named))
+      await printApp(session.out, await session.pickApp(named))
     },
   },
   'app update [app]': {
@@ -88,7 +88,7 @@ export const commands: Commands = {
       const input = settingsInput(options)
       if (Object.keys(input).length === 0)
         throw new UsageError('nothing to change: give a setting, such as --name; app update --help lists them')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       // What ended before is reported as the app had asked until now (R118).
       if ('more_events' in input)
         await (await import('#renewals/expire-due.ts')).expireDue(session.ctx, { appId: app.id })
@@ -103,7 +103,7 @@ export const commands: Commands = {
     examples: ['app rotate-secret 1', 'app rotate-secret 1 --overlap 24h'],
     async change(session, [named], options: Consent & Texts<'overlap'>) {
       const input = overlapInput(options.overlap)
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       if (app.apiSecret !== null && !('overlap_seconds' in input)) await confirmVoid(app, options)
       const { rotateSecret } = await import('#apps/rotate-secret.ts')
       printSecret(session, await performAs(session, rotateSecret, input, { app }))
@@ -125,7 +125,7 @@ export const commands: Commands = {
       if (prepare && activate) throw new UsageError('--prepare and --activate exclude each other')
     },
     async change(session, [named], options: Consent & Flags<'prepare' | 'activate'>) {
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       if (app.webhookSecret !== null && !options.prepare) await confirmVoid(app, options)
       const secrets = await import('#apps/rotate-secret.ts')
       if (options.activate) {
@@ -153,7 +153,7 @@ export const commands: Commands = {
     ],
     async change(session, [named], options: IdentityOptions) {
       const { setIdentity } = await import('#apps/set-identity.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const input = await identityInput(options)
       await printApp(session.out, await performAs(session, setIdentity, input, { app }))
     },
@@ -169,7 +169,7 @@ export const commands: Commands = {
       'app set-realtime 2 --database-url https://my-project.firebaseio.com --service-account ./service-account.json',
     ],
     async change(session, [named], options: Texts<'databaseUrl' | 'serviceAccount' | 'path'>) {
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const databaseUrl = await required(options.databaseUrl, '--database-url')
       const file = await required(options.serviceAccount, '--service-account')
       const { setRealtime } = await import('#apps/set-realtime.ts')
@@ -184,10 +184,10 @@ export const commands: Commands = {
       ['--now <time>', 'YYYY-MM-DD HH:MM:SS in UTC'],
     ],
     examples: ['app clock 1 --advance 30d', "app clock 1 --now '2026-12-01 00:00:00'", 'app clock 1'],
-    async change({ ctx, out, caller, app: pick }, [named], options: Texts<'advance' | 'now'>) {
+    async change({ ctx, out, caller, pickApp }, [named], options: Texts<'advance' | 'now'>) {
       const { advanceTestClock, readTestClock } = await import('#test-clock/advance-test-clock.ts')
       const { clockInput } = await import('./clock-input.ts')
-      const app = await pick(named)
+      const app = await pickApp(named)
       const input = clockInput(options)
       const answer: AdvancedClock =
         input === null ? readTestClock(ctx, app) : await advanceTestClock(ctx, caller, app, input)
@@ -210,28 +210,20 @@ export const commands: Commands = {
     refuse(_args, { out, dir }: Texts<'out' | 'dir'>) {
       if (out !== undefined && dir !== undefined) throw new UsageError('--out and --dir are the same: give one')
     },
-    async run({ ctx, out, app: pick }, [named], options: Texts<'out' | 'dir'> & Flags<'sales'>) {
-      const app = await pick(named)
+    async run({ ctx, out, pickApp }, [named], options: Texts<'out' | 'dir'> & Flags<'sales'>) {
+      const app = await pickApp(named)
       const folder = await required(options.out ?? options.dir, '--out', 'Folder:')
+      const { exportApp } = await import('#reports/export-app.ts')
+      const { exportSales } = await import('#reports/sales/export-sales.ts')
       const counts = options.sales
-        ? { sales: await writeSales(ctx, app, folder, out) }
-        : await writeAll(ctx, app, folder, out)
+        ? { sales: await exportSales(ctx, app, folder, (rows) => out.progress(`sales: ${rows} rows`)) }
+        : await exportApp(ctx, app, folder, (name, rows) => out.progress(`${name}: ${rows} rows`))
       out.result(counts, () => {
         out.line(banner(app))
         out.table({ head: ['table', 'rows'], rows: Object.entries(counts), none: 'nothing' })
       })
     },
   },
-}
-
-async function writeAll(ctx: Context, app: App, folder: string, out: Output): Promise<Record<string, number>> {
-  const { exportApp } = await import('#reports/export-app.ts')
-  return exportApp(ctx, app, folder, (name, rows) => out.progress(`${name}: ${rows} rows`))
-}
-
-async function writeSales(ctx: Context, app: App, folder: string, out: Output): Promise<number> {
-  const { exportSales } = await import('#reports/sales/export-sales.ts')
-  return exportSales(ctx, app, folder, (rows) => out.progress(`sales: ${rows} rows`))
 }
 
 function switchApp(name: 'disable' | 'enable', description: string): Declaration {
@@ -242,7 +234,7 @@ function switchApp(name: 'disable' | 'enable', description: string): Declaration
     examples: [`app ${name} 1`],
     async change(session, [named], { yes, dryRun }: Consent) {
       const { setAppDisabled } = await import('#apps/update-app.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       if (isDisabled) await goAhead(yes ?? dryRun, `Disable ${banner(app)}?`)
       await printApp(session.out, await performAs(session, setAppDisabled, undefined, { app, isDisabled }))
     },

@@ -12,9 +12,9 @@ export const commands: Commands = {
     description: 'refunds that waited for a second operator, the open ones first',
     examples: ['approval list', 'approval list --json'],
     async rows({ ctx }) {
-      const { listApprovals } = await import('#approvals/list-approvals.ts')
+      const { listApprovals } = await import('#approvals/store.ts')
       const { presentApproval } = await import('#approvals/present.ts')
-      return (await listApprovals(ctx)).map(presentApproval)
+      return (await listApprovals(ctx.db)).map(presentApproval)
     },
     columns: () => [
       ['id', (row) => row.id],
@@ -31,8 +31,8 @@ export const commands: Commands = {
     description: 'one request: the stored command, and what it would do',
     examples: ['approval show 3', 'approval show 3 --json'],
     async run(session, [id]) {
-      const { getApproval } = await import('#approvals/list-approvals.ts')
-      await printApproval(session, await getApproval(session.ctx, await pickApproval(session, id)))
+      const { getApproval } = await import('#approvals/store.ts')
+      await printApproval(session, await getApproval(session.ctx.db, await pickApproval(session, id)))
     },
   },
   'approval grant [id]': {
@@ -42,11 +42,9 @@ export const commands: Commands = {
     async change(session, [id], options: Consent) {
       const { grantApproval } = await import('#decisions/grant-approval.ts')
       const approval_id = await pickApproval(session, id)
-      const granted = await changeWithNote(
-        session,
-        options,
-        `Grant approval ${approval_id}?`,
-        ({ ctx, caller }, note) => grantApproval(ctx, caller, { approval_id, note }),
+      const question = `Grant approval ${approval_id}?`
+      const granted = await changeWithNote(session, options, question, ({ ctx, caller }, note) =>
+        grantApproval(ctx, caller, { approval_id, note }),
       )
       await printApproval(session, granted)
     },
@@ -84,8 +82,8 @@ function pickApproval({ ctx }: Session, given: string | undefined): Promise<numb
   return pickId(given, {
     question: 'Which approval?',
     async choices() {
-      const { listApprovals } = await import('#approvals/list-approvals.ts')
-      const open = (await listApprovals(ctx)).filter(({ status }) => status === 'open')
+      const { listApprovals } = await import('#approvals/store.ts')
+      const open = (await listApprovals(ctx.db)).filter(({ status }) => status === 'open')
       return open.map(({ id, amount, currency, requestedBy }) => ({
         id,
         words: `${moneyCell(amount, currency)}, asked by ${requestedBy}`,

@@ -6,7 +6,7 @@ export function isTerminal(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY
 }
 
-/** Asks on standard error, so that `--json` output stays one value. At Ctrl-D the prompt stops reading, and would never be answered. */
+/** Asks on standard error, so that `--json` output stays one value. Ctrl-D cancels the question, which could no longer be answered. */
 async function asked<T>(
   question: (place: { output: NodeJS.WriteStream; signal: AbortSignal }) => Promise<T>,
 ): Promise<T> {

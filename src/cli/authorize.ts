@@ -6,19 +6,19 @@ import { neededRole, permissionOf } from './permissions.ts'
 import { isRemote, type Who } from './who.ts'
 
 /**
- * Throws `forbidden` where the role may not run the command at all. It is asked before the command line is parsed, so that a wrong option
- * is no way to learn about a command.
+ * Throws `forbidden` if the role may not run the command at all. This is checked before the command line is parsed, so that errors about
+ * its options reveal nothing about a forbidden command.
  */
 export function authorizeWords(program: Command, words: readonly string[], who: Who): void {
   if (isRemote(who) && words[0] === 'complete') throw new AppError('forbidden', 'forbidden: completion is for shells')
   const named = namedCommand(program, words)
   const path = pathOf(named)
   const isHelp = named.commands.length > 0 || words.includes('--help') || words.includes('-h')
-  // The line `as NAME` leads to itself again, with words of help too.
+  // `as NAME` would start itself again, even with --help.
   if (path === 'as' || !isHelp) refuseUnless(who, path, permissionOf(path).role)
 }
 
-/** Throws `forbidden` where the role may not run the command with the options that it has after parsing. */
+/** Throws `forbidden` if the role may not run the command with the options that it has after parsing. */
 export function authorizeOptions(command: Command, who: Who): void {
   const path = pathOf(command)
   refuseUnless(who, path, neededRole(path, command.opts()))

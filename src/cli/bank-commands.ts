@@ -39,9 +39,9 @@ export const commands: Commands = {
     description: 'all accounts, disabled ones too',
     examples: ['bank-account list', 'bank-account list --json'],
     async rows({ ctx }) {
-      const { listBankAccounts } = await import('#bank-accounts/list-bank-accounts.ts')
+      const { listBankAccounts } = await import('#bank-accounts/store.ts')
       const { presentBankAccount } = await import('#bank-accounts/present-bank-account.ts')
-      return (await listBankAccounts(ctx)).map((row) => presentBankAccount(row, ctx.config))
+      return (await listBankAccounts(ctx.db)).map((row) => presentBankAccount(row, ctx.config))
     },
     columns: () => [
       ['id', (row) => row.bank_account_id],
@@ -82,7 +82,7 @@ export const commands: Commands = {
     examples: ['bank-account assign 1 1'],
     async change(session, [named, id]) {
       const { assignBankAccount } = await import('#bank-accounts/assign-bank-account.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const accountId = await pickAccount(session, id)
       const assigned = await performAs(session, assignBankAccount, undefined, { app, accountId })
       await printAccount(session, assigned, banner(app))
@@ -246,8 +246,8 @@ function pickAccount({ ctx }: Session, given: string | undefined): Promise<numbe
   return pickId(given, {
     question: 'Which account?',
     async choices() {
-      const { listBankAccounts } = await import('#bank-accounts/list-bank-accounts.ts')
-      const open = (await listBankAccounts(ctx)).filter(({ disabledAt }) => disabledAt === null)
+      const { listBankAccounts } = await import('#bank-accounts/store.ts')
+      const open = (await listBankAccounts(ctx.db)).filter(({ disabledAt }) => disabledAt === null)
       return open.map(({ id, bank, number, holder }) => ({ id, words: `${bank} ${number} ${holder}` }))
     },
   })

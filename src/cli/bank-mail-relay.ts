@@ -34,7 +34,7 @@ async function relay(recipients: readonly string[]): Promise<number> {
   return DECIDED
 }
 
-/** The mail's bytes, up to a little more than the limit. The rest is read and discarded, since mail servers mind a closed pipe. */
+/** The mail's bytes, up to a little more than the limit. The rest is read and discarded, since a closed pipe is an error to mail servers. */
 async function readMail(): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0

@@ -88,7 +88,7 @@ export function printEffects(out: Output, { banners, answer, effects }: Preview)
   })
 }
 
-/** Results of a dry run do not exist: its ids were rolled back, and nobody has its secrets. */
+/** Hides the results of a dry run: its ids and secrets were rolled back. */
 function mutedOutput(out: Output): Output {
   const nothing = (): void => undefined
   return { ...out, result: nothing, table: nothing, line: nothing, lines: nothing, hint: nothing }

@@ -105,7 +105,7 @@ async function valuesOf(
   })
   try {
     const found = await read.list(ctx, given)
-    // A value that would steer the terminal cannot be completed: escaped, it would be another one.
+    // A value that would control the terminal cannot be completed: escaped, it would be a different value.
     return found
       .filter(({ value }) => printable(value) === value)
       .map(({ value, description }) => ({ value, description: printable(description) }))
@@ -151,8 +151,8 @@ const payments = stored(async (ctx) => {
 /** Readers by the name of the argument or option; for `id`, by the command's group. */
 const READERS: Readonly<Record<string, Reader>> = {
   app: stored(async (ctx) => {
-    const { allApps } = await import('#apps/find-app.ts')
-    return (await allApps(ctx)).map(({ id, name }) => candidate(id, name))
+    const { listApps } = await import('#apps/store.ts')
+    return (await listApps(ctx.db)).map(({ id, name }) => candidate(id, name))
   }),
   plan_id: ofApp(async (ctx, { id: appId }) => {
     const { listPlansOf } = await import('#plans/list-plans.ts')
@@ -183,8 +183,8 @@ const READERS: Readonly<Record<string, Reader>> = {
   payment: payments,
   payment_id: payments,
   'bank-account': stored(async (ctx) => {
-    const { listBankAccounts } = await import('#bank-accounts/list-bank-accounts.ts')
-    return (await listBankAccounts(ctx)).map(({ id, bank, holder }) => candidate(id, `${bank}, ${holder}`))
+    const { listBankAccounts } = await import('#bank-accounts/store.ts')
+    return (await listBankAccounts(ctx.db)).map(({ id, bank, holder }) => candidate(id, `${bank}, ${holder}`))
   }),
   'bank-mail': stored(async (ctx) => {
     const { listBankMails } = await import('#bank-mail/list-bank-mails.ts')

@@ -26,7 +26,7 @@ export const commands: Commands = {
       const { write, once, app } = options
       if (once) return reviewing.review.run(session, args, options)
       const { runConsole } = await import('./console/run.ts')
-      const appId = app === undefined ? null : (await session.app(app)).id
+      const appId = app === undefined ? null : (await session.pickApp(app)).id
       await runConsole(session, { writes: write === true, appId })
     },
   },

@@ -33,9 +33,9 @@ export const commands: Commands = {
   'customer show [app] [customer_id]': {
     description: 'one customer',
     examples: ['customer show 1 cus_5'],
-    async run({ ctx, out, app: pick }, [named, customerId]) {
+    async run({ ctx, out, pickApp }, [named, customerId]) {
       const { showCustomer } = await import('#customers/show-customer.ts')
-      const app = await pick(named)
+      const app = await pickApp(named)
       const id = requireId('cus', await required(customerId, '<customer_id>'))
       printOf(out, app, await showCustomer(ctx, app.id, id))
     },

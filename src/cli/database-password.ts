@@ -15,7 +15,7 @@ const VARIABLE = 'BILLING_CLI_DATABASE_PASSWORD'
 export async function withPassword<T>(option: string, address: string, work: (url: string) => Promise<T>): Promise<T> {
   if (!URL.canParse(address)) throw new UsageError(`${option} must be the address of a database, such as mysql://…`)
   try {
-    return await askingFor(address, work)
+    return await workWithPassword(address, work)
   } catch (error) {
     const text = explainError(error)
     if (!text.includes(SETTING)) throw error
@@ -26,21 +26,21 @@ export async function withPassword<T>(option: string, address: string, work: (ur
   }
 }
 
-async function askingFor<T>(address: string, work: (url: string) => Promise<T>): Promise<T> {
+async function workWithPassword<T>(address: string, work: (url: string) => Promise<T>): Promise<T> {
   const url = URL.parse(address)
   const given = cliSecret(VARIABLE)
   if (!url || url.password !== '') return work(address)
-  if (given !== undefined) return work(withIn(url, given))
+  if (given !== undefined) return work(addressWith(url, given))
   try {
     return await work(address)
   } catch (error) {
     if ((error as { readonly code?: unknown }).code !== 'ER_ACCESS_DENIED_ERROR' || !isTerminal()) throw error
     const { requiredSecret } = await import('./ask.ts')
-    return work(withIn(url, await requiredSecret(VARIABLE, undefined, `Password of ${url.username}:`)))
+    return work(addressWith(url, await requiredSecret(VARIABLE, undefined, `Password of ${url.username}:`)))
   }
 }
 
-function withIn(url: URL, password: string): string {
+function addressWith(url: URL, password: string): string {
   const complete = new URL(url)
   complete.password = encodeURIComponent(password)
   return complete.href

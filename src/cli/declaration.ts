@@ -25,20 +25,31 @@ export const APP: OptionLine = ['--app <app>', 'only of this app']
 export type Texts<Name extends string> = Readonly<Partial<Record<Name, string>>>
 export type Flags<Name extends string> = Readonly<Partial<Record<Name, boolean>>>
 
-/** A command: its texts, and one of `run`, `change` and `print`. Each names the type of the options that it reads. */
-export interface Declaration {
+/** A command: its texts, and its work. Each function names the type of the options that it reads. */
+export type Declaration = Described & (Runs | Changes | Prints)
+
+export interface Described {
   /** Omit it if the list of commands already describes this command, which has one word. */
   readonly description?: string
   readonly options?: readonly (OptionLine | Option)[]
   readonly examples: readonly string[]
   /** Throws for wrong usage that can be detected without the database. */
   refuse?(args: Arguments, options: object): void | Promise<void>
-  /** Works on the database. */
-  run?(session: Session, args: Arguments, options: object): Promise<void>
-  /** Changes something, which `--dry-run` rolls back and shows. */
-  change?(session: Session, args: Arguments, options: object): Promise<void>
-  /** Works without the database. */
-  print?(out: Output, args: Arguments, options: object, who: Who): Promise<void>
+}
+
+/** Works on the database. */
+export interface Runs {
+  run(session: Session, args: Arguments, options: object): Promise<void>
+}
+
+/** Changes something, which `--dry-run` rolls back and shows. */
+interface Changes {
+  change(session: Session, args: Arguments, options: object): Promise<void>
+}
+
+/** Works without the database. */
+interface Prints {
+  print(out: Output, args: Arguments, options: object, who: Who): Promise<void>
 }
 
 /** Commands by their words, followed by the names of their arguments: `plan show [app] [plan_id]`. */
@@ -68,7 +79,7 @@ function placeOf(program: Command, line: string): Command {
 function addCommand(command: Command, declared: Declaration, who: Who): void {
   if (declared.description !== undefined) command.description(declared.description)
   for (const option of declared.options ?? []) command.addOption(optionOf(option))
-  if (declared.change) command.option('--dry-run', 'only show what would change')
+  if ('change' in declared) command.option('--dry-run', 'only show what would change')
   withExamples(command, declared.examples)
   command.action(() => runDeclared(command, declared, who))
 }
@@ -85,11 +96,11 @@ async function runDeclared(command: Command, declared: Declaration, who: Who): P
   const args = command.processedArgs as Arguments
   const options = command.opts()
   await declared.refuse?.(args, options)
-  if (declared.print) await declared.print(await outputOf(command), args, options, who)
+  if ('print' in declared) await declared.print(await outputOf(command), args, options, who)
   else await inSession(command, who, (session) => runOnDatabase(session, declared, args, options))
 }
 
-async function runOnDatabase(session: Session, declared: Declaration, args: Arguments, options: object): Promise<void> {
-  await declared.run?.(session, args, options)
-  if (declared.change) await changeIn(session, options, async (target) => declared.change?.(target, args, options))
+function runOnDatabase(session: Session, declared: Runs | Changes, args: Arguments, options: object): Promise<void> {
+  if ('run' in declared) return declared.run(session, args, options)
+  return changeIn(session, options, (target) => declared.change(target, args, options))
 }

@@ -35,11 +35,11 @@ export const commands: Commands = {
       ['--dry-run', 'only show what would happen'],
     ],
     examples: ['trigger 1 subscription.updated', 'trigger 1 subscription.renewal_reminder_sent --email me@example.com'],
-    async run({ ctx, out, caller, app: pick }, [named, eventType], { email, dryRun }: TriggerOptions) {
+    async run({ ctx, out, caller, pickApp }, [named, eventType], { email, dryRun }: TriggerOptions) {
       const { previewTrigger, triggerEvent } = await import('#demo/trigger-event.ts')
       const { EVENTS } = await import('#webhooks/events.ts')
       const types = Object.keys(EVENTS) as (keyof typeof EVENTS)[]
-      const app = await pick(named)
+      const app = await pickApp(named)
       const choices = types.map((value) => ({ value, name: value, description: EVENTS[value].when }))
       const type = await requiredWord(eventType, '<event>', 'Which event?', choices)
       const address =
@@ -71,7 +71,7 @@ export const commands: Commands = {
       `request 1 POST /customers --data '{"name":"An","email":"an@example.com"}'`,
     ],
     async run(session, [named, method, path], options: RequestOptions) {
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const call = {
         method: (await required(method, '<method>')).toUpperCase(),
         target: targetOf(await required(path, '<path>')),
@@ -84,7 +84,7 @@ export const commands: Commands = {
 
 type TriggerOptions = Texts<'email'> & Flags<'dryRun'>
 
-/** Nothing happens in a database that no daemon uses: it would listen in vain. */
+/** Without a daemon, no event would ever come. */
 async function refuseOwnDatabase(): Promise<void> {
   const { loadConfig } = await import('#config/config.ts')
   const { isEmbeddedUp } = await import('#embedded/setup.ts')
@@ -101,7 +101,7 @@ async function refuseOwnDatabase(): Promise<void> {
 type ListenOptions = Texts<'forwardTo' | 'since' | 'events' | 'count'>
 
 async function listenTo(
-  { ctx, out, app: pick }: Session,
+  { ctx, out, pickApp }: Session,
   named: string | undefined,
   options: ListenOptions,
 ): Promise<void> {
@@ -113,7 +113,7 @@ async function listenTo(
   if (forwardTo !== undefined && !/^https?:\/\//.test(forwardTo))
     throw new UsageError('--forward-to must be an http(s) address')
   const since = options.since === undefined ? null : addMs(ctx.clock.now(), -ageOf(options.since))
-  const app = await pick(named)
+  const app = await pickApp(named)
   const forwarder = forwardTo === undefined ? null : openForwarder(ctx, app, forwardTo)
   const stop = new AbortController()
   const end = (): void => stop.abort()

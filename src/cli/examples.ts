@@ -14,8 +14,8 @@ export function withExamples(command: Command, examples: readonly string[]): Com
 }
 
 /**
- * How many of a command's arguments must be given: one that an example leaves out may be left out. The parser cannot tell, as on a
- * terminal any that is missing is asked for.
+ * How many of a command's arguments are required: those that no example omits. The parser does not know, because on a terminal the command
+ * asks for whatever is missing.
  */
 export function neededArguments(command: Command): number {
   const counts = examplesOf(command).map((example) => {

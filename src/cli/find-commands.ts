@@ -29,11 +29,12 @@ export const commands: Commands = {
       'find https://pay.example.com/renew/0f…',
     ],
     async run(session, [text], options: { on?: string; app?: string }) {
-      const { answerSearch, MAX_PER_KIND } = await import('#support/answer-search.ts')
+      const { answerSearch } = await import('#support/answer-search.ts')
+      const { MAX_PER_KIND } = await import('#support/store.ts')
       const { ctx, out } = session
       const asked = await required(text, '<text>', 'Name, e-mail, reference, id, code or link:')
       const found = await answerSearch(ctx, asked, await findOptions(session, options))
-      const { people: end_users, nextSteps: next_steps, isCut } = found
+      const { screens: end_users, nextSteps: next_steps, isCut } = found
       const matches = await withSandbox(ctx, found.matches)
       if (found.isNear) out.note('No transaction has this code. It may be a typo for:')
       if (isCut) out.note(`Only the newest ${MAX_PER_KIND} of a kind are shown: narrow the search, or give --app.`)
@@ -63,9 +64,9 @@ interface Printed extends Omit<SearchAnswer, 'matches'> {
   readonly matches: readonly (Match & { readonly sandbox: boolean | null })[]
 }
 
-function printAnswer(out: Output, { matches, people, endUsers, nextSteps }: Printed): void {
+function printAnswer(out: Output, { matches, screens, endUserCount, nextSteps }: Printed): void {
   // An end user's screen says more than its row.
-  const rest = matches.filter(({ kind }) => kind !== 'end user' || endUsers > people.length)
+  const rest = matches.filter(({ kind }) => kind !== 'end user' || endUserCount > screens.length)
   const hasAny = (field: 'external_ref' | 'amount' | 'state'): boolean => rest.some((row) => row[field] !== null)
   if (matches.length === 0 || rest.length > 0)
     out.table({
@@ -83,13 +84,14 @@ function printAnswer(out: Output, { matches, people, endUsers, nextSteps }: Prin
       optional: ['at (UTC)', 'more'],
     })
   printSteps(out, nextSteps)
-  for (const person of people) printEndUser(out, person)
-  if (endUsers > people.length) out.line(`They are about ${endUsers} end users: search for one of them, or give --app.`)
+  for (const screen of screens) printEndUser(out, screen)
+  if (endUserCount > screens.length)
+    out.line(`They are about ${endUserCount} end users: search for one of them, or give --app.`)
 }
 
 async function findOptions(session: Session, { on, app }: { on?: string; app?: string }): Promise<FindOptions> {
   return {
     ...(on === undefined ? {} : { on }),
-    ...(app === undefined ? {} : { appId: (await session.app(app)).id }),
+    ...(app === undefined ? {} : { appId: (await session.pickApp(app)).id }),
   }
 }

@@ -2,23 +2,33 @@ import { Option } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import type { Page } from '#http/page-of.ts'
-import type { Arguments, Declaration } from './declaration.ts'
+import type { Arguments, Described, Runs } from './declaration.ts'
 import type { Output } from './output.ts'
 import { banner, withSandbox, type Session } from './session.ts'
 import { listOf, type ListColumn, type TableOptions } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
-/** A list. JSON output is its rows. `page` reads a list that comes in pages; `rows` reads a whole list. */
-interface List<Row, Shown, Options, Asked> extends Pick<TableOptions, 'optional' | 'codes' | 'right'> {
+/** A list. JSON output is its rows. */
+type List<Row, Shown, Options, Asked> = ListTexts<Shown, Asked> & (Whole<Row, Asked> | Paged<Row, Options, Asked>)
+
+/** A list that is read at once. */
+interface Whole<Row, Asked> {
+  rows(asked: Asked): Promise<readonly Row[]>
+}
+
+/** A list that is read in pages. */
+interface Paged<Row, Options, Asked> {
+  page(asked: Asked, query: PageQuery): Promise<Page<Row>>
+  /** The default of `--limit`; 100 if omitted. */
+  readonly defaultLimit?: DefaultLimit<Options>
+}
+
+interface ListTexts<Shown, Asked> extends Pick<TableOptions, 'optional' | 'codes' | 'right'> {
   /** Omit it if the list of commands already describes this command. */
   readonly description?: string
   /** The filters; those of pages are added. */
-  readonly options?: Declaration['options']
+  readonly options?: Described['options']
   readonly examples: readonly string[]
-  readonly rows?: (asked: Asked) => Promise<readonly Row[]>
-  readonly page?: (asked: Asked, query: PageQuery) => Promise<Page<Row>>
-  /** The default of `--limit`; 100 if omitted. */
-  readonly defaultLimit?: DefaultLimit<Options>
   /** Each with its head and its cell of a row; `false` for a column that is not shown. */
   columns(asked: Asked, shown: readonly Shown[]): Columns<Shown> | Promise<Columns<Shown>>
   /** What to say instead of an empty table. */
@@ -29,7 +39,7 @@ interface List<Row, Shown, Options, Asked> extends Pick<TableOptions, 'optional'
 
 /** A row with its app, and whether that is a sandbox; null for rows that belong to no app. */
 export type Marked<Row> = Row & { readonly app_id: number | null; readonly sandbox: boolean | null }
-/** Where the filters decide, `--limit` is one of them, and says so. */
+/** If it depends on the filters, `--limit` is declared among them, with its own description. */
 type DefaultLimit<Options> = string | ((filters: Options) => number)
 type Columns<Shown> = readonly (ListColumn<Shown> | false)[]
 
@@ -50,15 +60,15 @@ export interface OfApps<Options = object> extends OfService<Options> {
   readonly app: App | null
 }
 
-/** A command that shows a list. */
-type Listing = Omit<Declaration, 'run'> & { readonly run: NonNullable<Declaration['run']> }
+/** A command that shows a list; other commands may call its `run`. */
+type Listing = Described & { readonly run: Runs['run'] }
 
 /** A list of the app that the argument `[app]` names. Its rows have `app_id` and `sandbox`. */
 export function listOfApp<Row extends object, Options = object>(
   list: List<Row, Marked<Row>, Options, OfApp<Options>>,
 ): Listing {
-  return listing(list, async ({ ctx, out, app: pick }, [named], options) => {
-    const app = await pick(named)
+  return listing(list, async ({ ctx, out, pickApp }, [named], options) => {
+    const app = await pickApp(named)
     return {
       asked: { ctx, out, app, options },
       heading: banner(app),
@@ -71,9 +81,9 @@ export function listOfApp<Row extends object, Options = object>(
 export function listOfApps<Row extends { readonly app_id: number | null }, Options = object>(
   list: List<Row, Marked<Row>, Options, OfApps<Options>> & { readonly isHeaded?: true },
 ): Listing {
-  return listing(list, async ({ ctx, out, app: pick }, [argument], options: Options & { app?: string }) => {
+  return listing(list, async ({ ctx, out, pickApp }, [argument], options: Options & { app?: string }) => {
     const named = options.app ?? argument
-    const app = named === undefined ? null : await pick(named)
+    const app = named === undefined ? null : await pickApp(named)
     return {
       asked: { ctx, out, app, options },
       heading: app && list.isHeaded ? banner(app) : null,
@@ -106,21 +116,21 @@ function listing<Row, Shown, Options, Asked>(
     options: Options,
   ) => Opened<Row, Shown, Asked> | Promise<Opened<Row, Shown, Asked>>,
 ): Listing {
-  const { description, options: filters = [], examples, page, defaultLimit } = list
-  const { optional = [], codes = [], right = [] } = list
+  const { description, options: filters = [], examples, optional = [], codes = [], right = [] } = list
   return {
     ...(description === undefined ? {} : { description }),
-    options: page ? [...filters, ...pageOptions(defaultLimit)] : filters,
+    options: 'page' in list ? [...filters, ...pageOptions(list.defaultLimit)] : filters,
     examples,
     refuse(_args, options: Options & PageOptions) {
-      if (page) limitOf(options, defaultLimit)
+      if ('page' in list) limitOf(options, list.defaultLimit)
     },
     async run(session, args, options: Options & PageOptions) {
       const { out } = session
       const { asked, heading, mark } = await open(session, args, options)
-      const rows = page
-        ? await gatherRows(out, limitOf(options, defaultLimit), options, (query) => page(asked, query))
-        : ((await list.rows?.(asked)) ?? [])
+      const rows =
+        'page' in list
+          ? await gatherRows(out, limitOf(options, list.defaultLimit), options, (query) => list.page(asked, query))
+          : await list.rows(asked)
       const shown = await mark(rows)
       const columns = listOf(shown, await list.columns(asked, shown))
       const below = (await list.below?.(shown)) ?? []
@@ -155,7 +165,7 @@ function pageOptions(defaultLimit: DefaultLimit<never> = '100'): Option[] {
   ]
 }
 
-/** The number of `--limit`, or what stands for it. */
+/** The number of `--limit`, or its default. */
 function limitOf<Options>(options: Options & PageOptions, defaultLimit: DefaultLimit<Options> | undefined): number {
   const { limit } = options
   if (limit === undefined && typeof defaultLimit === 'function') return defaultLimit(options)

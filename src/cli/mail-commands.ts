@@ -118,12 +118,12 @@ export const commands: Commands = {
       ['--after <n>', 'continue a run that was interrupted'],
     ],
     examples: ['realtime resync 2 user-42', 'realtime resync 2 --failed', 'realtime resync 2 --all --dry-run'],
-    async run({ ctx, out, caller, app: pick }, [named, ref], { all, failed, dryRun, after }: ResyncOptions) {
+    async run({ ctx, out, caller, pickApp }, [named, ref], { all, failed, dryRun, after }: ResyncOptions) {
       const { compareNodes, resyncNodes } = await import('#subscriptions/resync-node.ts')
       if (after !== undefined && !/^\d{1,15}$/.test(after)) throw new UsageError('--after must be a number')
       if ([ref !== undefined, all, failed].filter(Boolean).length > 1)
         throw new UsageError('<external_ref>, --all and --failed exclude each other')
-      const app = await pick(named)
+      const app = await pickApp(named)
       const whole = all ? 'all' : failed ? 'failed' : null
       const input: ResyncInput = {
         app,

@@ -1,6 +1,6 @@
 import type { App } from '#apps/store.ts'
 import type { CredentialsSpec } from '#providers/credentials-spec.ts'
-import type { ListedMethod, ListedVersion } from '#providers/list-methods.ts'
+import type { ListedVersion } from '#providers/list-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { counted } from '#shared/counted.ts'
 import { AppError } from '#shared/errors.ts'
@@ -18,7 +18,7 @@ export const commands: Commands = {
     options: [['--skip-check', 'do not try the credentials at the provider']],
     examples: ['method enable 1 test', 'method enable 1 card'],
     async change(session, [named, methodName], options: { skipCheck?: boolean }) {
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const name = await pickMethod(methodName)
       const { providerOf } = await import('#providers/providers.ts')
       const { enableMethod } = await import('#providers/methods.ts')
@@ -33,7 +33,7 @@ export const commands: Commands = {
     description: 'open no new payments by this method; open ones can still complete',
     examples: ['method disable 1 card'],
     async change(session, [named, methodName]) {
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const { disableMethod } = await import('#providers/methods.ts')
       await performAs(session, disableMethod, undefined, { app, method: await pickMethod(methodName) })
       await printMethods(session, app)
@@ -45,7 +45,7 @@ export const commands: Commands = {
     options: [['--version <number>', 'which one; method list shows them'], YES],
     examples: ['method forget 1 card --version 1'],
     async change(session, [named, methodName], options: ForgetOptions) {
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       await forgetOne(session, { app, method: await pickMethod(methodName) }, options)
     },
   },
@@ -53,7 +53,7 @@ export const commands: Commands = {
     description: "an app's methods, and the versions of their credentials",
     examples: ['method list 1'],
     async run(session, [named]) {
-      await printMethods(session, await session.app(named))
+      await printMethods(session, await session.pickApp(named))
     },
   },
 }
@@ -88,8 +88,9 @@ async function forgetOne(
   { app, method }: { app: App; method: Method },
   options: ForgetOptions,
 ): Promise<void> {
-  const { out } = session
-  const versions = (await listed(session, app)).find((each) => each.method === method)?.versions ?? []
+  const { ctx, out } = session
+  const { listMethods } = await import('#providers/list-methods.ts')
+  const versions = (await listMethods(ctx, app)).find((each) => each.method === method)?.versions ?? []
   const version = await pickVersion(versions, options.version)
   const found = versions.find((each) => each.version === version)
   const use = found
@@ -115,16 +116,11 @@ async function pickVersion(versions: readonly ListedVersion[], given: string | u
   return Number(picked)
 }
 
-async function listed({ ctx }: Session, app: App): Promise<ListedMethod[]> {
+async function printMethods({ ctx, out }: Session, app: App): Promise<void> {
   const { listMethods } = await import('#providers/list-methods.ts')
-  return listMethods(ctx, app)
-}
-
-async function printMethods(session: Session, app: App): Promise<void> {
-  const { out } = session
-  const methods = await listed(session, app)
   const { methodsNotReady } = await import('#providers/available-methods.ts')
-  const lacking = await methodsNotReady(session.ctx.db, app)
+  const methods = await listMethods(ctx, app)
+  const lacking = await methodsNotReady(ctx.db, app)
   const shown = methods.map((each) => ({ app_id: app.id, sandbox: app.isSandbox, ...each }))
   out.result(shown, () => {
     out.line(banner(app))

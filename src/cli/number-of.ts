@@ -12,11 +12,11 @@ export function numberOf(text: string, name: string, refusal = `${name} must be 
 /** A menu of things with ids. */
 interface Menu {
   readonly question: string
-  /** What the id stands before: `17: user-42 ₫99,000`. */
+  /** Shown after their ids: `17: user-42 ₫99,000`. */
   choices(): readonly IdChoice[] | Promise<readonly IdChoice[]>
   /** The argument, `<id>` if left out. */
   readonly name?: string
-  /** What is said to anything that is no number. */
+  /** The error message for a text that is no number. */
   refusal?(text: string): string
 }
 

@@ -68,11 +68,12 @@ export const commands: Commands = {
     options: [APP],
     examples: ['audit list', 'audit list --app 1 --json'],
     async page({ ctx, app }, { limit, cursor }) {
-      const { listAudit, presentAuditEntry } = await import('#commands/list-audit.ts')
+      const { presentAuditEntry } = await import('#commands/present-audit-entry.ts')
+      const { listAuditEntries } = await import('#commands/store.ts')
       const { pageBy, parseCursor, presentPage } = await import('#http/page-of.ts')
       const filter = { ...(app && { appId: app.id }), below: parseCursor(cursor), limit: Number(limit) + 1 }
       return presentPage(
-        pageBy(await listAudit(ctx, filter), Number(limit), ({ at }) => at),
+        pageBy(await listAuditEntries(ctx.db, filter), Number(limit), ({ at }) => at),
         presentAuditEntry,
       )
     },

@@ -74,7 +74,7 @@ export const commands: Commands = {
   },
   'as [name]': {
     examples: ['as linh'],
-    // Reached without a name only: `run.ts` goes on as the operator.
+    // Reached only without a name: with one, `run.ts` continues as that operator.
     print: () => Promise.reject(new UsageError('missing required argument <name>')),
   },
 }

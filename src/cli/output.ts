@@ -6,7 +6,7 @@ import { formatFields, formatTable, type TableOptions } from './table.ts'
 
 /**
  * Where a command's results go: one JSON value on standard output with `--json`, otherwise tables and lines for people. Whatever is
- * printed goes through here, where characters that would steer the terminal are escaped: a name or a reference may hold any.
+ * printed goes through here, where characters that would control the terminal are escaped: a name or a reference may hold any.
  */
 export interface Output {
   readonly isJson: boolean
@@ -43,7 +43,7 @@ function clearProgress(): void {
 export function openOutput(isJson: boolean): Output {
   let last: 'nothing' | 'line' | 'block' = 'nothing'
   const notes: string[] = []
-  /** A blank line parts tables and fields from what stands above and below them. */
+  /** A blank line separates tables and fields from what is above and below them. */
   const print = (kind: 'line' | 'block', text: string): void => {
     console.log(last === 'block' || (last === 'line' && kind === 'block') ? `\n${text}` : text)
     last = kind

@@ -7,12 +7,13 @@ export interface Permission {
   readonly effect: Effect
   /** The least role that may run it. */
   readonly role: Role
-  /** What needs more: an option, with a value where only that one does. */
+  /** Options that need a higher role. */
   readonly more?: readonly More[]
 }
 
 interface More {
   readonly option: string
+  /** Only this value needs the role; any if left out. */
   readonly value?: string
   /** As it is typed. */
   readonly shown: string
@@ -23,10 +24,10 @@ const read: Permission = { effect: 'reads', role: 'view' }
 const support: Permission = { effect: 'changes', role: 'support' }
 const money: Permission = { effect: 'moves_money', role: 'money' }
 const owner: Permission = { effect: 'changes', role: 'owner' }
-/** It reads or writes files of the server. */
+/** Reads or writes files of the server. */
 const file: Permission = { effect: 'reads', role: 'owner' }
 
-/** Every command with what it does and who may do it. A command that is missing here is for owners alone, and a test names it. */
+/** Every command with what it does and who may do it. A command that is missing here is for owners alone, and a test reports it. */
 const PERMISSIONS: Readonly<Record<string, Permission>> = {
   find: read,
   open: read,

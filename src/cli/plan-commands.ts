@@ -36,9 +36,9 @@ export const commands: Commands = {
     description: 'one plan with all its prices',
     examples: ['plan show 1 plan_3'],
     async run(session, [named, planId]) {
-      const { planOf } = await import('#plans/list-plans.ts')
-      const app = await session.app(named)
-      await printPlan(session, app, await planOf(session.ctx, app.id, await planNumber(planId)))
+      const { getPlan } = await import('#plans/store.ts')
+      const app = await session.pickApp(named)
+      await printPlan(session, app, await getPlan(session.ctx.db, app.id, await planNumber(planId)))
     },
   },
   'plan create [app]': {
@@ -56,7 +56,7 @@ export const commands: Commands = {
     ],
     async change(session, [named], options: CreateOptions) {
       const { createPlan } = await import('#plans/create-plan.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       await printPlan(session, app, await performAs(session, createPlan, await createInput(options), { app }))
     },
   },
@@ -86,7 +86,7 @@ export const commands: Commands = {
     examples: ['price add 1 plan_3 --file price.json', 'price add 1 plan_3 --price 129000:VND:month'],
     async change(session, [named, planId], options: Texts<'file' | 'price'>) {
       const { addPrice } = await import('#plans/add-price.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const id = await planNumber(planId)
       const input =
         options.file === undefined
@@ -147,7 +147,7 @@ async function changePlan(
   input: unknown,
 ): Promise<void> {
   const { updatePlan } = await import('#plans/update-plan.ts')
-  const app = await session.app(named)
+  const app = await session.pickApp(named)
   const changed = await performAs(session, updatePlan, input, { app, planId: await planNumber(planId) })
   await printPlan(session, app, changed)
 }
@@ -158,7 +158,7 @@ function priceStatus(name: 'archive' | 'restore', description: string): Declarat
     examples: [`price ${name} 1 plan_3 price_7`],
     async change(session, [named, planText, priceText]) {
       const { updatePrice } = await import('#plans/update-price.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const planId = await planNumber(planText)
       const priceId = requireId('price', await required(priceText, '<price_id>'))
       const input = { status: statusAfter(name) }

@@ -1,6 +1,6 @@
 /**
- * Control characters, separators of lines, and what changes the direction of text: an end user's name must not steer a terminal, nor
- * change what is read beside it.
+ * Control characters, line separators, and characters that change the direction of text: an end user's name must not control a terminal,
+ * nor change how the text beside it reads.
  */
 const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 

@@ -168,7 +168,7 @@ const GROUPS: readonly Group[] = [
   ],
 ]
 
-/** A command's name and arguments, in the list of its group. That each has options goes without saying. */
+/** A command's name and arguments, in the list of its group, without `[options]`, which every command has. */
 function termOf(command: Command): string {
   return `${command.name()} ${command.usage().replace('[options]', '').trim()}`
 }
@@ -212,7 +212,7 @@ export async function createProgram(word?: string, who: Who = ACCOUNT, asJson = 
   return program
 }
 
-/** `help app create` as `app create --help`: commander's own help goes one word deep. What names no command is left to commander. */
+/** `help app create` as `app create --help`: commander's own help goes only one word deep. A line that names no command stays as it is. */
 export function spellHelp(program: Command, words: readonly string[]): readonly string[] {
   const [first, ...path] = words.filter((word) => !word.startsWith('-'))
   if (first !== 'help') return words
@@ -227,7 +227,7 @@ export function leadingWord(words: readonly string[]): string {
   return first === 'help' ? second : first
 }
 
-/** Superfluous words may hold a secret that was meant for a prompt. */
+/** Removes superfluous words from an error: they may hold a secret that was meant for a prompt. */
 export function withoutWords(message: string): string {
   return message.replace(/(too many arguments .* but got \d+): .*/s, '$1.\n')
 }

@@ -32,7 +32,7 @@ export const commands: Commands = {
     ],
     async change(session, [named], options: CreateOptions) {
       const { createPromotion } = await import('#promotions/create-promotion.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       await print(session, app, await performAs(session, createPromotion, await createInput(options), { app }))
     },
   },
@@ -63,7 +63,7 @@ export const commands: Commands = {
     description: 'one promotion, by its id or its code',
     examples: ['promotion show 1 TET2027', 'promotion show 1 promo_3 --json'],
     async run(session, [named, promotion]) {
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       await print(session, app, await findNamed(session.ctx, app, promotion))
     },
   },
@@ -115,7 +115,7 @@ function statusCommand(name: 'archive' | 'restore', description: string): Declar
     examples: [`promotion ${name} 1 TET2027`],
     async change(session, [named, promotion]) {
       const { updatePromotion } = await import('#promotions/update-promotion.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const { id: promotionId } = await findNamed(session.ctx, app, promotion)
       const input = { status: name === 'archive' ? 'archived' : 'active' }
       await print(session, app, await performAs(session, updatePromotion, input, { app, promotionId }))

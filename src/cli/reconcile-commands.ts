@@ -6,9 +6,9 @@ export const commands: Commands = {
   reconcile: {
     options: [APP],
     examples: ['reconcile', 'reconcile --app 1'],
-    async run({ ctx, out, app: pick }, _args, options: { app?: string }) {
+    async run({ ctx, out, pickApp }, _args, options: { app?: string }) {
       const { reconcilePayments } = await import('#providers/engine/reconcile-payments.ts')
-      const appId = options.app === undefined ? {} : { appId: (await pick(options.app)).id }
+      const appId = options.app === undefined ? {} : { appId: (await pickApp(options.app)).id }
       const counts = await reconcilePayments(ctx, { ...appId, all: true })
       const { lookedUp: looked_up, paid, closed, stillOpen: still_open, failed } = counts
       const found = `${paid} paid, ${closed} closed, ${still_open} still open, ${failed} without answer`

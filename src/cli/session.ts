@@ -20,7 +20,7 @@ export interface Session {
   readonly caller: Caller
   readonly who: Who
   /** The app named by `<app>`. If it is missing on a terminal, the operator picks one. */
-  readonly app: (named: string | undefined) => Promise<App>
+  readonly pickApp: (named: string | undefined) => Promise<App>
 }
 
 /** Runs a command on the database, whether or not the daemon is up, and closes what it opened. */
@@ -33,7 +33,7 @@ export async function inSession(command: Command, who: Who, work: (session: Sess
   const config = { ...loadConfig(), logLevel: 'silent' as const }
   const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 4 })
   try {
-    await work({ ctx, out, caller: await callerOf(who), who, app: (named) => pickApp(ctx, named) })
+    await work({ ctx, out, caller: await callerOf(who), who, pickApp: (named) => pickApp(ctx, named) })
   } finally {
     await close()
   }
@@ -89,10 +89,10 @@ export function printOf(out: Output, app: App, fields: object, answer = fields):
   })
 }
 
-/** The banners of the apps that things belong to; none for what belongs to no app, or to one that was only rehearsed. */
+/** The banners of the apps that things belong to; none for things without an app, or of an app that exists only in a dry run. */
 export async function bannersOf(ctx: Context, appIds: readonly (number | null)[]): Promise<string[]> {
-  const { allApps } = await import('#apps/find-app.ts')
-  return (await allApps(ctx)).filter(({ id }) => appIds.includes(id)).map(banner)
+  const { listApps } = await import('#apps/store.ts')
+  return (await listApps(ctx.db)).filter(({ id }) => appIds.includes(id)).map(banner)
 }
 
 /** `[TEST]` of a sandbox app, `[LIVE]` of any other. */
@@ -105,15 +105,16 @@ export async function withSandbox<T extends { readonly app_id: number | null }>(
   ctx: Context,
   rows: readonly T[],
 ): Promise<(T & { readonly sandbox: boolean | null })[]> {
-  const { allApps } = await import('#apps/find-app.ts')
-  const sandboxes = new Map((await allApps(ctx)).map(({ id, isSandbox }) => [id, isSandbox]))
+  const { listApps } = await import('#apps/store.ts')
+  const sandboxes = new Map((await listApps(ctx.db)).map(({ id, isSandbox }) => [id, isSandbox]))
   return rows.map((row) => ({ ...row, sandbox: row.app_id === null ? null : (sandboxes.get(row.app_id) ?? null) }))
 }
 
 async function pickApp(ctx: Context, named: string | undefined): Promise<App> {
-  const { allApps, appNamed } = await import('#apps/find-app.ts')
+  const { appNamed } = await import('#apps/find-app.ts')
+  const { listApps } = await import('#apps/store.ts')
   const name = await requiredChoice(named, '<app>', 'Which app?', async () =>
-    (await allApps(ctx)).map((app) => ({ value: String(app.id), name: banner(app), description: app.apiKey })),
+    (await listApps(ctx.db)).map((app) => ({ value: String(app.id), name: banner(app), description: app.apiKey })),
   )
   return appNamed(ctx, name)
 }

@@ -45,17 +45,17 @@ export const commands: Commands = {
 /** Asks until each answer is right. */
 async function ask(out: Output, now: Date): Promise<Given> {
   if (!isTerminal()) throw new UsageError('missing required option --answers')
-  const [{ QUESTIONS }, { faultOf }] = await Promise.all([import('#setup/questions.ts'), import('#setup/answers.ts')])
+  const [{ QUESTIONS }, { errorOf }] = await Promise.all([import('#setup/questions.ts'), import('#setup/answers.ts')])
   const given: Record<string, string> = {}
   for (const question of QUESTIONS) {
     if (question.when && !question.when(given)) continue
-    let fault: string | null
+    let error: string | null
     do {
       given[question.key] = await answerTo(question)
       // What is picked from a menu is right.
-      fault = question.choices ? null : faultOf(given, question.key, now)
-      if (fault !== null) out.hint(`${question.key} ${fault}`)
-    } while (fault !== null)
+      error = question.choices ? null : errorOf(given, question.key, now)
+      if (error !== null) out.hint(`${question.key} ${error}`)
+    } while (error !== null)
   }
   return given
 }

@@ -2,8 +2,8 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof SHELLS)[number]
 
 /**
- * The script of a shell that asks `billing-cli complete <words…>`, the word under the cursor last, for lines of a candidate, a tab and
- * its description. It stays right when commands change. Where nothing is offered, file names are.
+ * The script for each shell. It runs `billing-cli complete <words…>`, the last of which is the word at the cursor, and reads a candidate, a
+ * tab and a description from each line. So it needs no update when commands change. Without candidates, it offers file names.
  */
 export const COMPLETION_SCRIPTS: Readonly<Record<Shell, string>> = {
   bash: `# completion of billing-cli for bash

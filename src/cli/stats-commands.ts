@@ -23,10 +23,10 @@ export const commands: Commands = {
       if (named !== undefined && test) throw new UsageError('--test is for all apps together, without <app>')
       if (month !== undefined && !isMonth(month)) throw new UsageError('--month must be a month such as 2026-10')
     },
-    async run({ ctx, out, app: pick }, [named], { test, month }: { test?: boolean; month?: string }) {
+    async run({ ctx, out, pickApp }, [named], { test, month }: { test?: boolean; month?: string }) {
       const { gatherStats } = await import('#reports/stats.ts')
       const { englishMoney } = await import('#shared/money.ts')
-      const app = named === undefined ? null : await pick(named)
+      const app = named === undefined ? null : await pickApp(named)
       const wanted = { ...(test ? { isTest: true } : {}), ...(month === undefined ? {} : { month }) }
       const found = await gatherStats(ctx, { app, ...wanted })
       out.result(found, () => {
@@ -79,7 +79,7 @@ function keysOf(months: readonly MonthFigures[], key: 'by_plan' | 'by_method', c
   return [...new Set(named.map(([name]) => name))].sort()
 }
 
-/** As many as stand beside each other at 80 columns. */
+/** As many as fit beside each other in 80 columns. */
 const RENEWALS = ['1st renewal', '2nd', '3rd', '4th', '5th', '6th']
 
 function showRenewals(out: Output, { renewal_rate: rates }: Stats): void {
@@ -138,7 +138,7 @@ function showCash(out: Output, stats: Stats, currency: string, money: Words): vo
   out.block(`${heading}\n${formatBars(bars, terminalWidth())}`)
 }
 
-/** The cells of each row in columns that end below each other; columns without any text are left out. */
+/** The cells of each row, aligned to the right; columns without any text are left out. */
 function alignRight(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   return rows.map((row) =>

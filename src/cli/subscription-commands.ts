@@ -49,7 +49,7 @@ export const commands: Commands = {
     examples: ['subscription show 1 user-42'],
     async run(session, [named, ref]) {
       const { subscriptionOf } = await import('#subscriptions/list-subscriptions.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       await print(session, app, await subscriptionOf(session.ctx, app, await required(ref, '<external_ref>')))
     },
   },
@@ -58,7 +58,7 @@ export const commands: Commands = {
     examples: ['subscription switch-plan 1 user-42 price_7'],
     async change(session, [named, ref, priceId]) {
       const { switchPlan } = await import('#subscriptions/switch-plan.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const externalRef = await required(ref, '<external_ref>')
       const input = { price_id: await required(priceId, '<price_id>') }
       await print(session, app, await performAs(session, switchPlan, input, { app, externalRef }))
@@ -69,7 +69,7 @@ export const commands: Commands = {
     examples: ['subscription attach-customer 1 user-42 cus_5'],
     async change(session, [named, ref, customerId]) {
       const { attachCustomer } = await import('#subscriptions/attach-customer.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const externalRef = await required(ref, '<external_ref>')
       const input = { customer_id: await required(customerId, '<customer_id>') }
       await print(session, app, await performAs(session, attachCustomer, input, { app, externalRef, endUser: null }))
@@ -81,7 +81,7 @@ export const commands: Commands = {
     examples: ['subscription end 1 user-42 --note "refunded: bought by mistake"'],
     async change(session, [named, ref], options: Consent) {
       const { endSubscription } = await import('#subscriptions/end-subscription.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const externalRef = await required(ref, '<external_ref>')
       const ended = await changeWithNote(session, options, null, (target, note) =>
         performAs(target, endSubscription, { note }, { app, externalRef }),
@@ -95,7 +95,7 @@ export const commands: Commands = {
     async change(session, [named, ref, onOrOff]) {
       const { out } = session
       const { setReminders } = await import('#renewals/opt-out.ts')
-      const app = await session.app(named)
+      const app = await session.pickApp(named)
       const externalRef = await required(ref, '<external_ref>')
       const state = await required(onOrOff, '<on_or_off>')
       if (state !== 'on' && state !== 'off') throw new UsageError('<on_or_off> must be on or off')
@@ -109,9 +109,9 @@ export const commands: Commands = {
     description: 'import subscriptions sold elsewhere, from CSV; end users who already have one are skipped',
     options: [['--dry-run', 'only show what each line would do']],
     examples: ['subscription import 1 ./subscriptions.csv --dry-run', 'subscription import 1 ./subscriptions.csv'],
-    async run({ ctx, out, caller, app: pick }, [named, file], { dryRun = false }: { dryRun?: boolean }) {
+    async run({ ctx, out, caller, pickApp }, [named, file], { dryRun = false }: { dryRun?: boolean }) {
       const { importSubscriptions } = await import('#subscriptions/import-subscriptions.ts')
-      const app = await pick(named)
+      const app = await pickApp(named)
       const csv = readTextFile(await required(file, '<file>'))
       const onLine = (done: number, of: number) => {
         if (done % 100 === 0) out.progress(`${done} of ${of} lines`)

@@ -16,7 +16,7 @@ export interface TableOptions {
   readonly optional?: readonly string[]
   /** Columns of our own codes, such as `bank_transfer`, which a narrow terminal may break after `_`, `.` and `-`. */
   readonly codes?: readonly string[]
-  /** Columns of numbers and amounts, which stand below each other by their ends. */
+  /** Columns of numbers and amounts, which are aligned to the right. */
   readonly right?: readonly string[]
 }
 

@@ -99,7 +99,7 @@ export const commands: Commands = {
     examples: ['ledger verify', 'ledger verify --app 1 --json'],
     async run(session, _args, options: { app?: string }) {
       const { verifyLedger } = await import('#ledger/verify-ledger.ts')
-      const app = options.app === undefined ? null : await session.app(options.app)
+      const app = options.app === undefined ? null : await session.pickApp(options.app)
       const report = await verifyLedger(session.ctx, app && app.id)
       const rows = report.faults.map(({ subject, fault }) => [subject, fault])
       session.out.result(report, () => {
@@ -174,9 +174,9 @@ async function refundReference(
   { reference, dryRun }: ResolveOptions,
 ): Promise<string | undefined> {
   if (reference !== undefined || dryRun === true || !isTerminal()) return reference
-  const { paymentsOf } = await import('#payments/list-payments.ts')
+  const { listPaymentsOf } = await import('#payments/store.ts')
   const { refundWayOf } = await import('#providers/engine/refunds.ts')
-  const payments = await paymentsOf(ctx, transactionId)
+  const payments = await listPaymentsOf(ctx.db, transactionId)
   const isManual = payments.some(({ kept, provider }) => kept > 0 && refundWayOf(provider) === 'transfer')
   return isManual ? required(reference, '--reference', 'Reference of your own transfer:') : undefined
 }

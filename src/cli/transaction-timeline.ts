@@ -9,21 +9,13 @@ export function printTimeline(out: Output, { app, transaction, timeline }: Trans
   const shown = { ...transaction, app, timeline }
   out.result(shown, () => {
     out.line(`${markOf(app.sandbox)} ${app.name} (app ${app.app_id})`)
-    const {
-      amount,
-      amount_received: received,
-      amount_refunded: refunded,
-      discount,
-      currency,
-      status,
-      flag_reason: reason,
-    } = transaction
+    const { amount, discount, currency } = transaction
     const words = {
       amount: moneyCell(amount, currency),
       discount: discount && discountCell(discount, amount, currency),
-      amount_received: moneyCell(received, currency),
-      amount_refunded: moneyCell(refunded, currency),
-      status: standingCell(status, reason),
+      amount_received: moneyCell(transaction.amount_received, currency),
+      amount_refunded: moneyCell(transaction.amount_refunded, currency),
+      status: standingCell(transaction.status, transaction.flag_reason),
     }
     const hasMoved = app.clock_offset_seconds !== 0
     const { created_at, completed_at } = transaction

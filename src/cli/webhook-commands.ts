@@ -72,9 +72,9 @@ export const commands: Commands = {
   'webhook test [app]': {
     description: "send a signed test event to an app's receiver now, and show its answer",
     examples: ['webhook test 1'],
-    async run({ ctx, out, caller, app: pick }, [named]) {
+    async run({ ctx, out, caller, pickApp }, [named]) {
       const { sendTestEvent } = await import('#webhooks/send-test-event.ts')
-      const app = await pick(named)
+      const app = await pickApp(named)
       const answer = await sendTestEvent(ctx, caller, app)
       printOf(out, app, answer)
       if (!answer.delivered) await fail('provider_error', 'the receiver did not take the event')
@@ -92,9 +92,9 @@ async function retryOne(session: Session, eventId: string | undefined): Promise<
   session.out.result(event, () => session.out.line(`${event.id} is due again`))
 }
 
-async function retryAll({ ctx, out, caller, app: pick }: Session, named: string, options: RetryOptions): Promise<void> {
+async function retryAll({ ctx, out, caller, pickApp }: Session, named: string, options: RetryOptions): Promise<void> {
   const { countFailed, retryFailed } = await import('#webhooks/retry-event.ts')
-  const app = await pick(named)
+  const app = await pickApp(named)
   const failed = await countFailed(ctx, app)
   if (options.dryRun) {
     out.result({ dry_run: true, failed }, () => out.line(`${counted(failed, 'event')} would be due again`))

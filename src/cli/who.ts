@@ -1,6 +1,6 @@
 import type { Role } from '#operators/role.ts'
 
-/** Who gives a command line. */
+/** Who runs a command line. */
 export interface Who {
   /** As `operator add` named them; null for the account that runs the program. */
   readonly name: string | null
@@ -10,7 +10,7 @@ export interface Who {
 /** Whoever has an account of the machine, and the settings, may do everything. */
 export const ACCOUNT: Who = { name: null, role: 'owner' }
 
-/** Whether they came by `as`, with nothing of the machine but this program. */
+/** Whether they came through SSH and `as`, and can use nothing of the machine but this program. */
 export function isRemote({ name }: Who): boolean {
   return name !== null
 }

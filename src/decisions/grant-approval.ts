@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { expireApproval } from '#approvals/deny-approval.ts'
 import { StaleApproval, type Grant } from '#approvals/refund-limit.ts'
-import { getApproval } from '#approvals/list-approvals.ts'
-import type { Approval } from '#approvals/store.ts'
+import { getApproval, type Approval } from '#approvals/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
@@ -19,7 +18,7 @@ const GrantInput = z.strictObject({ approval_id: integer(1), note: text(500) })
  */
 export async function grantApproval(ctx: Context, caller: Caller, input: unknown): Promise<Approval> {
   const { approval_id: approvalId, note } = validate(GrantInput, input)
-  const approval = await getApproval(ctx, approvalId)
+  const approval = await getApproval(ctx.db, approvalId)
   try {
     await makeRefund(ctx, caller, approval, { approvalId, note })
   } catch (error) {
@@ -30,7 +29,7 @@ export async function grantApproval(ctx: Context, caller: Caller, input: unknown
       `approval ${approvalId} is stale: the payment or transaction has changed since; request the refund again`,
     )
   }
-  return getApproval(ctx, approvalId)
+  return getApproval(ctx.db, approvalId)
 }
 
 async function makeRefund(ctx: Context, caller: Caller, { terms }: Approval, grant: Grant): Promise<void> {

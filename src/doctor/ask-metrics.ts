@@ -2,15 +2,11 @@ import { listenUrl } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import { EndpointError, requestEndpoint } from '#http/outbound/request-endpoint.ts'
 
-/** What this machine's daemon answered for `/metrics`. */
-export interface MetricsAnswer {
-  readonly url: string
-  /** Prometheus text; null if there is none. */
-  readonly text: string | null
-  /** Why there is no text, and what to do; null if there is. */
-  readonly error: string | null
-  readonly fix: string | null
-}
+/** What this machine's daemon answered for `/metrics`: Prometheus text, or why there is none and what to do. */
+export type MetricsAnswer = { readonly url: string } & (
+  | { readonly text: string; readonly error: null; readonly fix: null }
+  | { readonly text: null; readonly error: string; readonly fix: string }
+)
 
 const DEADLINE_MS = 1500
 const REFUSALS = [401, 403]

@@ -32,8 +32,6 @@ function isOurs(body: string): boolean {
 export async function checkMetrics(ctx: Context): Promise<CheckResult[]> {
   const { url, error, fix } = await askMetrics(ctx)
   return [
-    error === null || fix === null
-      ? passed('metrics', `${url} answers`)
-      : warning('metrics', `watch sees no rates: ${error}`, fix),
+    error === null ? passed('metrics', `${url} answers`) : warning('metrics', `watch sees no rates: ${error}`, fix),
   ]
 }

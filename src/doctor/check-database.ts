@@ -32,7 +32,7 @@ export async function checkDurability(ctx: Context): Promise<CheckResult[]> {
   return [(isTrial ? warning : failed)('durability', detail, fix)]
 }
 
-/** A sentence where this machine's clock, which signatures and periods go by, and the database's differ; else null. */
+/** A sentence if the clocks of this machine and the database differ; null if they agree. */
 export async function skewWarning(ctx: Context): Promise<string | null> {
   const { detail, fix } = clockResult((await inspectServer(ctx)).skewMs)
   return fix === null ? null : `${detail}: ${fix}`

@@ -13,7 +13,7 @@ const REFUSED_DAYS = 7
 const MAX_LISTED = 1000
 const MAX_NAMED = 3
 
-/** Payments that an operator must decide about. Those of sandbox apps are no money. */
+/** Payments that an operator must decide about. Those of sandbox apps are only a warning. */
 export async function checkFlagged(ctx: Context): Promise<CheckResult[]> {
   const sums = await sumFlagged(ctx.db)
   if (sums.length === 0) return [passed('flagged', 'no transaction needs review')]

@@ -13,10 +13,10 @@ import { failed, passed, warning, type CheckResult } from '#shared/check-result.
 /** Providers are asked about this many apps at a time. */
 const AT_ONCE = 8
 
-/** A session whose look-up failed this often has been failing for an hour. */
+/** A session whose polling failed this often has been failing for an hour. */
 const MANY_FAILURES = 5
 
-/** Whether each provider accepts the credentials of each app that has it enabled, and what is not looked up. */
+/** Whether each provider accepts the credentials of each app that has it enabled, and which payments cannot be polled. */
 export async function checkProviders(ctx: Context): Promise<CheckResult[]> {
   return [...(await checkCredentials(ctx)), ...(await checkLookUps(ctx))]
 }
@@ -32,7 +32,7 @@ async function checkCredentials(ctx: Context): Promise<CheckResult[]> {
   return results
 }
 
-/** Accounts that are left alone for a while, and sessions that fail again and again. */
+/** Accounts whose polling is paused, and sessions whose polling keeps failing. */
 async function checkLookUps(ctx: Context): Promise<CheckResult[]> {
   const now = await databaseNow(ctx, ctx.db)
   const paused = (await listPauses(ctx.db)).filter(({ pausedUntil }) => pausedUntil > now)

@@ -86,7 +86,7 @@ function secretResult({ id }: App): CheckResult {
   return warning('webhooks', `app ${id}: has a webhook address but no webhook secret, so no events are sent`, fix)
 }
 
-/** What an app of the sandbox or a disabled one does not take is no harm to anybody. */
+/** For a sandbox app or a disabled app, undelivered events are only a warning. */
 function standingResult(
   { appId, failed: failures, retrying, failingSince, lastError }: WebhookStanding,
   isLive: boolean,
@@ -162,7 +162,7 @@ export async function checkReceipts(ctx: Context): Promise<CheckResult[]> {
   return [warning('receipts', detail, fix)]
 }
 
-/** Realtime nodes that are not what they should be. */
+/** Realtime nodes whose last write failed or was left unfinished. */
 export async function checkRealtime(ctx: Context): Promise<CheckResult[]> {
   const before = addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS)
   const failures = await countFailedWrites(ctx.db, MAX_COUNTED + 1)

@@ -14,8 +14,8 @@ import { failed, type CheckResult } from '#shared/check-result.ts'
 
 type Check = (ctx: Context) => Promise<CheckResult[]>
 
-/** What needs nothing but a server that answers. */
-const FIRST: Readonly<Record<string, Check>> = {
+/** These need only a database server that answers. */
+const SERVER_CHECKS: Readonly<Record<string, Check>> = {
   database: checkDatabase,
   durability: checkDurability,
   schema: checkSchema,
@@ -26,8 +26,8 @@ const FIRST: Readonly<Record<string, Check>> = {
   smtp: checkMail,
 }
 
-/** What reads the tables, so that it says nothing of a schema that is behind. */
-const THEN: Readonly<Record<string, Check>> = {
+/** These read the tables, so they run only if the schema is up to date. */
+const TABLE_CHECKS: Readonly<Record<string, Check>> = {
   keys: checkSecrets,
   relay: checkRelay,
   providers: checkProviders,
@@ -45,16 +45,16 @@ const THEN: Readonly<Record<string, Check>> = {
 }
 
 export interface ExamineOptions {
-  /** Words for operators of what a check threw. */
+  /** Explains to operators what a check threw. */
   readonly explain?: (error: unknown) => string
   readonly onProgress?: (check: string) => void
 }
 
 /** Examines the service from its database and settings, whether or not the daemon is up. Reads only; sends nothing to customers. */
 export async function examine(ctx: Context, options: ExamineOptions = {}): Promise<CheckResult[]> {
-  const first = await runChecks(ctx, FIRST, options)
+  const first = await runChecks(ctx, SERVER_CHECKS, options)
   if (first.some(({ check, ok }) => !ok && (check === 'schema' || check === 'database'))) return first
-  return [...first, ...(await runChecks(ctx, THEN, options))]
+  return [...first, ...(await runChecks(ctx, TABLE_CHECKS, options))]
 }
 
 /** A check that throws is a failure, and does not keep the others from running. */

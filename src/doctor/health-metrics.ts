@@ -54,8 +54,8 @@ const READERS: { readonly [Name in keyof HealthMetrics]: (ctx: Context) => Promi
 }
 
 /**
- * Reads them by a few indexed statements, one after the other, so that a scrape takes one connection. Each is read by itself: one that
- * cannot be read hides no other. Throws if none can be read.
+ * Reads the metrics by a few indexed statements, one after the other, so that a scrape takes one connection. A metric that cannot be read
+ * does not hide the others. Throws if none can be read.
  */
 export async function readHealthMetrics(ctx: Context): Promise<HealthReading> {
   const metrics: Record<string, unknown> = {}
@@ -75,7 +75,7 @@ export async function readHealthMetrics(ctx: Context): Promise<HealthReading> {
 /** Of apps in real time only, since sandbox clocks jump. Mails that a daily limit holds back are not late. */
 async function reminderLag(ctx: Context): Promise<number> {
   const realNow = await databaseNow(ctx, ctx.db)
-  // The own time of these apps is the real one.
+  // The test clocks of these apps were not moved.
   const now = asAppTime(realNow)
   const exceptApps = await findAppsAtLimit(ctx)
   let lag = 0

@@ -103,11 +103,11 @@ export function cancelLink(http: PageHttp, view: CheckoutView): PageLink | null 
   const { backTo, checkout } = pageTexts(pageLocale(http))
   return href === null
     ? null
-    : { href, label: (hasNothingToPay(view) || view.takesRest ? backTo : checkout.cancel)(view.app.name) }
+    : { href, label: (isCheckoutOver(view) || view.takesRest ? backTo : checkout.cancel)(view.app.name) }
 }
 
-/** Whether the payer's next step is back to the seller: the payment is being processed, would buy nothing, or cannot be made. */
-export function hasNothingToPay({ isProcessing, preview, methods }: CheckoutView): boolean {
+/** Whether the payer has nothing left to do here: the payment is being processed, would buy nothing, or cannot be made. */
+export function isCheckoutOver({ isProcessing, preview, methods }: CheckoutView): boolean {
   return isProcessing || preview?.kind === 'refused' || methods.length === 0
 }
 

@@ -27,7 +27,7 @@ import { intervalOf } from '#subscriptions/decide-payment.ts'
 import {
   cancelLink,
   checkoutPath,
-  hasNothingToPay,
+  isCheckoutOver,
   openView,
   progressTag,
   tokenOf,
@@ -129,7 +129,7 @@ async function sendCheckout(
       time_left: texts.duration(secondsLeft),
       resolve_path: checkoutPath(ctx, http, session.token, '/resolve'),
       cancel: cancelLink(http, view),
-      goes_back: hasNothingToPay(view),
+      goes_back: isCheckoutOver(view),
     },
   })
 }

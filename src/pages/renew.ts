@@ -161,7 +161,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       notice: noticeOf(ctx, http, view, { isRenewedMeanwhile: status === 409, end: end.text }),
       is_renewed: view.isRenewedAlready,
       paid: paid && paidViewOf({ app, ...paid }, locale),
-      way_back: refusal !== null || hasNothingToPay(view) ? sellerLink(http) : null,
+      way_back: refusal !== null || isRenewalOver(view) ? sellerLink(http) : null,
       is_refused: refusal !== null,
       unpaid: refusal === null && isUnpaid(view) ? promotionTexts(locale) : null,
       methods: takesNoMethod(open)
@@ -180,8 +180,8 @@ function takesNoMethod(open: OpenPayment | null): boolean {
   return open !== null && (open.isProcessing || open.takesRest)
 }
 
-/** Whether the payer's next step is back to the seller: the period is paid, is being paid, or cannot be paid. */
-function hasNothingToPay(view: RenewalView): boolean {
+/** Whether the payer has nothing left to do here: the period is paid, is being paid, or cannot be paid. */
+function isRenewalOver(view: RenewalView): boolean {
   const { paid, open, isRenewedAlready } = view
   return paid !== null || (open === null ? isRenewedAlready || isUnpayable(view) : open.isProcessing)
 }

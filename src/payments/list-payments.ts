@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { listPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { presentPayment } from './present.ts'
-import { listPaymentsOf, listRefundsOfTransaction, type BookedPayment } from './store.ts'
+import { listRefundsOfTransaction } from './store.ts'
 import { listPaymentRows, type ListedPayment, type PaymentFilter } from './lists/store.ts'
 
 /**
@@ -30,11 +30,6 @@ export function presentListedPayment(payment: ListedPayment) {
 }
 
 export type PresentedPayment = ReturnType<typeof presentListedPayment>
-
-/** The payments of a transaction, the oldest first. */
-export async function paymentsOf(ctx: Context, transactionId: number): Promise<BookedPayment[]> {
-  return listPaymentsOf(ctx.db, transactionId)
-}
 
 /** The refunds of a transaction, for operators; amounts in the smallest unit. */
 export async function refundsOf(

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { validate } from '#shared/validate.ts'
 import { saleStatus } from './sale-status.ts'
-import { getPlan, listPlans, type PlanWithPrices } from './store.ts'
+import { listPlans, type PlanWithPrices } from './store.ts'
 
 /** What may follow `GET /api/v1/plans?`. */
 export const ListPlansQuery = z.object({ status: saleStatus.optional().describe('Only plans of this status.') })
@@ -11,9 +11,4 @@ export const ListPlansQuery = z.object({ status: saleStatus.optional().describe(
 export async function listPlansOf(ctx: Context, appId: number, query: unknown): Promise<PlanWithPrices[]> {
   const { status } = validate(ListPlansQuery, query)
   return listPlans(ctx.db, appId, status)
-}
-
-/** One plan of the app with all its prices; throws `not_found`. */
-export async function planOf(ctx: Context, appId: number, planId: number): Promise<PlanWithPrices> {
-  return getPlan(ctx.db, appId, planId)
 }

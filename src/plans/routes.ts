@@ -3,8 +3,9 @@ import { route, type AppRoute } from '#apps/authenticate.ts'
 import { requireId } from '#shared/ids.ts'
 import { addPrice } from './add-price.ts'
 import { createPlan } from './create-plan.ts'
-import { ListPlansQuery, listPlansOf, planOf } from './list-plans.ts'
+import { ListPlansQuery, listPlansOf } from './list-plans.ts'
 import { PlanOutput, presentPlan, presentPlanOnSale } from './present.ts'
+import { getPlan } from './store.ts'
 import { updatePlan } from './update-plan.ts'
 import { updatePrice } from './update-price.ts'
 
@@ -34,7 +35,7 @@ export const planRoutes: readonly AppRoute[] = [
     path: '/api/v1/plans/:id',
     access: 'any',
     output: PlanOutput,
-    query: async (ctx, { caller, params }) => presentPlanOnSale(await planOf(ctx, caller.appId, planId(params))),
+    query: async (ctx, { caller, params }) => presentPlanOnSale(await getPlan(ctx.db, caller.appId, planId(params))),
   }),
   route.command({
     id: 'createPlan',

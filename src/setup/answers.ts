@@ -37,7 +37,7 @@ export interface Answers {
   readonly relay: Readonly<Record<string, string>> | null
 }
 
-type Faults = Map<string, string>
+type Errors = Map<string, string>
 
 /** Reads lines `key=value`; lines that are empty or begin with `#` are skipped. Throws `invalid_request`, which names the line. */
 export function parseAnswerLines(text: string): Given {
@@ -53,8 +53,8 @@ export function parseAnswerLines(text: string): Given {
 
 /** Checks all answers together; throws `invalid_request` with every wrong key. */
 export function checkAnswers(given: Given, now: Date): Answers {
-  const faults = findFaults(given, now)
-  if (faults.size > 0) throw wrong([...faults])
+  const errors = findErrors(given, now)
+  if (errors.size > 0) throw wrong([...errors])
   const { base_url = '', database = '', smtp_url = '', mail_from = '', proxy, cert_file, key_file, first_app } = given
   return {
     baseUrl: new URL(base_url),
@@ -70,19 +70,19 @@ export function checkAnswers(given: Given, now: Date): Answers {
 }
 
 /** What is wrong with an answer, given the earlier ones; null if nothing is. */
-export function faultOf(given: Given, key: string, now: Date): string | null {
-  return findFaults(given, now).get(key) ?? null
+export function errorOf(given: Given, key: string, now: Date): string | null {
+  return findErrors(given, now).get(key) ?? null
 }
 
 /** `must …` by key, in the order in which they are asked for. */
-function findFaults(given: Given, now: Date): Faults {
-  const faults: Faults = new Map()
-  for (const key of Object.keys(given)) if (!isKnown(key)) faults.set(key, 'is not an answer that setup knows')
-  for (const key of REQUIRED) if (!given[key]) faults.set(key, 'must be given')
-  for (const [key, rule] of [...settingFaults(given), ...ownFaults(given, now)])
-    if (!faults.has(key)) faults.set(key, rule)
+function findErrors(given: Given, now: Date): Errors {
+  const errors: Errors = new Map()
+  for (const key of Object.keys(given)) if (!isKnown(key)) errors.set(key, 'is not an answer that setup knows')
+  for (const key of REQUIRED) if (!given[key]) errors.set(key, 'must be given')
+  for (const [key, rule] of [...settingErrors(given), ...ownErrors(given, now)])
+    if (!errors.has(key)) errors.set(key, rule)
   const order = (key: string) => (isKnown(key) ? ANSWER_KEYS.indexOf(key) : ANSWER_KEYS.length)
-  return new Map([...faults].sort(([a], [b]) => order(a) - order(b)))
+  return new Map([...errors].sort(([a], [b]) => order(a) - order(b)))
 }
 
 function isKnown(key: string): key is AnswerKey {
@@ -90,7 +90,7 @@ function isKnown(key: string): key is AnswerKey {
 }
 
 /** The errors that the check of the settings reports, by the keys of the answers. */
-function settingFaults(given: Given): [string, string][] {
+function settingErrors(given: Given): [string, string][] {
   const { base_url, database, smtp_url, mail_from } = given
   const settings = {
     ...{ BILLING_ENV: 'production', BILLING_ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}` },
@@ -118,20 +118,20 @@ function relaySettings(given: Given): Record<string, string> {
 }
 
 /** The errors that the check of the settings cannot find. */
-function ownFaults(given: Given, now: Date): [string, string][] {
+function ownErrors(given: Given, now: Date): [string, string][] {
   const { database = '', mail_from = '', proxy = '', first_app = '', test_mail_to = '' } = given
-  const faults: [string, string | null][] = [
-    ['database', database === EMBEDDED ? null : databaseFault(database)],
+  const errors: [string, string | null][] = [
+    ['database', database === EMBEDDED ? null : databaseError(database)],
     ['mail_from', isAddress(addressOf(mail_from)) ? null : 'must be an address, or Name <address>'],
     ['test_mail_to', test_mail_to === '' || isAddress(test_mail_to) ? null : 'must be one e-mail address'],
     ['proxy', PROXIES.some((one) => one === proxy) ? null : `must be ${PROXIES.join(', ')}`],
-    ['first_app', first_app === '' ? null : nameFault(first_app)],
-    ...proxyFaults(given, now),
+    ['first_app', first_app === '' ? null : nameError(first_app)],
+    ...proxyErrors(given, now),
   ]
-  return faults.filter((fault): fault is [string, string] => fault[1] !== null)
+  return errors.filter((entry): entry is [string, string] => entry[1] !== null)
 }
 
-function databaseFault(url: string): string | null {
+function databaseError(url: string): string | null {
   try {
     parseDatabaseUrl(url)
     return null
@@ -141,7 +141,7 @@ function databaseFault(url: string): string | null {
   }
 }
 
-function proxyFaults(given: Given, now: Date): [string, string | null][] {
+function proxyErrors(given: Given, now: Date): [string, string | null][] {
   if (!given['proxy']) return []
   return given['proxy'] === 'none' ? withoutProxy(given) : withProxy(given, now)
 }
@@ -154,57 +154,54 @@ function withoutProxy(given: Given): [string, string][] {
 function withProxy(given: Given, now: Date): [string, string | null][] {
   const { base_url = '', tls = '', cert_file = '', key_file = '' } = given
   const hasFiles = cert_file !== '' || key_file !== ''
-  if (tls === '' && !hasFiles) return [baseFault(base_url), ['tls', 'must be auto, or give cert_file and key_file']]
-  if (!hasFiles) return [baseFault(base_url), ['tls', tls === 'auto' ? null : 'must be auto']]
+  if (tls === '' && !hasFiles) return [baseError(base_url), ['tls', 'must be auto, or give cert_file and key_file']]
+  if (!hasFiles) return [baseError(base_url), ['tls', tls === 'auto' ? null : 'must be auto']]
   if (tls !== '') return [['tls', 'and cert_file exclude each other']]
-  return [baseFault(base_url), ...fileFaults({ cert_file, key_file }, URL.parse(base_url)?.hostname ?? '', now)]
+  return [baseError(base_url), ...fileErrors({ cert_file, key_file }, URL.parse(base_url)?.hostname ?? '', now)]
 }
 
 /** The proxy ends TLS, and passes paths on as they are. */
-function baseFault(text: string): [string, string | null] {
+function baseError(text: string): [string, string | null] {
   const url = URL.parse(text)
   const isPlain = url?.protocol === 'https:' && url.pathname === '/' && /^[a-z0-9.-]+$/.test(url.hostname)
   return ['base_url', isPlain ? null : 'must be https:// and a name without a path for a proxy in front']
 }
 
-function fileFaults(
+function fileErrors(
   files: { cert_file: string; key_file: string },
   host: string,
   now: Date,
 ): [string, string | null][] {
-  const cert = parseFile(files.cert_file, (bytes) => new X509Certificate(bytes))
-  const key = parseFile(files.key_file, (bytes) => createPrivateKey(bytes))
-  const certFault = typeof cert === 'string' ? cert : certificateFault(cert, host, now)
-  if (typeof key === 'string')
-    return [
-      ['cert_file', certFault],
-      ['key_file', key],
-    ]
-  const fits = typeof cert === 'string' || cert.checkPrivateKey(key)
+  const cert = readPem(files.cert_file, (bytes) => new X509Certificate(bytes))
+  const key = readPem(files.key_file, createPrivateKey)
+  const isOtherKey = cert.value && key.value && !cert.value.checkPrivateKey(key.value)
   return [
-    ['cert_file', certFault],
-    ['key_file', fits ? null : 'must be the key of cert_file'],
+    ['cert_file', cert.value ? certificateError(cert.value, host, now) : cert.error],
+    ['key_file', isOtherKey ? 'must be the key of cert_file' : key.error],
   ]
 }
 
-/** The content of the file, or what is wrong with it. */
-function parseFile<T>(path: string, parse: (bytes: Buffer) => T): T | string {
+type Read<T> = { readonly value: T; readonly error: null } | { readonly value: null; readonly error: string }
+
+/** What the PEM file holds, or what is wrong with it. */
+function readPem<T extends object>(path: string, parse: (bytes: Buffer) => T): Read<T> {
+  const failed = (error: string) => ({ value: null, error })
   // The path is written unchanged into the settings of a proxy.
-  if (!/^\/[\w./@+-]+$/.test(path)) return 'must be the whole path of a file, without blanks'
+  if (!/^\/[\w./@+-]+$/.test(path)) return failed('must be the whole path of a file, without blanks')
   let bytes
   try {
     bytes = readFileSync(path)
   } catch (error) {
-    return `cannot be read: ${(error as NodeJS.ErrnoException).code ?? messageOf(error)}`
+    return failed(`cannot be read: ${(error as NodeJS.ErrnoException).code ?? messageOf(error)}`)
   }
   try {
-    return parse(bytes)
+    return { value: parse(bytes), error: null }
   } catch {
-    return 'must be a PEM file'
+    return failed('must be a PEM file')
   }
 }
 
-function certificateFault(certificate: X509Certificate, host: string, now: Date): string | null {
+function certificateError(certificate: X509Certificate, host: string, now: Date): string | null {
   if (certificate.checkHost(host) === undefined) return `must be a certificate for ${host}`
   return certificate.validToDate > now ? null : `ended on ${certificate.validTo}`
 }
@@ -217,11 +214,11 @@ function isAddress(text: string): boolean {
   return domainOf(text) !== '' && emailAddress.safeParse(text).success
 }
 
-function nameFault(text: string): string | null {
+function nameError(text: string): string | null {
   return name(191).safeParse(text).error?.issues[0]?.message ?? null
 }
 
-function wrong(faults: readonly (readonly [key: string, rule: string])[]): AppError {
-  const list = faults.map(([key, rule]) => `${key} ${rule}`).join('; ')
-  return new AppError('invalid_request', `wrong answers: ${list}`, { field: faults[0]?.[0] ?? '' })
+function wrong(errors: readonly (readonly [key: string, rule: string])[]): AppError {
+  const list = errors.map(([key, rule]) => `${key} ${rule}`).join('; ')
+  return new AppError('invalid_request', `wrong answers: ${list}`, { field: errors[0]?.[0] ?? '' })
 }

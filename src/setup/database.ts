@@ -9,8 +9,8 @@ import { hasProgram, runProgram } from './run-program.ts'
 import { pending, unchanged, type PartState } from './step.ts'
 
 /** Checks that the server lets Paygate in and has its database. Paygate's own server is made by the first program that uses it. */
-export async function findDatabase({ databaseUrl }: Answers, own: OwnServer): Promise<PartState> {
-  if (databaseUrl === null) return findOwnServer(own)
+export async function inspectDatabase({ databaseUrl }: Answers, own: OwnServer): Promise<PartState> {
+  if (databaseUrl === null) return inspectOwnServer(own)
   const state = await databaseState(databaseUrl)
   if (state === 'usable') return unchanged('the server lets Paygate in')
   const make = state === 'missing' ? () => createDatabase(databaseUrl) : () => provision(databaseUrl)
@@ -26,14 +26,14 @@ export async function findDatabase({ databaseUrl }: Answers, own: OwnServer): Pr
   })
 }
 
-/** Paygate's private server. */
+/** How to make Paygate's private server. */
 export interface OwnServer {
   readonly home: string
   /** Makes it, with its tables; null if the service does so when it starts. */
   readonly make: (() => Promise<unknown>) | null
 }
 
-function findOwnServer({ home, make }: OwnServer): PartState {
+function inspectOwnServer({ home, make }: OwnServer): PartState {
   const folder = join(home, 'database')
   if (existsSync(join(folder, 'data'))) return unchanged(`Paygate's own server in ${folder}`)
   const what = `Paygate's own server in ${folder}`
@@ -65,7 +65,7 @@ async function provision(url: string): Promise<void> {
 }
 
 /** A new database gets its tables. One with tables of an older version is left to `migrate`, which shows what it does first. */
-export async function findSchema({ db }: Pick<Context, 'db'>): Promise<PartState> {
+export async function inspectSchema({ db }: Pick<Context, 'db'>): Promise<PartState> {
   const missing = await pendingMigrations(db)
   if (missing.length === 0) return unchanged('the tables are those of this version')
   if (missing.length < EXPANDING.length)

@@ -48,7 +48,7 @@ function template(name: string): string {
 }
 
 /** Checks the file of the proxy. Never overwrites other sites. */
-export function findProxyFile(prefix: string, answers: Answers, config: Config): PartState {
+export function inspectProxyFile(prefix: string, answers: Answers, config: Config): PartState {
   const file = proxyFile(answers, config)
   if (file === null) return unchanged('no proxy: TLS ends elsewhere')
   if (isInstalled(prefix, file)) return unchanged(file.path)
@@ -65,7 +65,7 @@ export function findProxyFile(prefix: string, answers: Answers, config: Config):
 }
 
 /** Checks the certificate, which nginx does not get by itself. */
-export function findCertificate(answers: Answers): PartState {
+export function inspectCertificate(answers: Answers): PartState {
   const { hostname } = answers.baseUrl
   const file = join(certificateFolder(hostname), 'fullchain.pem')
   if (readInstalled('', file) !== null) return unchanged(file)
@@ -83,7 +83,7 @@ export function certbotWords({ baseUrl, mailFrom }: Answers): string[] {
 }
 
 /** Checks that the proxy accepts the file and runs with it. `isNew`: it has not loaded the file yet. */
-export async function findProxyService({ proxy }: Answers, isNew: boolean): Promise<PartState> {
+export async function inspectProxyService({ proxy }: Answers, isNew: boolean): Promise<PartState> {
   const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', proxy])).trim() === 'active'
   if (isActive && !isNew) return unchanged(`${proxy} runs`)
   return pending(`${isActive ? 'reload' : 'start'} ${proxy}`, async () => {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createApp } from '#apps/create-app.ts'
-import { allApps } from '#apps/find-app.ts'
+import { listApps } from '#apps/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import type { Config } from '#config/config.ts'
@@ -14,15 +14,15 @@ import { AppError } from '#shared/errors.ts'
 import { openLog } from '#shared/log.ts'
 import { systemClock } from '#shared/time.ts'
 import type { Answers } from './answers.ts'
-import { findDatabase, findSchema } from './database.ts'
+import { inspectDatabase, inspectSchema } from './database.ts'
 import { countPublished, dnsRecords, needsPublicAddress, type DnsRecord } from './dns-records.ts'
 import { isInstalled, readInstalled, writeInstalled, type InstalledFile } from './files.ts'
-import { findCertificate, findProxyFile, findProxyService, missingPackages } from './proxy.ts'
+import { inspectCertificate, inspectProxyFile, inspectProxyService, missingPackages } from './proxy.ts'
 import { hasProgram, runProgram } from './run-program.ts'
 import {
-  findDkim,
-  findKeys,
-  findSettings,
+  inspectDkim,
+  inspectKeys,
+  inspectSettings,
   homeOf,
   installedConfig,
   installedDkim,
@@ -56,7 +56,7 @@ const ROOT = join(import.meta.dirname, '..', '..')
 const UNIT = 'billing-daemon'
 /** A line for systemd-sysusers, which keeps an existing user. */
 const USER_LINE = `u ${SERVICE_USER} - "Paygate" /var/lib/paygate`
-/** What earlier runs did without leaving another trace, with a hash of its inputs; and whether the services loaded what was written. */
+/** Remembers what leaves no other trace: a hash of the inputs with which a step was done, and whether a service loaded its newest files. */
 const MEMORY_FILE = '/etc/paygate/setup.json'
 const [WRITTEN, LOADED] = ['written', 'loaded']
 /** The steps in which a service loads what was written for it. */
@@ -103,35 +103,35 @@ class Installation {
   parts(): Part[] {
     const { firstApp, proxy, testMailTo } = this.#answers
     return [
-      { name: 'packages', does: 'install packages', find: () => this.#findPackages() },
+      { name: 'packages', does: 'install packages', inspect: () => this.#inspectPackages() },
       ...this.#fileParts(),
       ...this.#serviceParts(),
       ...(proxy === 'none' ? [] : this.#proxyParts()),
       ...(firstApp === null ? [] : [this.#appPart(firstApp)]),
-      { name: 'dns', does: 'print DNS records', needs: ['settings', 'dkim'], find: () => this.#findDns() },
+      { name: 'dns', does: 'print DNS records', needs: ['settings', 'dkim'], inspect: () => this.#inspectDns() },
       {
         name: 'test_mail',
         does: `send a mail to ${testMailTo}`,
         needs: ['settings', 'keys', 'dkim'],
-        find: () => this.#findTestMail(),
+        inspect: () => this.#inspectTestMail(),
       },
-      { name: 'doctor', does: 'run doctor', needs: ['schema'], find: () => this.#findDoctor() },
+      { name: 'doctor', does: 'run doctor', needs: ['schema'], inspect: () => this.#inspectDoctor() },
     ]
   }
 
   #fileParts(): Part[] {
     const { prefix } = this.#options
-    const find = (look: () => PartState) => () => this.#writing('service', look())
+    const forService = (look: () => PartState) => () => this.#writing('service', look())
     return [
-      { name: 'settings', does: 'write settings', find: find(() => findSettings(prefix, this.#answers)) },
-      { name: 'keys', does: 'make keys', find: find(() => findKeys(prefix, this.#answers)) },
-      { name: 'dkim', does: 'make a key for mails', find: find(() => findDkim(prefix)) },
-      { name: 'program', does: 'write billing-cli', find: () => this.#findProgram() },
+      { name: 'settings', does: 'write settings', inspect: forService(() => inspectSettings(prefix, this.#answers)) },
+      { name: 'keys', does: 'make keys', inspect: forService(() => inspectKeys(prefix, this.#answers)) },
+      { name: 'dkim', does: 'make a key for mails', inspect: forService(() => inspectDkim(prefix)) },
+      { name: 'program', does: 'write billing-cli', inspect: () => this.#inspectProgram() },
       {
         name: 'unit',
         does: `write the unit ${UNIT}`,
         needs: ['settings', 'keys', 'dkim'],
-        find: find(() => this.#findUnit()),
+        inspect: forService(() => this.#inspectUnit()),
       },
     ]
   }
@@ -147,20 +147,20 @@ class Installation {
       name: 'database',
       does: 'make it',
       needs: isOwn ? ['settings', 'keys'] : [],
-      find: () => findDatabase(this.#answers, own),
+      inspect: () => inspectDatabase(this.#answers, own),
     }
     const schema = (needs: readonly string[]): Part => ({
       name: 'schema',
       does: 'make the tables',
       needs,
-      find: async () => findSchema(await this.#ctx()),
+      inspect: async () => inspectSchema(await this.#ctx()),
     })
     const service = (needs: readonly string[]): Part => ({
       name: 'service',
       does: `start ${UNIT}`,
       needs,
       needsSystemd: true,
-      find: async () => this.#loading('service', await this.#findService()),
+      inspect: async () => this.#loading('service', await this.#inspectService()),
     })
     return isOwn && this.#hasSystemd
       ? [database, service(['packages', 'unit', 'database']), schema(['service'])]
@@ -185,7 +185,7 @@ class Installation {
     return (await this.#opened).ctx
   }
 
-  /** Remembers that a service must load what is written, also if this run fails before it does. */
+  /** Remembers that a service must load what is written, even if this run fails before that. */
   #writing(loading: Loading, state: PartState): PartState {
     if (state.is !== 'pending') return state
     return pending(state.would, () => {
@@ -203,7 +203,7 @@ class Installation {
     })
   }
 
-  #findPackages(): PartState {
+  #inspectPackages(): PartState {
     const missing = missingPackages(this.#answers)
     if (missing.length === 0) return unchanged('every required program is installed')
     const words = ['install', '--yes', '--no-install-recommends', ...missing]
@@ -216,25 +216,27 @@ class Installation {
     })
   }
 
-  #findProgram(): PartState {
+  #inspectProgram(): PartState {
     if (isOfPackage(ROOT)) return unchanged(`${PACKAGE_CLI_FILE}, of the package`)
-    return this.#findFiles([{ path: CLI_FILE, content: renderCli(this.#paths()), mode: 0o755 }])
+    return this.#inspectFiles([{ path: CLI_FILE, content: renderCli(this.#paths()), mode: 0o755 }])
   }
 
-  #findUnit(): PartState {
+  #inspectUnit(): PartState {
     const { prefix } = this.#options
     if (isOfPackage(ROOT))
-      return this.#findFiles([{ path: CREDENTIALS_UNIT_FILE, content: renderCredentials(prefix), mode: 0o644 }])
+      return this.#inspectFiles([{ path: CREDENTIALS_UNIT_FILE, content: renderCredentials(prefix), mode: 0o644 }])
     if (isHidden(ROOT) && this.#hasSystemd) throw new AppError('invalid_request', HIDDEN(ROOT))
     const units = renderUnits(this.#paths())
-    return this.#findFiles(units.map(({ name, content }) => ({ path: `${UNIT_FOLDER}/${name}`, content, mode: 0o644 })))
+    return this.#inspectFiles(
+      units.map(({ name, content }) => ({ path: `${UNIT_FOLDER}/${name}`, content, mode: 0o644 })),
+    )
   }
 
   #paths() {
     return { root: ROOT, prefix: this.#options.prefix }
   }
 
-  #findFiles(files: readonly InstalledFile[]): PartState {
+  #inspectFiles(files: readonly InstalledFile[]): PartState {
     const { prefix } = this.#options
     const listed = (some: readonly InstalledFile[]) => some.map(({ path }) => path).join(', ')
     const others = files.filter((file) => !isInstalled(prefix, file))
@@ -245,7 +247,7 @@ class Installation {
     })
   }
 
-  async #findService(): Promise<PartState> {
+  async #inspectService(): Promise<PartState> {
     const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', UNIT])).trim() === 'active'
     if (isActive && this.#memory()['service'] !== WRITTEN) return unchanged(`${UNIT} runs`)
     const timers = renderUnits(this.#paths()).flatMap(({ name }) => (name.endsWith('.timer') ? [name] : []))
@@ -261,36 +263,41 @@ class Installation {
 
   #proxyParts(): Part[] {
     const { proxy, certificate } = this.#answers
-    const find = () =>
-      this.#writing('proxy_service', findProxyFile(this.#options.prefix, this.#answers, this.#config()))
-    const findService = async () => findProxyService(this.#answers, this.#memory()['proxy_service'] === WRITTEN)
+    const inspect = () =>
+      this.#writing('proxy_service', inspectProxyFile(this.#options.prefix, this.#answers, this.#config()))
+    const inspectService = async () => inspectProxyService(this.#answers, this.#memory()['proxy_service'] === WRITTEN)
     const byCertbot: Part = {
       name: 'certificate',
       does: 'get a certificate by certbot',
       needs: ['packages'],
       needsSystemd: true,
-      find: () => findCertificate(this.#answers),
+      inspect: () => inspectCertificate(this.#answers),
     }
     return [
       ...(proxy === 'nginx' && !certificate ? [byCertbot] : []),
-      { name: 'proxy', does: `write the configuration of ${proxy}`, needs: ['settings'], find },
+      { name: 'proxy', does: `write the configuration of ${proxy}`, needs: ['settings'], inspect },
       {
         name: 'proxy_service',
         does: `start ${proxy}`,
         needs: ['packages', 'certificate', 'proxy'],
         needsSystemd: true,
-        find: async () => this.#loading('proxy_service', await findService()),
+        inspect: async () => this.#loading('proxy_service', await inspectService()),
       },
     ]
   }
 
   #appPart(name: string): Part {
-    return { name: 'first_app', does: `create the app ${name}`, needs: ['schema'], find: () => this.#findApp(name) }
+    return {
+      name: 'first_app',
+      does: `create the app ${name}`,
+      needs: ['schema'],
+      inspect: () => this.#inspectApp(name),
+    }
   }
 
-  async #findApp(name: string): Promise<PartState> {
+  async #inspectApp(name: string): Promise<PartState> {
     const ctx = await this.#ctx()
-    const present = (await allApps(ctx)).find((app) => app.name === name && app.auth === 'hmac')
+    const present = (await listApps(ctx.db)).find((app) => app.name === name && app.auth === 'hmac')
     if (present) return unchanged(`app ${present.id}, api_key ${present.apiKey}`)
     return pending(`create the app ${name}`, async () => {
       const made = await perform(ctx, this.#options.caller, createApp, { name, auth: 'hmac' }, {})
@@ -298,7 +305,7 @@ class Installation {
     })
   }
 
-  async #findDns(): Promise<PartState> {
+  async #inspectDns(): Promise<PartState> {
     const records = this.dns()
     const published = await countPublished(records)
     const hint = needsPublicAddress(records) ? '; the address here is a private one: publish the public one' : ''
@@ -306,18 +313,18 @@ class Installation {
     return this.#once('dns', records, 'print the records to publish', () => detail, detail)
   }
 
-  #findTestMail(): PartState {
+  #inspectTestMail(): PartState {
     const { smtpUrl, testMailTo: to } = this.#answers
     const config = this.#config()
-    const made = [smtpUrl, config.mailFrom, config.dkim?.selector, config.dkim?.privateKey, to]
+    const inputs = [smtpUrl, config.mailFrom, config.dkim?.selector, config.dkim?.privateKey, to]
     const send = async () => {
       await sendTestMail({ config, clock: systemClock, log: openLog('silent') }, to)
       return `the mail server accepted a mail to ${to}`
     }
-    return this.#once('test_mail', made, `send a mail to ${to}`, send, `a mail to ${to} was accepted earlier`)
+    return this.#once('test_mail', inputs, `send a mail to ${to}`, send, `a mail to ${to} was accepted earlier`)
   }
 
-  async #findDoctor(): Promise<PartState> {
+  async #inspectDoctor(): Promise<PartState> {
     const { explain, onProgress } = this.#options
     const results = await examine(await this.#ctx(), {
       ...(explain && { explain }),
@@ -331,12 +338,18 @@ class Installation {
   }
 
   /** Skips work that an earlier run did with the same inputs. */
-  #once(name: string, made: unknown, would: string, act: () => Promise<string> | string, before: string): PartState {
-    const now = sha256Hex(JSON.stringify(made))
-    if (this.#memory()[name] === now) return unchanged(before)
+  #once(
+    name: string,
+    inputs: unknown,
+    would: string,
+    act: () => Promise<string> | string,
+    doneEarlier: string,
+  ): PartState {
+    const hash = sha256Hex(JSON.stringify(inputs))
+    if (this.#memory()[name] === hash) return unchanged(doneEarlier)
     return pending(would, async () => {
       const detail = await act()
-      this.#remember(name, now)
+      this.#remember(name, hash)
       return detail
     })
   }

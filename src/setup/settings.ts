@@ -22,7 +22,7 @@ export function installedConfig(prefix: string): Config {
 }
 
 /** The settings that are not secret, and the addresses that contain passwords. */
-export function findSettings(prefix: string, answers: Answers): PartState {
+export function inspectSettings(prefix: string, answers: Answers): PartState {
   const before = readInstalled(prefix, ENVIRONMENT_FILE)
   const required = requiredLines(prefix, answers, new Map(linesOf(before ?? '')))
   const content = withLines(before ?? SAMPLE_ENVIRONMENT, required)
@@ -43,7 +43,7 @@ export function findSettings(prefix: string, answers: Answers): PartState {
 
 const REMOVE = 'remove BILLING_DATABASE_URL'
 
-/** Settings by variable; null: the line must be absent. */
+/** The value of each setting; null if its line must be absent. */
 function requiredLines(
   prefix: string,
   { baseUrl, mailFrom, databaseUrl, proxy, relay }: Answers,
@@ -79,12 +79,12 @@ function withLines(text: string, required: ReadonlyMap<string, string | null>): 
   return `${[...kept, ...added].join('\n')}\n`
 }
 
-/** systemd takes quotation marks at the beginning, and backslashes, for its own, unless they are quoted. */
+/** systemd interprets backslashes and a leading quotation mark, so a value that has them is quoted. */
 function lineOf(name: string, value: string): string {
   return `${name}=${/^["']|\\/.test(value) ? `"${value.replace(/["\\]/g, '\\$&')}"` : value}`
 }
 
-/** As systemd reads lines, and billing-cli's own script: quotation marks around a value, and backslashes before a character, go. */
+/** Reads lines as systemd and the installed billing-cli do: without the quotation marks around a value and the backslashes before characters. */
 function linesOf(text: string): [string, string][] {
   return [...text.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name = '', written = '']) => [
     name,
@@ -93,21 +93,21 @@ function linesOf(text: string): [string, string][] {
 }
 
 /** Secrets that are made once and kept. */
-export function findKeys(prefix: string, answers: Answers): PartState {
+export function inspectKeys(prefix: string, answers: Answers): PartState {
   const makers: Readonly<Record<string, () => string>> = {
     BILLING_ENCRYPTION_KEYS: () => `k1:${randomBytes(32).toString('base64')}`,
     BILLING_METRICS_TOKEN: () => randomBytes(32).toString('hex'),
     ...(answers.relay && { BILLING_RELAY_SECRET: () => randomBytes(32).toString('hex') }),
   }
-  return findSecrets(prefix, makers)
+  return inspectSecrets(prefix, makers)
 }
 
 /** The key that mails are signed with. */
-export function findDkim(prefix: string): PartState {
-  return findSecrets(prefix, { BILLING_DKIM_KEY: () => newDkimKey().trim() })
+export function inspectDkim(prefix: string): PartState {
+  return inspectSecrets(prefix, { BILLING_DKIM_KEY: () => newDkimKey().trim() })
 }
 
-function findSecrets(prefix: string, makers: Readonly<Record<string, () => string>>): PartState {
+function inspectSecrets(prefix: string, makers: Readonly<Record<string, () => string>>): PartState {
   const names = Object.keys(makers).join(', ')
   const missing = Object.entries(makers).filter(([name]) => readCredential(prefix, name) === null)
   if (missing.length === 0) return unchanged(`${names} in ${CREDENTIALS_FOLDER}`)

@@ -26,7 +26,8 @@ export interface Part {
   /** Parts that come before it. If one of them was skipped or failed, this one is skipped. */
   readonly needs?: readonly string[]
   readonly needsSystemd?: boolean
-  readonly find: () => Promise<PartState> | PartState
+  /** Reads its state and changes nothing. Throws if the part cannot be made. */
+  readonly inspect: () => Promise<PartState> | PartState
 }
 
 export const unchanged = (detail: string): PartState => ({ is: 'unchanged', detail })
@@ -65,7 +66,7 @@ async function runPart(part: Part, steps: readonly SetupStep[], options: RunOpti
   const missing = (part.needs ?? []).find((need) => !isReady(steps, need))
   if (missing !== undefined) return leaveOut(`waits for the step ${missing}`)
   try {
-    const state = await part.find()
+    const state = await part.inspect()
     if (state.is !== 'pending') return { status: state.is, detail: state.detail }
     if (isCheck) return { status: 'skipped', detail: `would ${state.would}` }
     return { status: 'done', detail: await state.act() }

@@ -21,7 +21,7 @@ export const VERSIONS_FOLDER = '/usr/lib/paygate-versions'
 export const SERVED_ROOT = `${VERSIONS_FOLDER}/current`
 /** Whether a program is of the package, rather than of a clone. */
 export const isOfPackage = (root: string): boolean => root === PACKAGE_ROOT || root.startsWith(`${VERSIONS_FOLDER}/`)
-/** Beside the package's unit, which names no credentials. */
+/** Adds the credentials to the package's unit, which names none. */
 export const CREDENTIALS_UNIT_FILE = '/etc/systemd/system/billing-daemon.service.d/credentials.conf'
 export const CLI_FILE = '/usr/local/bin/billing-cli'
 

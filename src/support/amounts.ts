@@ -1,9 +1,8 @@
 import { currencyDecimals } from '#shared/money.ts'
 
-/** An amount of money as a text may mean it: so many of the smallest units of the currencies that fit. */
+/** One meaning that a text may have as an amount of money: a number of smallest units, in a currency with this many decimals. */
 export interface MeantAmount {
   readonly amount: number
-  /** Of the currency. */
   readonly decimals: number
   /** Null if the text does not say it. */
   readonly currency: string | null
@@ -38,7 +37,7 @@ export function amountsIn(text: string): MeantAmount[] {
     .map((meant) => ({ ...meant, currency: unit.currency }))
 }
 
-/** Whether a text can be nothing else than an amount: a plain number may be an id. */
+/** Whether a text can only be an amount; a plain number may be an id. */
 export function isWrittenAmount(text: string): boolean {
   return !/^\d+$/.test(text.trim()) && amountsIn(text).length > 0
 }
@@ -59,7 +58,7 @@ interface Unit {
   readonly currency: string | null
 }
 
-/** What stands before and after the number, as in `$14.99 USD`; null if they say different things. */
+/** The unit that the texts before and after the number agree on, as in `$14.99 USD`; null if they contradict each other. */
 function agreed(before: Unit | null, after: Unit | null): Unit | null {
   if (before === null || after === null) return null
   if (before.decimals === null) return after

@@ -1,9 +1,8 @@
 import type { Context } from '#context.ts'
-import { find, MAX_PER_KIND, type FindOptions, type Match } from './find.ts'
+import { find, type FindOptions, type Match } from './find.ts'
 import type { NextStep } from './next-steps.ts'
+import { MAX_PER_KIND } from './store.ts'
 import { viewEndUser, type EndUserView } from './view-end-user.ts'
-
-export { MAX_PER_KIND } from './find.ts'
 
 /** More screens than this do not answer a question about one end user. */
 const MAX_SCREENS = 3
@@ -11,10 +10,10 @@ const MAX_SCREENS = 3
 /** What support reads about a text: what it names, and a screen about each of the first end users. */
 export interface SearchAnswer {
   readonly matches: readonly Match[]
-  readonly people: readonly EndUserView[]
-  /** How many end users the matches are about. */
-  readonly endUsers: number
-  /** What no screen says. */
+  readonly screens: readonly EndUserView[]
+  /** How many end users the matches are about; `screens` may show fewer. */
+  readonly endUserCount: number
+  /** The steps that no screen lists. */
   readonly nextSteps: readonly NextStep[]
   /** Whether these are transfer codes that the text may mean, and none is the text itself. */
   readonly isNear: boolean
@@ -26,14 +25,14 @@ export interface SearchAnswer {
 export async function answerSearch(ctx: Context, text: string, options: FindOptions): Promise<SearchAnswer> {
   const { matches, endUsers, nextSteps, isNear } = await find(ctx, text, options)
   const shown = endUsers.slice(0, MAX_SCREENS)
-  const people = await Promise.all(shown.map(({ appId, externalRef }) => viewEndUser(ctx, appId, externalRef)))
+  const screens = await Promise.all(shown.map(({ appId, externalRef }) => viewEndUser(ctx, appId, externalRef)))
   const kinds = Map.groupBy(matches, ({ kind }) => kind)
-  const said = new Set(people.flatMap((person) => person.next_steps.map(({ command }) => command)))
+  const listed = new Set(screens.flatMap((screen) => screen.next_steps.map(({ command }) => command)))
   return {
     matches,
-    people,
-    endUsers: endUsers.length,
-    nextSteps: nextSteps.filter(({ command }) => !said.has(command)),
+    screens,
+    endUserCount: endUsers.length,
+    nextSteps: nextSteps.filter(({ command }) => !listed.has(command)),
     isNear,
     isCut: [...kinds.values()].some(({ length }) => length >= MAX_PER_KIND),
   }

@@ -1,5 +1,5 @@
 import { listApps } from '#apps/store.ts'
-import { listBankAccountRows } from '#bank-accounts/store.ts'
+import { listBankAccounts } from '#bank-accounts/store.ts'
 import { BANK_READERS } from '#bank-mail/banks/readers.ts'
 import { fitOf } from '#bank-mail/fits.ts'
 import { listedMail } from '#bank-mail/list-bank-mails.ts'
@@ -28,8 +28,6 @@ import {
   type Span,
 } from './store.ts'
 
-export { MAX_PER_KIND } from './store.ts'
-
 /** One thing that a text names, as operators see it. Amounts in the smallest unit of `currency`; times in UTC. */
 export interface Match {
   readonly kind: FoundKind
@@ -53,8 +51,8 @@ export interface FoundEndUser {
 
 export interface FindOptions {
   /**
-   * `2026-11-21` or `21/11/2026`: the text is an amount of money of that day, in whatever time zone, or a bank account that received it. With a
-   * time, `21/11/2026 14:05`, of about then in Vietnam, as receipts of banks say it.
+   * `2026-11-21` or `21/11/2026`: the text is an amount of money of that day, in any time zone, or a bank account that received it. With a
+   * time, `21/11/2026 14:05`, about that time in Vietnam, as banks print it on receipts.
    */
   readonly on?: string
   /** Only of this app. */
@@ -72,9 +70,9 @@ const LINK = /(?:\/(?:checkout|renew)\/|^)([0-9a-f]{64})(?![0-9a-f])/
 /** The Message-ID of a reminder or a receipt, as mail servers log it. */
 const OWN_MAIL = /^<?(reminder|receipt)\.(\d{1,15})[\d.]*@[^\s@]+$/
 const MAX_TEXT = 2000
-/** Of each app, how many of the newest customers' names are read, the second time if the first finds too few: no index serves a part of a name. */
+/** How many of an app's newest customers are searched by name; the second number if the first finds too few. No index serves part of a name. */
 const NAMES_READ = [5000, 100_000]
-/** The day of a bank's statement begins at most so long before it does in UTC, and ends at most so long after. */
+/** Depending on the time zone of a bank, its day begins up to 14 hours before the same day in UTC, and ends up to 12 hours after it. */
 const EARLIEST_ZONE_MS = 14 * HOUR_MS
 const LATEST_ZONE_MS = 12 * HOUR_MS
 /** Vietnam has had this zone since 1975. */
@@ -121,7 +119,7 @@ async function stepsOfMails(ctx: Context, found: readonly Found[]): Promise<Next
   return fits.map(matchStep)
 }
 
-/** As `find`, with the numbers of the rows. */
+/** As `find`, but returns the rows, without near codes and next steps. */
 export async function search(ctx: Context, text: string, options: FindOptions = {}): Promise<Found[]> {
   const { on } = options
   const appId = options.appId ?? null
@@ -137,7 +135,7 @@ interface Scope {
   readonly apps: readonly number[]
 }
 
-/** What the form of a text says it is. Where nothing is found, it is something else: an end user's id or an address may have the same form. */
+/** Finds a link or Message-ID by its form. An end user's id or an address may have the same form, so an empty result is not final. */
 async function findByShape(db: Queries, appId: number | null, given: string): Promise<Found[]> {
   const token = LINK.exec(given)?.[1]
   if (token !== undefined) return findByToken(db, appId, token)
@@ -210,11 +208,11 @@ async function findMoney(ctx: Context, { appId, apps }: Scope, given: string, on
 async function accountsWritten(ctx: Context, given: string): Promise<number[]> {
   const [, mask = '', digits = ''] = ACCOUNT.exec(given.replaceAll(/[\s-]/g, '')) ?? []
   if (digits === '') return []
-  const rows = await listBankAccountRows(ctx.db)
+  const rows = await listBankAccounts(ctx.db)
   return rows.filter(({ number }) => (mask === '' ? number === digits : number.endsWith(digits))).map(({ id }) => id)
 }
 
-/** The day in whatever time zone, and when the money came, which may be narrower; null if the text is no day. */
+/** The day in any time zone, and when the money arrived, which may be a shorter time; null if the text is no day. */
 function spansOf(on: string): { day: Span; received: Span } | null {
   const [, written = on.trim(), hours = '', minutes = ''] = WITH_TIME.exec(on.trim()) ?? []
   const begin = parseDay(written)

@@ -86,7 +86,7 @@ function healthOf({ outbox, reminderLagSeconds, realtimeFailed, flagged, jobs }:
   }
 }
 
-/** The counters of what the daemon answered. */
+/** The counters in the daemon's metrics. */
 function countersIn(text: string, atMs: number): Counters {
   return {
     atMs,
@@ -107,7 +107,7 @@ function ratesOf(
   before: Counters | null,
   now: Counters | null,
 ): Pick<WatchReading, 'requests_per_second' | 'deliveries_per_second'> {
-  // Lower counters are those of another daemon.
+  // Counters that went down belong to a restarted daemon.
   if (!before || !now || now.atMs <= before.atMs || now.requests < before.requests)
     return { requests_per_second: null, deliveries_per_second: null }
   const perSecond = (count: number): number => Math.round((count * SECOND_MS * 10) / (now.atMs - before.atMs)) / 10

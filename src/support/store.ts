@@ -171,7 +171,7 @@ export async function findByCodes(db: Queries, appId: number | null, codes: read
     : findBy(db, appId, [{ kind: 'transaction', where: 'x.transfer_code IN (?)', params: [codes] }])
 }
 
-/** The money that came to these bank accounts in this time. */
+/** The money that arrived in these bank accounts in this time. */
 export async function findByAccount(
   db: Queries,
   appId: number | null,
@@ -193,7 +193,7 @@ export interface Span {
   readonly until: RealTime
 }
 
-/** Payments and bank mails of one of these amounts that came in this time, and transactions of them that were opened on this day. */
+/** Payments and bank mails of one of these amounts that arrived in this time, and transactions of one of them that were opened on this day. */
 export async function findByAmount(
   db: Queries,
   appId: number | null,

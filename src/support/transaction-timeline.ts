@@ -40,7 +40,7 @@ export interface TimelineEntry {
   readonly text: string
 }
 
-/** What happened to a transaction: what came, what it did, what was sent to whom, who decided. */
+/** What happened to a transaction: the money received, its effect, what was sent to whom, and who decided. */
 export interface TransactionTimeline {
   readonly app: {
     readonly app_id: number
@@ -142,7 +142,7 @@ async function moneyMoments(ctx: Context, { id, currency }: Transaction): Promis
   return [...moved, ...refunds.flatMap((refund) => refundMoments(refund, currency))]
 }
 
-/** Null if the entries of refunds say it. */
+/** Null if the refund has an entry of its own. */
 function allocationText({ cause, amount, paymentId }: Allocation, payment: Payment, currency: string): string | null {
   const { provider, reference, paidAt } = payment
   const money = englishMoney(Math.abs(amount), currency)
@@ -199,7 +199,7 @@ async function effectMoments(ctx: Context, app: App, transaction: Transaction): 
   }))
 }
 
-/** A completion without a decision or a flag has no change of its own: its first event is as old as it is. */
+/** A completion without a decision or a flag is recorded by no change, but its first event was written at the same time. */
 async function plainCompletion(
   ctx: Context,
   { id, completedAt }: Transaction,
@@ -235,7 +235,7 @@ function effectText(app: App, { kind, endBefore, endAfter }: LedgerLine): string
   return `completed; period ${kind}: ${before} → ${endAfter ? ownTime(app, endAfter) : 'lifetime'}`
 }
 
-/** A time of the app's own; marked where the test clock has moved, since the entries stand in real time. */
+/** A time by the app's own clock. It is marked if the test clock was moved, since the entries are in real time. */
 function ownTime({ clockOffsetMs }: App, instant: AppTime): string {
   return `${formatUtc(instant)}${clockOffsetMs === 0 ? '' : ' (test clock)'}`
 }
@@ -265,7 +265,7 @@ function unconfiguredReason({ webhookUrl, webhookSecret }: App): string {
   return webhookSecret === null ? 'the app has no webhook secret' : 'the app had no webhook URL or secret then'
 }
 
-/** The outcome of all attempts: single ones are deleted after 400 days. */
+/** Summarizes the attempts, because their own entries disappear: attempts are deleted after 400 days. */
 function standingOf({ deliveryStatus, deliveredAt, attempts }: Event, app: App): string {
   if (deliveryStatus === 'not_configured') return `not sent (${unconfiguredReason(app)})`
   const at = deliveryStatus === 'delivered' && deliveredAt ? ` ${formatUtc(deliveredAt)}` : ''

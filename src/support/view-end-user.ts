@@ -35,7 +35,7 @@ const MAX_TRANSACTIONS = 10
 const MAX_MAILS = 10
 const MAX_RECEIPTS = 10
 
-/** Gathers it, whether or not there is a subscription. */
+/** Gathers the view; the end user may have no subscription. */
 export async function viewEndUser(ctx: Context, appId: number, externalRef: string): Promise<EndUserView> {
   const app = await getApp(ctx.db, appId)
   const now = appNow(app, ctx.clock.now())

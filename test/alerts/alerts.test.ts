@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { bankSilent } from '#alerts/conditions/bank-silence.ts'
 import { isFarBelow } from '#alerts/conditions/decide-failing.ts'
 import { isSilent } from '#alerts/conditions/decide-silence.ts'
-import { lowRooms, oldBackup, skewed } from '#alerts/conditions/machine.ts'
+import { nearlyFull, oldBackup, skewed } from '#alerts/conditions/machine.ts'
 import { ALERT_KINDS, type AlertKind } from '#alerts/kinds.ts'
 import { listAlerts } from '#alerts/list-alerts.ts'
 import { evaluateAlerts, newMemory, READERS, type Readers } from '#alerts/evaluate-alerts.ts'
@@ -37,7 +37,7 @@ import { seededRandom } from '../support/seeded-random.ts'
 
 const SECRET = `whsec_${Buffer.alloc(24, 5).toString('base64')}`
 const START = '2026-03-01 10:00:00'
-const ROOM = { free: 500e9, size: 1000e9 }
+const SPACE = { free: 500e9, size: 1000e9 }
 
 /** A row as it is inserted. */
 function withoutId<T extends { readonly id: number }>(row: T): Omit<T, 'id'> {
@@ -46,7 +46,7 @@ function withoutId<T extends { readonly id: number }>(row: T): Omit<T, 'id'> {
 
 /** What the machine reports, which a test sets. */
 interface Machine {
-  room: { readonly free: number; readonly size: number }
+  space: { readonly free: number; readonly size: number }
   skewSeconds: number
   backupAt: RealTime | null
 }
@@ -71,10 +71,10 @@ describe('alerts', () => {
   function open(settings: Readonly<Record<string, string>>): void {
     const webhook = { BILLING_ALERT_WEBHOOK_URL: receiver.url, BILLING_ALERT_WEBHOOK_SECRET: SECRET }
     ctx = testContext({ ...webhook, ...settings }, {}, new TestClock(START))
-    machine = { room: ROOM, skewSeconds: 0, backupAt: ctx.clock.now() }
+    machine = { space: SPACE, skewSeconds: 0, backupAt: ctx.clock.now() }
     readers = {
       ...READERS,
-      disk_low: (_ctx, look) => Promise.resolve(lowRooms([{ folder: '/data', room: machine.room }], look)),
+      disk_low: (_ctx, look) => Promise.resolve(nearlyFull([{ folder: '/data', space: machine.space }], look)),
       clock_skew: (_ctx, look) => Promise.resolve(skewed(machine.skewSeconds, look)),
       backup_old: (_ctx, look) => Promise.resolve(oldBackup(machine.backupAt, look.now)),
     }
@@ -195,7 +195,7 @@ describe('alerts', () => {
     await aPausedAccount(ctx, app)
     const faults = [{ subject: 'subscription 7', fault: 'ends early' }]
     await finishChore(ctx.db, LEDGER_CHORE, { checked: 1, faults })
-    machine = { room: { free: 1e9, size: 1000e9 }, skewSeconds: 9, backupAt: addMs(ctx.clock.now(), -2 * DAY_MS) }
+    machine = { space: { free: 1e9, size: 1000e9 }, skewSeconds: 9, backupAt: addMs(ctx.clock.now(), -2 * DAY_MS) }
     await attempts(app, 20, addMs(ctx.clock.now(), -31 * MINUTE_MS), 2 * MINUTE_MS, () => false)
     await pass(5)
     const now = told().filter((line) => !before.has(line))
@@ -217,7 +217,7 @@ describe('alerts', () => {
     // All is well again: each end is reported once.
     receiver.received.length = 0
     silent = null
-    machine = { room: ROOM, skewSeconds: 0, backupAt: ctx.clock.now() }
+    machine = { space: SPACE, skewSeconds: 0, backupAt: ctx.clock.now() }
     await finishChore(ctx.db, LEDGER_CHORE, { checked: 1, faults: [] })
     await ctx.db.update(events, { deliveryStatus: 'failed' }, { deliveryStatus: 'delivered' })
     await ctx.db.update(transactions, { flagReason: 'underpaid' }, { flagReason: null, flaggedAt: null })
@@ -299,10 +299,10 @@ describe('alerts', () => {
 
   it('are Standard Webhooks, and are tried again until the receiver takes them, in their order', async () => {
     receiver.answer = 500
-    machine.room = { free: 0, size: 1 }
+    machine.space = { free: 0, size: 1 }
     const memory = newMemory(ctx.clock.now())
     await alertOnce(ctx, memory, { ...quiet(), disk_low: readers.disk_low })
-    machine.room = ROOM
+    machine.space = SPACE
     ctx.clock.advance('1m')
     await alertOnce(ctx, memory, { ...quiet(), disk_low: readers.disk_low })
     receiver.received.length = 0
@@ -322,18 +322,18 @@ describe('alerts', () => {
 
   it('are sent once and in their order by several daemons, however slow the receiver is', async () => {
     const memory = newMemory(ctx.clock.now())
-    const folders = (room: typeof ROOM): Readers => ({
+    const folders = (space: typeof SPACE): Readers => ({
       ...quiet(),
       disk_low: (_ctx, look) =>
         Promise.resolve(
-          lowRooms(
-            ['/a', '/b', '/c', '/d'].map((folder) => ({ folder, room })),
+          nearlyFull(
+            ['/a', '/b', '/c', '/d'].map((folder) => ({ folder, space })),
             look,
           ),
         ),
     })
     await evaluateAlerts(ctx, memory, folders({ free: 0, size: 1 }))
-    await evaluateAlerts(ctx, memory, folders(ROOM))
+    await evaluateAlerts(ctx, memory, folders(SPACE))
     // While the receiver takes its time with a message, another daemon looks for messages.
     let isLooking = false
     receiver.answer = (response) => {
@@ -359,7 +359,7 @@ describe('alerts', () => {
       BILLING_MAIL_FROM: 'billing@pay.example.com',
     })
     inbox.behaviour = 'drop-early'
-    machine.room = { free: 0, size: 1 }
+    machine.space = { free: 0, size: 1 }
     machine.skewSeconds = -9
     const memory = newMemory(ctx.clock.now())
     const both = { ...quiet(), disk_low: readers.disk_low, clock_skew: readers.clock_skew }
@@ -382,7 +382,7 @@ describe('alerts', () => {
     await perform(ctx, operator('linh'), muteAlert, { kind: 'disk_low', for_ms: HOUR_MS }, {})
     await perform(ctx, operator('linh'), muteAlert, { kind: 'clock_skew', for_ms: HOUR_MS }, {})
     const both = { ...quiet(), disk_low: readers.disk_low, clock_skew: readers.clock_skew }
-    machine.room = { free: 0, size: 1 }
+    machine.space = { free: 0, size: 1 }
     machine.skewSeconds = 9
     await alertOnce(ctx, memory, both)
     machine.skewSeconds = 0
@@ -400,10 +400,10 @@ describe('alerts', () => {
     const memory = newMemory(ctx.clock.now())
     const only = { ...quiet(), disk_low: readers.disk_low }
     const mute = (for_ms: number) => perform(ctx, operator('linh'), muteAlert, { kind: 'disk_low', for_ms }, {})
-    machine.room = { free: 0, size: 1 }
+    machine.space = { free: 0, size: 1 }
     await alertOnce(ctx, memory, only)
     await mute(HOUR_MS)
-    machine.room = ROOM
+    machine.space = SPACE
     ctx.clock.advance('1m')
     await alertOnce(ctx, memory, only)
     expect(told()).to.deep.equal(['alert.opened disk_low /data'])
@@ -413,11 +413,11 @@ describe('alerts', () => {
     // The receiver comes back before the first message is tried again.
     receiver.received.length = 0
     receiver.answer = 500
-    machine.room = { free: 0, size: 1 }
+    machine.space = { free: 0, size: 1 }
     await alertOnce(ctx, memory, only)
     receiver.received.length = 0
     receiver.answer = 200
-    machine.room = ROOM
+    machine.space = SPACE
     ctx.clock.advance('10s')
     await alertOnce(ctx, memory, only)
     expect(told()).to.deep.equal([])
@@ -427,7 +427,7 @@ describe('alerts', () => {
   })
 
   it('open once however many daemons look, and a kind that cannot be read changes nothing', async () => {
-    machine.room = { free: 0, size: 1 }
+    machine.space = { free: 0, size: 1 }
     const only = { ...quiet(), disk_low: readers.disk_low }
     const looks = await Promise.all([1, 2, 3].map(() => evaluateAlerts(ctx, newMemory(ctx.clock.now()), only)))
     expect(looks.reduce((sum, { opened }) => sum + opened, 0)).to.equal(1)
@@ -455,7 +455,7 @@ describe('alerts', () => {
   it('a digest goes out once a day at its time, with what is open and what waits', async () => {
     open({ BILLING_ALERT_DIGEST: '08:00 Asia/Ho_Chi_Minh' })
     const memory = newMemory(ctx.clock.now())
-    machine.room = { free: 0, size: 1 }
+    machine.space = { free: 0, size: 1 }
     const only = { ...quiet(), disk_low: readers.disk_low }
     await alertOnce(ctx, memory, only)
     ctx.clock.set('2026-03-02 00:59:00')
@@ -487,7 +487,7 @@ describe('alerts', () => {
 
   it('a digest counts every alert, and names the first hundred', async () => {
     open({ BILLING_ALERT_DIGEST: '08:00 Asia/Ho_Chi_Minh' })
-    machine.room = { free: 0, size: 1 }
+    machine.space = { free: 0, size: 1 }
     await sendDigest(ctx)
     await evaluateAlerts(ctx, newMemory(ctx.clock.now()), { ...quiet(), disk_low: readers.disk_low })
     const [row] = await ctx.db.all(alerts, '')
@@ -506,7 +506,7 @@ describe('alerts', () => {
     const memory = newMemory(ctx.clock.now())
     await alertOnce(ctx, memory, quiet())
     ctx.clock.set('2026-03-02 01:00:30')
-    machine.room = { free: 0, size: 1 }
+    machine.space = { free: 0, size: 1 }
     const only = { ...quiet(), disk_low: readers.disk_low }
     const all: TestContext['db']['all'] = (row, sql, params) =>
       sql.includes('flagged_payment') ? Promise.reject(new Error('busy')) : ctx.db.all(row, sql, params)

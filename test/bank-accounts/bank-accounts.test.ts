@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
-import { listBankAccounts } from '#bank-accounts/list-bank-accounts.ts'
+import { listBankAccounts } from '#bank-accounts/store.ts'
 import { presentBankAccount } from '#bank-accounts/present-bank-account.ts'
 import { addBankAccount, assignBankAccount, disableBankAccount } from '../support/operators.ts'
 import { testContext } from '../support/context.ts'
@@ -77,7 +77,7 @@ describe('bank accounts', () => {
     await assignBankAccount(ctx, 'linh', app, second.id)
     await disableBankAccount(ctx, 'linh', first.id)
     await disableBankAccount(ctx, 'linh', first.id)
-    expect((await listBankAccounts(ctx)).map(({ id }) => id)).to.deep.equal([first.id, second.id])
+    expect((await listBankAccounts(ctx.db)).map(({ id }) => id)).to.deep.equal([first.id, second.id])
     const entries = await listAuditEntries(ctx.db, { limit: 4 })
     expect(entries.map(({ action }) => action)).to.deep.equal([
       'bank-account.disable',

@@ -8,7 +8,7 @@ import { operator } from '#commands/caller.ts'
 import { auditLog } from '#commands/store.ts'
 import { runCli } from '#cli/run.ts'
 import { checkAnswers } from '#setup/answers.ts'
-import { findDatabase } from '#setup/database.ts'
+import { inspectDatabase } from '#setup/database.ts'
 import { writeInstalled } from '#setup/files.ts'
 import { certbotWords, proxyFile } from '#setup/proxy.ts'
 import { setUp } from '#setup/set-up.ts'
@@ -256,7 +256,7 @@ describe('the command line: setup', () => {
     const { socketPath, name } = testDatabase()
     const databaseUrl = `mysql://stranger:canary@localhost/${name}?socketPath=${encodeURIComponent(socketPath)}`
     const given = { ...checkAnswers(answers, systemClock.now()), databaseUrl }
-    const found = await findDatabase(given, { home: root, make: null })
+    const found = await inspectDatabase(given, { home: root, make: null })
     const denied = await refusalOf(Promise.resolve(found.is === 'pending' && found.act()))
     expect([denied.code, denied.message]).to.deep.equal([
       'invalid_request',

@@ -110,11 +110,11 @@ describe('doctor', () => {
   })
 
   it('warns where less than a tenth or less than 2 GB are free, and sees the disks of home, logs and database', async () => {
-    const room = (free: number, size: number) => diskResult('/var/lib/mysql', { free: free * 1e9, size: size * 1e9 })
-    expect(room(50, 100)).to.include({ ok: true, fix: null })
-    expect(room(9, 100).fix).to.be.a('string')
-    expect(room(1.9, 10)).to.include({ ok: true }).and.have.property('fix').that.is.a('string')
-    expect(room(9, 100).detail).to.include('9.0 GB free, 9 %, where /var/lib/mysql lies')
+    const result = (free: number, size: number) => diskResult('/var/lib/mysql', { free: free * 1e9, size: size * 1e9 })
+    expect(result(50, 100)).to.include({ ok: true, fix: null })
+    expect(result(9, 100).fix).to.be.a('string')
+    expect(result(1.9, 10)).to.include({ ok: true }).and.have.property('fix').that.is.a('string')
+    expect(result(9, 100).detail).to.include('9.0 GB free, 9 %, where /var/lib/mysql lies')
     const found = await checkDisk(presentContext())
     expect(found.length).to.be.greaterThan(0)
     for (const { detail } of found) expect(detail).to.match(/^\d+\.\d GB free, \d+ %, where \/\S+ lies$/)

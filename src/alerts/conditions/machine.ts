@@ -4,13 +4,13 @@ import type { Context } from '#context.ts'
 import { lastSignOf, listLastJobRuns } from '#upkeep/job-runs/store.ts'
 import { MAX_BACKUP_AGE_MS } from '#doctor/check-backups.ts'
 import { MAX_SKEW_MS, clockSkewSeconds } from '#doctor/check-database.ts'
-import { MIN_FREE, MIN_SHARE, listRooms, type FoundRoom } from '#doctor/check-disk.ts'
+import { MIN_FREE, MIN_SHARE, listFileSystems, type FileSystem } from '#doctor/check-disk.ts'
 import { JOBS, silentAfterMs } from '#doctor/check-work.ts'
 import { SECOND_MS, addMs, formatUtc, type RealTime } from '#shared/time.ts'
 import { isOpen, type Evaluation } from './watch.ts'
 
 /** An open alert closes only at this multiple of the limits, so that it does not open and close with each file. */
-const ROOM_AGAIN = 1.1
+const SPACE_AGAIN = 1.1
 const SKEW_AGAIN = 0.5
 
 /** Jobs without a recorded run for so long that their threads must be dead or hung. */
@@ -28,17 +28,17 @@ export async function jobSilent(ctx: Context, { now, memory }: Evaluation): Prom
 
 /** File systems of database, logs or home that are nearly full. */
 export async function diskLow(ctx: Context, evaluation: Evaluation): Promise<AlertCondition[]> {
-  return lowRooms(await listRooms(ctx), evaluation)
+  return nearlyFull(await listFileSystems(ctx), evaluation)
 }
 
 /** The file systems that are nearly full. */
-export function lowRooms(rooms: readonly FoundRoom[], evaluation: Evaluation): AlertCondition[] {
-  return rooms
-    .filter(({ folder, room: { free, size } }) => {
-      const factor = isOpen(evaluation, 'disk_low', folder) ? ROOM_AGAIN : 1
+export function nearlyFull(systems: readonly FileSystem[], evaluation: Evaluation): AlertCondition[] {
+  return systems
+    .filter(({ folder, space: { free, size } }) => {
+      const factor = isOpen(evaluation, 'disk_low', folder) ? SPACE_AGAIN : 1
       return free < MIN_FREE * factor || free < size * MIN_SHARE * factor
     })
-    .map(({ folder, room: { free } }) => ({
+    .map(({ folder, space: { free } }) => ({
       kind: 'disk_low',
       subject: folder,
       text: `${(free / 1e9).toFixed(1)} GB free on the disk of ${folder}: free space or enlarge the disk; a database without space takes no payments`,

@@ -5,13 +5,13 @@ import type { ReviewItem } from '#review/read-review.ts'
 export interface Action {
   readonly key: string
   readonly name: string
-  /** What follows `billing-cli`, without its note; null where nothing is chosen to do it with. */
+  /** What follows `billing-cli`, without the note; null if it needs a suggestion and none is chosen. */
   readonly words: (item: ReviewItem, chosen: Suggestion | null) => readonly string[] | null
-  /** Whether the command has `--note`; the audit log gets the note beside it otherwise. */
+  /** Whether the command has `--note`; otherwise the console adds the note to the audit log. */
   readonly takesNote: boolean
   /** Whether the command has `--dry-run`. */
   readonly rehearses: boolean
-  /** Whether money that goes back by a transfer of our own needs its reference. */
+  /** Whether a refund that an operator transfers manually needs its reference. */
   readonly takesReference?: true
 }
 

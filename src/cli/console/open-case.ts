@@ -77,7 +77,7 @@ async function linesOf(session: Session, item: ReviewItem, part: Part, columns: 
   try {
     const declared = (await load()).commands[line]
     const app = line.startsWith('find') && item.app_id !== null ? { app: String(item.app_id) } : {}
-    await declared?.run?.({ ...session, out: kept.out }, [argument], app)
+    if (declared && 'run' in declared) await declared.run({ ...session, out: kept.out }, [argument], app)
     return kept.lines()
   } catch (error) {
     return [`${line.split(' [')[0] ?? ''}: ${explainError(error)}`]

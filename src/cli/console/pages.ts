@@ -35,7 +35,7 @@ export interface Screen {
   /** One line: what happened last, or what is under way. */
   status: string
   isBusy: boolean
-  /** What the title says of this session: whether it writes, and who works. */
+  /** The part of the title about this session: whether it writes, and who works. */
   readonly session: string
   readonly writes: boolean
 }
@@ -44,7 +44,7 @@ export function pageOn({ pages }: Screen): Page {
   return pages.at(-1) ?? { kind: 'queue' }
 }
 
-/** Whether what is shown is of a live app, of a sandbox, or of neither. */
+/** Whether the page is about a live app or a sandbox; null if about neither. */
 export function modeOf(screen: Screen): 'live' | 'test' | null {
   const page = pageOn(screen)
   if (page.kind !== 'case' && page.kind !== 'preview') return null

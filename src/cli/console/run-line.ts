@@ -16,11 +16,11 @@ export interface Ran {
   readonly lines: string[]
 }
 
-export interface LineOptions {
-  readonly readOnly: boolean
-  /** Whether it goes on to its end where the terminal is closed, or somebody stops it. */
-  readonly survives?: boolean
-}
+/**
+ * `read-only` allows what the role view may do. `uninterruptible` runs to its end, even if the terminal is closed or somebody stops the
+ * line.
+ */
+export type LineMode = 'read-only' | 'interruptible' | 'uninterruptible'
 
 export interface RunningLine {
   readonly ended: Promise<Ran>
@@ -29,26 +29,27 @@ export interface RunningLine {
 
 /**
  * Runs a command line as the program itself does: an operator's goes through `as`, which asks for the role anew and is the actor in the
- * audit log. `readOnly` allows what the role view may do. Without a terminal of its own the command asks nothing.
+ * audit log. Without a terminal of its own the command asks nothing.
  */
-export function runLine(words: readonly string[], who: Who, options: LineOptions): RunningLine {
-  const child = options.readOnly
-    ? spawn(process.execPath, [...process.execArgv, READ_ONLY, who.name ?? '', ...words], {
-        env: childEnvironment({}),
-        stdio,
-      })
-    : spawnProgram(words, who, options)
+export function runLine(words: readonly string[], who: Who, mode: LineMode): RunningLine {
+  const child =
+    mode === 'read-only'
+      ? spawn(process.execPath, [...process.execArgv, READ_ONLY, who.name ?? '', ...words], {
+          env: childEnvironment({}),
+          stdio,
+        })
+      : spawnProgram(words, who, mode)
   const stop = (): void => {
-    if (!options.survives) child.kill()
+    if (mode !== 'uninterruptible') child.kill()
   }
   return { ended: outcomeOf(child), stop }
 }
 
 const stdio = ['ignore', 'pipe', 'pipe'] satisfies StdioOptions
 
-function spawnProgram(words: readonly string[], who: Who, { survives = false }: LineOptions): ChildProcess {
+function spawnProgram(words: readonly string[], who: Who, mode: LineMode): ChildProcess {
   // In a session of its own it gets no SIGHUP when the terminal goes away.
-  const detached = survives
+  const detached = mode === 'uninterruptible'
   if (!isRemote(who)) return spawn(PROGRAM, [...words], { env: childEnvironment({}), stdio, detached })
   return spawn(PROGRAM, ['as', who.name ?? ''], {
     env: childEnvironment({ SSH_ORIGINAL_COMMAND: words.map(shellWord).join(' ') }),

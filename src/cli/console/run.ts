@@ -11,7 +11,7 @@ import { bodyOf, bodyRows, drawConsole, helpLines } from './draw.ts'
 import { keysIn, type Key, type NamedKey } from './keys.ts'
 import { openCase, type Case } from './open-case.ts'
 import { pageOn, type Page, type Screen } from './pages.ts'
-import { candidatesFor, runLine, type LineOptions, type Ran, type RunningLine } from './run-line.ts'
+import { candidatesFor, runLine, type LineMode, type Ran, type RunningLine } from './run-line.ts'
 
 const REFRESH_MS = 10_000
 
@@ -27,18 +27,18 @@ export async function runConsole(session: Session, options: ConsoleOptions): Pro
   const onEnd = (): void => quit.abort()
   const screen = newScreen(session, options)
   const draw = (): void => drawFrame(drawConsole(screen, screenSize()))
-  const desk = new Desk(session, options, screen, draw, onEnd)
+  const handler = new KeyHandler(session, options, screen, draw, onEnd)
   const onKeys = (keys: string): void => {
-    for (const key of keysIn(keys)) desk.press(key)
+    for (const key of keysIn(keys)) handler.press(key)
   }
   await onAlternateScreen({ onKeys, onResize: draw, onEnd }, async () => {
-    const refresh = setInterval(() => void desk.refresh(), REFRESH_MS)
+    const refresh = setInterval(() => void handler.refresh(), REFRESH_MS)
     try {
-      await desk.refresh()
+      await handler.refresh()
       if (!quit.signal.aborted) await once(quit.signal, 'abort')
     } finally {
       clearInterval(refresh)
-      await desk.stop()
+      await handler.stop()
     }
   })
 }
@@ -48,15 +48,15 @@ function newScreen({ caller, who }: Session, { writes }: ConsoleOptions): Screen
   return { items: [], selected: 0, pages: [], typing: null, status: '', isBusy: false, session, writes }
 }
 
-/** What the keys do. */
-class Desk {
+/** Does what the keys ask for. */
+class KeyHandler {
   readonly #session: Session
   readonly #options: ConsoleOptions
   readonly #screen: Screen
   readonly #draw: () => void
   readonly #leave: () => void
   #running: RunningLine | null = null
-  /** What was confirmed and is being done. */
+  /** The confirmed action that is under way. */
   #decision: Promise<void> = Promise.resolve()
 
   constructor(session: Session, options: ConsoleOptions, screen: Screen, draw: () => void, leave: () => void) {
@@ -76,13 +76,13 @@ class Desk {
     this.#draw()
   }
 
-  /** Stops what runs; what was confirmed is done first, with its note. */
+  /** Stops a running command, but lets a confirmed action finish and record its note. */
   async stop(): Promise<void> {
     this.#running?.stop()
     await this.#decision
   }
 
-  /** Reads the queue again; what was chosen stays chosen. */
+  /** Reads the queue again, and keeps the selected item selected. */
   async refresh(): Promise<void> {
     const screen = this.#screen
     const chosen = screen.items[screen.selected]
@@ -97,7 +97,7 @@ class Desk {
     this.#draw()
   }
 
-  /** While something runs, it can only be left. */
+  /** While a command runs, the only keys are those that stop it or quit. */
   #wait(key: Key): void {
     if ('name' in key && key.name === 'escape') this.#running?.stop()
     if ('character' in key && key.character === 'q') this.#leave()
@@ -188,7 +188,7 @@ class Desk {
 
   async #rehearse({ rehearses, takesNote }: Action, line: readonly string[]): Promise<Ran> {
     if (!rehearses) return { code: 0, lines: ['This command has no dry run: it asks the provider now.'] }
-    return this.#line([...line, ...(takesNote ? ['--note', 'a dry run'] : []), '--dry-run'], { readOnly: false })
+    return this.#line([...line, ...(takesNote ? ['--note', 'a dry run'] : []), '--dry-run'], 'interruptible')
   }
 
   #confirm(page: Extract<Page, { kind: 'preview' }>): void {
@@ -206,7 +206,7 @@ class Desk {
   #do({ opened: { item }, action, words }: Extract<Page, { kind: 'preview' }>, note: string): void {
     this.#decision = this.#work('working…', async () => {
       const line = [...words, ...(action.takesNote ? ['--note', note] : [])]
-      const { code, lines } = await this.#line(line, { readOnly: false, survives: true })
+      const { code, lines } = await this.#line(line, 'uninterruptible')
       if (code !== 0) {
         this.#screen.status = lines.find((line) => line !== '') ?? 'failed'
         return
@@ -241,7 +241,7 @@ class Desk {
   /** Runs a line and shows what it prints. Without `--write` it may do what the role view may. */
   #output(title: string, words: readonly string[]): void {
     void this.#work(`${title}…  esc stops it`, async () => {
-      const { code, lines } = await this.#line(words, { readOnly: !this.#screen.writes })
+      const { code, lines } = await this.#line(words, this.#screen.writes ? 'interruptible' : 'read-only')
       const isRefused = code !== 0 && !this.#screen.writes && lines.join(' ').includes('forbidden')
       const hint = isRefused ? ['', 'This console only reads: start it with --write.'] : []
       this.#show(`${title}${code === 0 ? '' : `  exit ${code}`}`, [...lines, ...hint])
@@ -249,8 +249,8 @@ class Desk {
     })
   }
 
-  async #line(words: readonly string[], options: LineOptions): Promise<Ran> {
-    this.#running = runLine(words, this.#session.who, options)
+  async #line(words: readonly string[], mode: LineMode): Promise<Ran> {
+    this.#running = runLine(words, this.#session.who, mode)
     try {
       return await this.#running.ended
     } finally {
@@ -258,7 +258,7 @@ class Desk {
     }
   }
 
-  /** Does something that takes its time; meanwhile no other key does anything. */
+  /** Does something that takes a while. Meanwhile `#wait` handles the keys. */
   async #work(status: string, work: () => Promise<void>): Promise<void> {
     const screen = this.#screen
     screen.isBusy = true
@@ -293,7 +293,7 @@ class Desk {
     }
   }
 
-  /** Completes the word before the cursor as far as all candidates agree, and names them. */
+  /** Completes the word before the cursor as far as all candidates agree, and shows them. */
   async #complete(): Promise<void> {
     const { typing } = this.#screen
     if (!typing) return

@@ -67,8 +67,8 @@ export function isClaimable({ status, retryAt, refusedTo }: Reminder, address: s
   return status === 'failed' ? retryAt === null || retryAt <= now : status === 'refused' && refusedTo !== address
 }
 
-/** As `isClaimable`, of reminders `r` for the address that is the SQL expression `to`. */
-export function claimable(to: string, now: RealTime): Sql {
+/** `isClaimable` as a condition on reminders `r`; `to` is the SQL expression of the address. */
+export function claimableSql(to: string, now: RealTime): Sql {
   return {
     sql: `((r.status = 'failed' AND (r.retry_at IS NULL OR r.retry_at <= ?)) OR (r.status = 'refused' AND r.refused_to <> ${to}))`,
     params: [now],

@@ -2,7 +2,7 @@ import { following, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { ClockScope } from '#apps/clock-groups.ts'
 import { endsInWindow, type Stage } from '#mails/reminders/stages.ts'
-import { claimable } from '#mails/reminders/store.ts'
+import { claimableSql } from '#mails/reminders/store.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
 import { BY_END, inScopeOf } from '#subscriptions/ends/store.ts'
 import { subscriptions, type Subscription } from '#subscriptions/store.ts'
@@ -32,7 +32,7 @@ export async function listDueSubscriptions(
 ): Promise<Subscription[]> {
   const { after, upTo } = endsInWindow(due.stage, due.now)
   const inScope = inScopeOf(due.scope)
-  const again = claimable('c.email', due.realNow)
+  const again = claimableSql('c.email', due.realNow)
   const { sql, params } = where(
     inScope.condition,
     following(due.after ?? { at: after, id: Number.MAX_SAFE_INTEGER }, BY_END, 'asc'),
