@@ -52,7 +52,7 @@ export function selectUnconfirmedReceipts(now: RealTime): Selection<ReceiptOfTra
     from: 'receipts r',
     joins: 'JOIN transactions t ON t.id = r.transaction_id',
     conditions: [areUnconfirmed(now)],
-    timeOf: (receipt) => claimOf(receipt).claimedAt,
+    timeOf: (receipt) => claimOf(receipts, receipt).claimedAt,
   }
 }
 

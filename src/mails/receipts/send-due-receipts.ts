@@ -12,7 +12,7 @@ import { listDueReceipts, STILL_TRUE } from './store.ts'
 import { reserveMails } from '#mails/limits/store.ts'
 import { RECEIPTS } from '#mails/mail-kinds.ts'
 import type { ClaimedMail, MailQueue } from '#mails/mail-queue.ts'
-import { releaseDead, sendMails, withMailSweep, type SweepOptions } from '#mails/send-mails.ts'
+import { sendMails, withMailSweep, type SweepOptions } from '#mails/send-mails.ts'
 
 const PAGE_SIZE = 100
 /** How long a receipt waits for its refund to succeed at the provider before it is looked at again. */
@@ -29,8 +29,7 @@ interface DueReceipt {
  * limit they are dropped: otherwise a program that pays in a loop would cause mails for days.
  */
 export async function sendDueReceipts(ctx: Context, options: Pick<SweepOptions, 'signal'> = {}): Promise<void> {
-  await withMailSweep(ctx, options, async (sweep) => {
-    await releaseDead(ctx, { kind: RECEIPTS, releaseUntried })
+  await withMailSweep(ctx, RECEIPTS, options, async (sweep) => {
     for (const status of ['due', 'failed'] as const) await sendMails(ctx, sweep, receiptQueue(ctx, status))
   })
 }
@@ -40,16 +39,15 @@ function receiptQueue(ctx: Context, status: 'due' | 'failed'): MailQueue<DueRece
     kind: RECEIPTS,
     due: findDueReceipts(ctx, status),
     claim: (mails) => inTransaction(ctx, (tx) => claimReceipts(tx, mails)),
-    releaseUntried,
     compose: ({ app, receipt }) => composeReceipt(ctx, app, receipt),
     // A payer whose rest has just arrived is not asked for it.
     stillDue: () => STILL_TRUE,
     async recordSent({ claim }) {
-      await inTransaction(ctx, (tx) => markSent(tx, receipts, claim, tx.now))
+      await inTransaction(ctx, (tx) => markSent(tx, claim, tx.now))
     },
     async stop(tx, claim, { isFinal }) {
       const retryAt = addMs(await databaseNow(ctx, tx), REFUND_PAUSE_MS)
-      await releaseBeforeHandOver(tx, receipts, claim, isFinal ? { status: 'dropped' } : { status: 'failed', retryAt })
+      await releaseBeforeHandOver(tx, claim, isFinal ? { status: 'dropped' } : { status: 'failed', retryAt })
     },
     // Receipts have no metric.
     recordOutcome: () => undefined,
@@ -93,14 +91,9 @@ async function claimWithin(
   if (!claim || limit === null) return claim
   const countedOn = formatDay(now)
   if ((await reserveMails(tx, claim.appId, countedOn, 1, limit)) === 0) {
-    await releaseBeforeHandOver(tx, receipts, claim, { status: 'dropped', lastError: OVER_LIMIT })
+    await releaseBeforeHandOver(tx, claim, { status: 'dropped', lastError: OVER_LIMIT })
     return null
   }
   await tx.update(receipts, { id: claim.id }, { countedOn })
   return { ...claim, countedOn }
-}
-
-async function releaseUntried(tx: Tx, claim: Claim): Promise<void> {
-  const status = claim.failures === 0 ? 'due' : 'failed'
-  await releaseBeforeHandOver(tx, receipts, claim, { status, retryAt: await databaseNow(tx.ctx, tx) })
 }

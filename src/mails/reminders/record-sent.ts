@@ -7,7 +7,6 @@ import { emitEvent } from '#webhooks/emit-event.ts'
 import type { DueReminder } from './compose-reminder.ts'
 import { markSent } from '#mails/claims/store.ts'
 import type { ClaimedMail } from '#mails/mail-queue.ts'
-import { reminders } from './store.ts'
 
 /** What the app's event says about a mail. */
 export type SentReminder = Omit<DueReminder, 'price' | 'promotion'>
@@ -29,7 +28,7 @@ export const reminderSent = command({
  * settled meanwhile stays as it is.
  */
 export async function recordSent(tx: Tx, { due, claim }: AcceptedReminder): Promise<void> {
-  if (!(await markSent(tx, reminders, claim, tx.now))) return
+  if (!(await markSent(tx, claim, tx.now))) return
   const { app, subscription, plan, customer, periodEnd, stage } = due
   const data = {
     ...presentSubject({ subscription, plan, customer }),

@@ -1,3 +1,4 @@
+import { realTime as realTimeOf } from '#apps/app-time.ts'
 import { appTime, bigint, int, realTime, text } from '#db/columns.ts'
 import type { Condition } from '#db/conditions.ts'
 import type { Present } from '#db/database-now.ts'
@@ -9,7 +10,8 @@ import type { RealTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { claimOf, type Claim } from '#mails/claims/store.ts'
 import { returnReservedMail } from '#mails/limits/store.ts'
-import type { Stage } from './stages.ts'
+import type { DueReminder } from './compose-reminder.ts'
+import { stageWindow, type Stage } from './stages.ts'
 
 /** One mail of one stage of one period. Its unique key keeps it from being sent twice. */
 export const reminders = table('reminders', {
@@ -44,7 +46,7 @@ export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime
     mails.map(({ subscriptionId }) => subscriptionId),
     now,
   ])
-  return new Map(rows.map((row) => [reminderName(row), claimOf(row)]))
+  return new Map(rows.map((row) => [reminderName(row), claimOf(reminders, row)]))
 }
 
 /** For the keys of maps. */
@@ -75,31 +77,23 @@ export function claimable(to: string, now: RealTime): Sql {
   }
 }
 
-/** What must still be true at the hand-over: the subscription that the mail describes, the app's clock, and the stage's window. */
-export interface Expected {
-  readonly subscriptionRevision: number
-  readonly clockOffsetMs: number
-  /** The window in real time: `from` is the first instant inside, `until` the first one after. */
-  readonly from: RealTime
-  readonly until: RealTime
-}
-
 /**
- * The window is open for the reminder `r` at `now`, and since the mail was composed the subscription did not change, its customer did not
- * opt out, and its app was neither disabled nor its clock moved.
+ * At `now`, the stage's window is open for the reminder `r`, and since the mail was composed the subscription did not change, its customer
+ * did not opt out, and its app was neither disabled nor its clock moved.
  */
-export function stillDue(now: Present, expected: Expected): Condition {
+export function stillDue({ app, subscription, periodEnd, stage }: DueReminder, now: Present): Condition {
+  const { from, until } = stageWindow(stage, periodEnd)
   return [
     `${now.sql} >= ? AND ${now.sql} < ? AND EXISTS (
        SELECT 1 FROM subscriptions s JOIN apps a ON a.id = s.app_id
        WHERE s.id = r.subscription_id AND s.revision = ? AND s.current_period_end = r.period_end
          AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL AND a.clock_offset_ms = ?)`,
     ...now.params,
-    expected.from,
+    realTimeOf(app, from),
     ...now.params,
-    expected.until,
-    expected.subscriptionRevision,
-    expected.clockOffsetMs,
+    realTimeOf(app, until),
+    subscription.revision,
+    app.clockOffsetMs,
   ]
 }
 
