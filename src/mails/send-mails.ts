@@ -7,10 +7,10 @@ import { MAIL_CONNECTIONS } from '#mail/smtp-mailer.ts'
 import { messageOf } from '#shared/errors.ts'
 import { MINUTE_MS } from '#shared/time.ts'
 import { claimMails, releaseUntried } from './claim-mails.ts'
-import { listDeadClaims, markHandedOver } from './claims/store.ts'
+import { listDeadClaims, markHandedOver, type Claim } from './claims/store.ts'
 import type { MailKind } from './mail-kinds.ts'
 import { Stopped, type ClaimedMail, type MailQueue, type Outcome } from './mail-queue.ts'
-import { recordFailure, type Failed } from './record-failure.ts'
+import { recordFailure } from './record-failure.ts'
 
 /** A sweep of all apps ends after this long, well before its job counts as hung; the next sweep continues. */
 const LONGEST_SWEEP_MS = 10 * MINUTE_MS
@@ -95,11 +95,10 @@ async function sendOne<Due>(
     to = composed.to[0]?.address ?? null
     await sweep.mailer.send(composed, { beforeHandOver: () => handOver(ctx, queue, mail) })
   } catch (error) {
-    const failure = error instanceof MailError ? error.failure : 'refused'
     // Another error says nothing about the mail server: the mail did not reach it.
     if (error instanceof MailError)
-      sweep.unreachableInARow = failure === 'unreachable' ? sweep.unreachableInARow + 1 : 0
-    queue.recordOutcome(mail.due, await recordError(ctx, queue, mail, { failure, to }, error))
+      sweep.unreachableInARow = error.failure === 'unreachable' ? sweep.unreachableInARow + 1 : 0
+    queue.recordOutcome(mail.due, await recordError(ctx, queue, mail.claim, to, error))
     return
   }
   sweep.unreachableInARow = 0
@@ -120,21 +119,21 @@ export async function handOver<Due>(
 async function recordError<Due>(
   ctx: Context,
   queue: MailQueue<Due>,
-  { claim }: ClaimedMail<Due>,
-  failed: Omit<Failed, 'reason'>,
+  claim: Claim,
+  to: string | null,
   error: unknown,
 ): Promise<Outcome> {
   // The mailer wraps what stopped a hand-over.
-  const cause = error instanceof MailError ? error.cause : error
+  const { failure, cause } = error instanceof MailError ? error : { failure: 'refused' as const, cause: error }
   if (cause instanceof Stopped) {
     await inTransaction(ctx, (tx) => queue.stop(tx, claim, cause))
     return 'dropped'
   }
   const reason = messageOf(error).slice(0, 500)
   ctx.log.warn(
-    { kind: queue.kind.noun, id: claim.id, appId: claim.appId, failure: failed.failure, reason },
-    failed.failure === 'unknown' ? 'a mail may or may not have been sent' : 'a mail was not sent',
+    { kind: queue.kind.noun, id: claim.id, appId: claim.appId, failure, reason },
+    failure === 'unknown' ? 'a mail may or may not have been sent' : 'a mail was not sent',
   )
-  await inTransaction(ctx, (tx) => recordFailure(tx, queue.kind, claim, { ...failed, reason }))
-  return OUTCOMES[failed.failure]
+  await inTransaction(ctx, (tx) => recordFailure(tx, queue.kind, claim, { failure, reason, to }))
+  return OUTCOMES[failure]
 }

@@ -29,15 +29,13 @@ interface DueReceipt {
  * limit they are dropped: otherwise a program that pays in a loop would cause mails for days.
  */
 export async function sendDueReceipts(ctx: Context, options: Pick<SweepOptions, 'signal'> = {}): Promise<void> {
-  await withMailSweep(ctx, RECEIPTS, options, async (sweep) => {
-    for (const status of ['due', 'failed'] as const) await sendMails(ctx, sweep, receiptQueue(ctx, status))
-  })
+  await withMailSweep(ctx, RECEIPTS, options, (sweep) => sendMails(ctx, sweep, receiptQueue(ctx)))
 }
 
-function receiptQueue(ctx: Context, status: 'due' | 'failed'): MailQueue<DueReceipt> {
+function receiptQueue(ctx: Context): MailQueue<DueReceipt> {
   return {
     kind: RECEIPTS,
-    due: findDueReceipts(ctx, status),
+    due: findDueReceipts(ctx),
     claim: (mails) => inTransaction(ctx, (tx) => claimReceipts(tx, mails)),
     compose: ({ app, receipt }) => composeReceipt(ctx, app, receipt),
     // A payer whose rest has just arrived is not asked for it.
@@ -54,20 +52,22 @@ function receiptQueue(ctx: Context, status: 'due' | 'failed'): MailQueue<DueRece
   }
 }
 
-async function* findDueReceipts(ctx: Context, status: 'due' | 'failed'): AsyncGenerator<DueReceipt> {
-  const pages = readPages<Receipt>(PAGE_SIZE, async (last, limit) =>
-    listDueReceipts(ctx.db, status, await databaseNow(ctx, ctx.db), last && { at: last.retryAt, id: last.id }, limit),
-  )
-  for await (const page of pages) {
-    const apps = await listAppsByIds(
-      ctx.db,
-      page.map(({ appId }) => appId),
+async function* findDueReceipts(ctx: Context): AsyncGenerator<DueReceipt> {
+  for (const status of ['due', 'failed'] as const) {
+    const pages = readPages<Receipt>(PAGE_SIZE, async (last, limit) =>
+      listDueReceipts(ctx.db, status, await databaseNow(ctx, ctx.db), last && { at: last.retryAt, id: last.id }, limit),
     )
-    for (const receipt of page) {
-      const app = apps.get(receipt.appId)
-      if (app) yield { receipt, app }
-    }
+    for await (const page of pages) yield* await withApps(ctx, page)
   }
+}
+
+async function withApps(ctx: Context, page: readonly Receipt[]): Promise<DueReceipt[]> {
+  const appIds = page.map(({ appId }) => appId)
+  const apps = await listAppsByIds(ctx.db, appIds)
+  return page.flatMap((receipt) => {
+    const app = apps.get(receipt.appId)
+    return app ? { receipt, app } : []
+  })
 }
 
 async function claimReceipts(tx: Tx, mails: readonly DueReceipt[]): Promise<ClaimedMail<DueReceipt>[]> {
