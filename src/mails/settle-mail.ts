@@ -2,11 +2,9 @@ import { z } from 'zod'
 import { getApp } from '#apps/store.ts'
 import { command, type Command } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { findCustomer } from '#customers/store.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { findPlan } from '#plans/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
-import { findSubscriptionById } from '#subscriptions/store.ts'
+import { findSubscriptionById, viewSubscription } from '#subscriptions/store.ts'
 import type { MailRow } from '#mail/mail-columns.ts'
 import { claimOf, mailState, markSent, releaseAfterFailure, type Claim } from './claims/store.ts'
 import { RECEIPTS, REMINDERS, type MailKind } from './mail-kinds.ts'
@@ -53,10 +51,8 @@ function settling<Mail extends MailRow>(
 }
 
 async function subjectOf(tx: Tx, { appId, subscriptionId, periodEnd, stage }: Reminder): Promise<SentReminder> {
-  const app = await getApp(tx, appId)
   const subscription = await findSubscriptionById(tx, subscriptionId)
-  const plan = subscription && (await findPlan(tx, app.id, subscription.planId))
-  const customer = subscription?.customerId ? await findCustomer(tx, app.id, subscription.customerId) : null
-  if (!subscription || !plan || !customer) throw notFound('subscription')
-  return { app, subscription, plan, customer, periodEnd, stage }
+  const view = subscription && (await viewSubscription(tx, subscription))
+  if (!view?.customer) throw notFound('subscription')
+  return { ...view, app: await getApp(tx, appId), periodEnd, stage }
 }
