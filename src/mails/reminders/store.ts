@@ -1,9 +1,9 @@
 import { realTime as realTimeOf } from '#apps/app-time.ts'
-import { appTime, bigint, int, realTime, text } from '#db/columns.ts'
+import { appTime, bigint, int, realTime } from '#db/columns.ts'
 import type { Condition } from '#db/conditions.ts'
 import type { Present } from '#db/database-now.ts'
 import type { Queries, Sql } from '#db/queries.ts'
-import { shape, table, type Row } from '#db/table.ts'
+import { table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { mailColumns, UNTRIED } from '#mail/mail-columns.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -118,25 +118,6 @@ export async function deleteClaim(tx: Tx, claim: Claim): Promise<void> {
     [claim.id, claim.claimedAt],
   )
   if (found === 1) await returnReservedMail(tx, claim)
-}
-
-/** A mail that a sweep has claimed and not finished. */
-export interface OpenClaim {
-  readonly externalRef: string
-  readonly stage: Stage
-  readonly claimedAt: RealTime
-}
-
-/** The app's mails that sweeps are sending: claimed after `since` and not finished, oldest first. */
-export async function listOpenClaims(db: Queries, appId: number, since: RealTime, limit: number): Promise<OpenClaim[]> {
-  return db.all(
-    shape({ externalRef: text(), stage: int().as<Stage>(), claimedAt: realTime() }),
-    `SELECT s.external_ref AS externalRef, r.stage, r.claimed_at AS claimedAt
-     FROM reminders r JOIN subscriptions s ON s.id = r.subscription_id
-     WHERE r.status = 'claimed' AND r.claimed_at > ? AND r.app_id = ? AND r.last_error IS NULL
-     ORDER BY r.claimed_at, r.id LIMIT ?`,
-    [since, appId, limit],
-  )
 }
 
 /** The reminders of all periods of these subscriptions. */
