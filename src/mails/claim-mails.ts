@@ -21,12 +21,14 @@ export async function* claimMails<Due>(
 ): AsyncGenerator<ClaimedMail<Due>> {
   const batches = claimBatches(queue)
   const ready: ClaimedMail<Due>[] = []
-  let ahead: ReturnType<typeof batches.next> | null = null
+  let ahead: Promise<IteratorResult<ClaimedMail<Due>[]>> | null = null
   try {
     while (!shouldStop()) {
-      if (ready.length <= REFILL_AT) ahead ??= batches.next()
-      // What fails in the background is thrown where it is awaited.
-      ahead?.catch(() => undefined)
+      if (ready.length <= REFILL_AT && !ahead) {
+        ahead = batches.next()
+        // What fails in the background is thrown where it is awaited.
+        ahead.catch(() => undefined)
+      }
       const mail = ready.shift()
       if (mail) yield mail
       else {
