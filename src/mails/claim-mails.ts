@@ -1,5 +1,8 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { inTransaction, type Tx } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
+import { releaseBeforeHandOver, type Claim } from './claims/store.ts'
+import type { MailKind } from './mail-kinds.ts'
 import type { ClaimedMail, MailQueue } from './mail-queue.ts'
 
 /** Mails claimed in one transaction: few enough to leave well before their claims expire. */
@@ -7,59 +10,58 @@ const BATCH_SIZE = 20
 /** When only this many are left, the next batch is claimed in the background. */
 const REFILL_AT = 10
 
-/** Claims due mails shortly before they are sent. */
-export class MailClaimer<Due> {
-  readonly #ctx: Context
-  readonly #queue: MailQueue<Due>
-  readonly #shouldStop: () => boolean
-  readonly #ready: ClaimedMail<Due>[] = []
-  #claiming: Promise<void> | null = null
-  /** Whether every due mail was read. */
-  #isOver = false
-
-  /** `shouldStop`: whether to take no further mail. */
-  constructor(ctx: Context, queue: MailQueue<Due>, shouldStop: () => boolean) {
-    this.#ctx = ctx
-    this.#queue = queue
-    this.#shouldStop = shouldStop
-  }
-
-  /** The next claimed mail; null when none is left, or the sweep should stop. */
-  async next(): Promise<ClaimedMail<Due> | null> {
-    while (this.#ready.length === 0 && !(this.#isOver && !this.#claiming) && !this.#shouldStop())
-      await this.#claimBatch()
-    if (this.#shouldStop()) return null
-    const mail = this.#ready.shift() ?? null
-    if (this.#ready.length <= REFILL_AT && !this.#isOver) void this.#claimBatch()
-    return mail
-  }
-
-  /** Releases what was claimed and not taken. */
-  async releaseAll(): Promise<void> {
-    await this.#claiming?.catch(() => undefined)
-    const left = this.#ready.splice(0)
-    if (left.length === 0) return
-    await inTransaction(this.#ctx, async (tx) => {
-      for (const { claim } of left) await this.#queue.releaseUntried(tx, claim)
-    })
-  }
-
-  /** Claims one batch at a time. A failure is thrown by the `next` that waits for it. */
-  #claimBatch(): Promise<void> {
-    this.#claiming ??= this.#readAndClaim().then(() => {
-      this.#claiming = null
-    })
-    this.#claiming.catch(() => undefined)
-    return this.#claiming
-  }
-
-  async #readAndClaim(): Promise<void> {
-    const mails: Due[] = []
-    while (mails.length < BATCH_SIZE && !this.#isOver) {
-      const next = await this.#queue.due.next()
-      if (next.done) this.#isOver = true
-      else mails.push(next.value)
+/**
+ * Claims the due mails of a queue shortly before they are sent, until the sweep should stop. At its end it releases what it has claimed
+ * and not yielded.
+ */
+export async function* claimMails<Due>(
+  ctx: Context,
+  queue: MailQueue<Due>,
+  shouldStop: () => boolean,
+): AsyncGenerator<ClaimedMail<Due>> {
+  const batches = claimBatches(queue)
+  const ready: ClaimedMail<Due>[] = []
+  let ahead: Promise<IteratorResult<ClaimedMail<Due>[]>> | null = null
+  try {
+    while (!shouldStop()) {
+      if (ready.length <= REFILL_AT && !ahead) {
+        ahead = batches.next()
+        // What fails in the background is thrown where it is awaited.
+        ahead.catch(() => undefined)
+      }
+      const mail = ready.shift()
+      if (mail) yield mail
+      else {
+        const batch = await ahead
+        if (!batch || batch.done) return
+        ready.push(...batch.value)
+        ahead = null
+      }
     }
-    if (mails.length > 0) this.#ready.push(...(await this.#queue.claim(mails)))
+  } finally {
+    const batch = await ahead?.catch(() => null)
+    if (batch && !batch.done) ready.push(...batch.value)
+    await batches.return(undefined)
+    if (ready.length > 0)
+      await inTransaction(ctx, async (tx) => {
+        for (const { claim } of ready) await releaseUntried(tx, queue.kind, claim)
+      })
   }
+}
+
+async function* claimBatches<Due>(queue: MailQueue<Due>): AsyncGenerator<ClaimedMail<Due>[]> {
+  let mails: Due[] = []
+  for await (const mail of queue.due) {
+    mails.push(mail)
+    if (mails.length < BATCH_SIZE) continue
+    yield await queue.claim(mails)
+    mails = []
+  }
+  if (mails.length > 0) yield await queue.claim(mails)
+}
+
+/** Releases a claim whose mail was not tried, so that it is due again. */
+export async function releaseUntried(tx: Tx, kind: MailKind, claim: Claim): Promise<void> {
+  if (claim.failures === 0) await kind.unclaim(tx, claim)
+  else await releaseBeforeHandOver(tx, claim, { status: 'failed', retryAt: await databaseNow(tx.ctx, tx) })
 }

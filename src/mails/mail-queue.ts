@@ -46,8 +46,6 @@ export interface MailQueue<Due> {
   readonly due: AsyncGenerator<Due>
   /** Those of the mails that no other sweep has. */
   claim(mails: readonly Due[]): Promise<ClaimedMail<Due>[]>
-  /** Releases a claim whose mail was not tried. */
-  releaseUntried(tx: Tx, claim: Claim): Promise<void>
   /** Throws `Stopped` for a mail that must not leave. */
   compose(due: Due): Promise<Mail>
   /** What must still be true of the row `r` at the hand-over, at `now` by the database's clock. */

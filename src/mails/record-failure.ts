@@ -20,9 +20,9 @@ export interface Failed {
 /** Records why a mail was not confirmed as sent. If it did not leave, a later sweep tries it again, or it is given up. */
 export async function recordFailure(tx: Tx, kind: MailKind, claim: Claim, failed: Failed): Promise<void> {
   const { failure, reason: lastError } = failed
-  if (failure === 'unknown') await noteError(tx, kind.table, claim, lastError)
+  if (failure === 'unknown') await noteError(tx, claim, lastError)
   else
-    await releaseAfterFailure(tx, kind.table, claim, {
+    await releaseAfterFailure(tx, claim, {
       ...nextAfter(kind, claim, failed, await databaseNow(tx.ctx, tx)),
       lastError,
     })

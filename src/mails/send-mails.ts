@@ -6,10 +6,11 @@ import { openMailer } from '#mail/open-mailer.ts'
 import { MAIL_CONNECTIONS } from '#mail/smtp-mailer.ts'
 import { messageOf } from '#shared/errors.ts'
 import { MINUTE_MS } from '#shared/time.ts'
-import { MailClaimer } from './claim-mails.ts'
-import { listDeadClaims, markHandedOver } from './claims/store.ts'
+import { claimMails, releaseUntried } from './claim-mails.ts'
+import { listDeadClaims, markHandedOver, type Claim } from './claims/store.ts'
+import type { MailKind } from './mail-kinds.ts'
 import { Stopped, type ClaimedMail, type MailQueue, type Outcome } from './mail-queue.ts'
-import { recordFailure, type Failed } from './record-failure.ts'
+import { recordFailure } from './record-failure.ts'
 
 /** A sweep of all apps ends after this long, well before its job counts as hung; the next sweep continues. */
 const LONGEST_SWEEP_MS = 10 * MINUTE_MS
@@ -39,9 +40,13 @@ export interface MailSweep {
   unreachableInARow: number
 }
 
-/** Opens the mail server for the work of one sweep; returns false if none is configured. */
+/**
+ * Opens the mail server for the work of one sweep, and frees the mails of this kind that sweeps have claimed and died; returns false if no
+ * mail server is configured.
+ */
 export async function withMailSweep(
   ctx: Context,
+  kind: MailKind,
   { signal, appId }: SweepOptions,
   work: (sweep: MailSweep) => Promise<void>,
 ): Promise<boolean> {
@@ -50,6 +55,7 @@ export async function withMailSweep(
   const signals = [signal, appId === undefined ? AbortSignal.timeout(LONGEST_SWEEP_MS) : undefined]
   const either = AbortSignal.any(signals.filter((each) => each !== undefined))
   try {
+    await releaseDead(ctx, kind)
     await work({ mailer, signal: either, unreachableInARow: 0 })
   } finally {
     mailer.close()
@@ -58,24 +64,22 @@ export async function withMailSweep(
 }
 
 /** Releases the claims of sweeps that died, so that their mails are due again and no longer count towards a limit. */
-export async function releaseDead<Due>(
-  ctx: Context,
-  { kind, releaseUntried }: Pick<MailQueue<Due>, 'kind' | 'releaseUntried'>,
-): Promise<void> {
+async function releaseDead(ctx: Context, kind: MailKind): Promise<void> {
   const dead = await listDeadClaims(ctx.db, kind.table, await databaseNow(ctx, ctx.db), MAX_DEAD_CLAIMS)
-  for (const claim of dead) await inTransaction(ctx, (tx) => releaseUntried(tx, claim))
+  for (const claim of dead) await inTransaction(ctx, (tx) => releaseUntried(tx, kind, claim))
 }
 
 /** Sends what is due in a queue, over several connections at once. Any number of daemons may do so at the same time. */
 export async function sendMails<Due>(ctx: Context, sweep: MailSweep, queue: MailQueue<Due>): Promise<void> {
   // While the mail server is unreachable, another attempt would fail too, and would keep its claim from other daemons.
   const shouldStop = (): boolean => sweep.unreachableInARow >= MAX_UNREACHABLE_IN_A_ROW || sweep.signal.aborted
-  const claimer = new MailClaimer(ctx, queue, shouldStop)
+  const claimed = claimMails(ctx, queue, shouldStop)
   const sendOneAfterAnother = async (): Promise<void> => {
-    for (let mail = await claimer.next(); mail; mail = await claimer.next()) await sendOne(ctx, sweep, queue, mail)
+    for (let next = await claimed.next(); !next.done; next = await claimed.next())
+      await sendOne(ctx, sweep, queue, next.value)
   }
   const senders = await Promise.allSettled(Array.from({ length: MAIL_CONNECTIONS }, sendOneAfterAnother))
-  const ends = await Promise.allSettled([claimer.releaseAll(), queue.due.return(undefined)])
+  const ends = await Promise.allSettled([claimed.return(undefined)])
   for (const part of [...senders, ...ends]) if (part.status === 'rejected') throw part.reason
 }
 
@@ -91,11 +95,10 @@ async function sendOne<Due>(
     to = composed.to[0]?.address ?? null
     await sweep.mailer.send(composed, { beforeHandOver: () => handOver(ctx, queue, mail) })
   } catch (error) {
-    const failure = error instanceof MailError ? error.failure : 'refused'
     // Another error says nothing about the mail server: the mail did not reach it.
     if (error instanceof MailError)
-      sweep.unreachableInARow = failure === 'unreachable' ? sweep.unreachableInARow + 1 : 0
-    queue.recordOutcome(mail.due, await recordError(ctx, queue, mail, { failure, to }, error))
+      sweep.unreachableInARow = error.failure === 'unreachable' ? sweep.unreachableInARow + 1 : 0
+    queue.recordOutcome(mail.due, await recordError(ctx, queue, mail.claim, to, error))
     return
   }
   sweep.unreachableInARow = 0
@@ -110,28 +113,27 @@ export async function handOver<Due>(
   { due, claim }: ClaimedMail<Due>,
 ): Promise<void> {
   const now = databasePresent(ctx)
-  if (!(await markHandedOver(ctx.db, queue.kind.table, claim, now, queue.stillDue(due, now))))
-    throw new Stopped({ isFinal: false })
+  if (!(await markHandedOver(ctx.db, claim, now, queue.stillDue(due, now)))) throw new Stopped({ isFinal: false })
 }
 
 async function recordError<Due>(
   ctx: Context,
   queue: MailQueue<Due>,
-  { claim }: ClaimedMail<Due>,
-  failed: Omit<Failed, 'reason'>,
+  claim: Claim,
+  to: string | null,
   error: unknown,
 ): Promise<Outcome> {
   // The mailer wraps what stopped a hand-over.
-  const cause = error instanceof MailError ? error.cause : error
+  const { failure, cause } = error instanceof MailError ? error : { failure: 'refused' as const, cause: error }
   if (cause instanceof Stopped) {
     await inTransaction(ctx, (tx) => queue.stop(tx, claim, cause))
     return 'dropped'
   }
   const reason = messageOf(error).slice(0, 500)
   ctx.log.warn(
-    { kind: queue.kind.noun, id: claim.id, appId: claim.appId, failure: failed.failure, reason },
-    failed.failure === 'unknown' ? 'a mail may or may not have been sent' : 'a mail was not sent',
+    { kind: queue.kind.noun, id: claim.id, appId: claim.appId, failure, reason },
+    failure === 'unknown' ? 'a mail may or may not have been sent' : 'a mail was not sent',
   )
-  await inTransaction(ctx, (tx) => recordFailure(tx, queue.kind, claim, { ...failed, reason }))
-  return OUTCOMES[failed.failure]
+  await inTransaction(ctx, (tx) => recordFailure(tx, queue.kind, claim, { failure, reason, to }))
+  return OUTCOMES[failure]
 }

@@ -2,14 +2,11 @@ import { z } from 'zod'
 import { getApp } from '#apps/store.ts'
 import { command, type Command } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { findCustomer } from '#customers/store.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { findPlan } from '#plans/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
-import { findSubscriptionById } from '#subscriptions/store.ts'
+import { findSubscriptionById, viewSubscription } from '#subscriptions/store.ts'
 import type { MailRow } from '#mail/mail-columns.ts'
 import { claimOf, mailState, markSent, releaseAfterFailure, type Claim } from './claims/store.ts'
-import { receipts } from '#transactions/receipts/store.ts'
 import { RECEIPTS, REMINDERS, type MailKind } from './mail-kinds.ts'
 import { recordSent, type SentReminder } from './reminders/record-sent.ts'
 import type { Reminder } from './reminders/store.ts'
@@ -23,7 +20,7 @@ export const settleReminder = settling(REMINDERS, async (tx, reminder, claim) =>
 
 /** `sent` marks the receipt as sent; `not_sent` lets the next sweep send it. */
 export const settleReceipt = settling(RECEIPTS, async (tx, _receipt, claim) => {
-  await markSent(tx, receipts, claim, tx.now)
+  await markSent(tx, claim, tx.now)
 })
 
 /**
@@ -45,19 +42,17 @@ function settling<Mail extends MailRow>(
       const now = await databaseNow(tx.ctx, tx)
       if (mailState(mail, now) !== 'unconfirmed')
         throw new AppError('invalid_request', `this ${noun} is not unconfirmed`)
-      const claim = claimOf(mail)
+      const claim = claimOf(table, mail)
       if (outcome === 'sent') await recordAsSent(tx, mail, claim)
-      else await releaseAfterFailure(tx, kind.table, claim, { status: 'failed', retryAt: now, lastError: NOT_SENT })
+      else await releaseAfterFailure(tx, claim, { status: 'failed', retryAt: now, lastError: NOT_SENT })
       await tx.audit({ appId: mail.appId, subject: `${noun} ${mailId}`, after: { outcome } })
     },
   })
 }
 
 async function subjectOf(tx: Tx, { appId, subscriptionId, periodEnd, stage }: Reminder): Promise<SentReminder> {
-  const app = await getApp(tx, appId)
   const subscription = await findSubscriptionById(tx, subscriptionId)
-  const plan = subscription && (await findPlan(tx, app.id, subscription.planId))
-  const customer = subscription?.customerId ? await findCustomer(tx, app.id, subscription.customerId) : null
-  if (!subscription || !plan || !customer) throw notFound('subscription')
-  return { app, subscription, plan, customer, periodEnd, stage }
+  const view = subscription && (await viewSubscription(tx, subscription))
+  if (!view?.customer) throw notFound('subscription')
+  return { ...view, app: await getApp(tx, appId), periodEnd, stage }
 }

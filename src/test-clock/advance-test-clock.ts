@@ -12,7 +12,7 @@ import { SECOND_MS, addMs, formatTimestamp, parseAppTime, type AppTime, type Rea
 import { integer, timestamp } from '#shared/validate.ts'
 import { expireDue } from '#renewals/expire-due.ts'
 import { staleBefore } from '#mails/claims/store.ts'
-import { listOpenClaims, type OpenClaim } from '#mails/reminders/store.ts'
+import { listOpenClaims, type ReminderWithOwner } from '#mails/lists/store.ts'
 
 /** Later times would let a period of a hundred years end beyond year 9999. */
 const LATEST = '9000-01-01 00:00:00'
@@ -137,7 +137,7 @@ function targetOf(input: z.infer<typeof AdvanceClockInput>, from: AppTime): AppT
  * Sends what is due. A daemon's sweep may have claimed mails just before: this waits until those are finished, and sends what that
  * daemon released. Returns what is still open after `othersMs`.
  */
-async function sendRemindersToTheEnd(ctx: Context, appId: number, othersMs: number): Promise<OpenClaim[]> {
+async function sendRemindersToTheEnd(ctx: Context, appId: number, othersMs: number): Promise<ReminderWithOwner[]> {
   const endMs = performance.now() + othersMs
   for (;;) {
     const before = await listOpen(ctx, appId)
@@ -154,10 +154,10 @@ async function sendRemindersToTheEnd(ctx: Context, appId: number, othersMs: numb
   }
 }
 
-async function listOpen(ctx: Context, appId: number): Promise<OpenClaim[]> {
+async function listOpen(ctx: Context, appId: number): Promise<ReminderWithOwner[]> {
   return listOpenClaims(ctx.db, appId, staleBefore(await databaseNow(ctx, ctx.db)), MAX_PENDING)
 }
 
-function presentPending({ externalRef, stage, claimedAt }: OpenClaim): z.infer<typeof PendingReminder> {
+function presentPending({ externalRef, stage, claimedAt }: ReminderWithOwner): z.infer<typeof PendingReminder> {
   return { external_ref: externalRef, reminder_day: stage, claimed_at: formatTimestamp(claimedAt) }
 }

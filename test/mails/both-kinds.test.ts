@@ -18,6 +18,15 @@ for (const kind of KINDS)
       return scene
     }
     const sweep = () => kind.sweep(scene.ctx)
+    /** So many mails that the server has not answered. */
+    const openUnanswered = async (mails: number) => {
+      await open(mails)
+      scene.inbox.behaviour = 'lose-answer'
+      await sweep()
+      scene.inbox.behaviour = 'accept'
+      scene.ctx.clock.advance('3m')
+      return scene
+    }
     const failures = async () => {
       return (await scene.ctx.db.one(kind.table, ''))?.failures ?? 0
     }
@@ -112,11 +121,7 @@ for (const kind of KINDS)
       })
 
     it('an operator settles those that are unconfirmed, once: what was not sent is sent by the next sweep', async () => {
-      const { inbox, ctx } = await open(3)
-      inbox.behaviour = 'lose-answer'
-      await sweep()
-      inbox.behaviour = 'accept'
-      ctx.clock.advance('3m')
+      const { inbox, ctx } = await openUnanswered(3)
       const [sent, notSent, other] = await unconfirmedIds(kind, ctx)
       expect(await settled(kind, ctx, sent!, 'sent')).to.equal('settled')
       expect(await settled(kind, ctx, notSent!, 'not_sent')).to.equal('settled')
@@ -128,10 +133,7 @@ for (const kind of KINDS)
     })
 
     it('those that several operators settle at once are settled by one of them, and the others are refused', async () => {
-      const { inbox, ctx } = await open(4)
-      inbox.behaviour = 'lose-answer'
-      await sweep()
-      ctx.clock.advance('3m')
+      const { ctx } = await openUnanswered(4)
       const ids = await unconfirmedIds(kind, ctx)
       const answers = await Promise.all(
         (['sent', 'not_sent', 'sent'] as const).flatMap((outcome) =>
@@ -187,8 +189,8 @@ for (const kind of KINDS)
       expect(await ctx.db.count(kind.table, "WHERE status = 'claimed'")).to.equal(1)
       ctx.clock.advance('61s')
       const [claim] = await listDeadClaims(ctx.db, kind.table, ctx.clock.now(), 1)
-      expect(await markHandedOver(ctx.db, kind.table, claim!, databasePresent(ctx), null)).to.equal(true)
-      await inTransaction(ctx, (tx) => releaseBeforeHandOver(tx, kind.table, claim!, { status: 'failed' }))
+      expect(await markHandedOver(ctx.db, claim!, databasePresent(ctx), null)).to.equal(true)
+      await inTransaction(ctx, (tx) => releaseBeforeHandOver(tx, claim!, { status: 'failed' }))
       expect(await ctx.db.one(kind.table, '')).to.deep.include({ status: 'claimed', claimedAt: claim!.claimedAt })
       answer.resolve(null)
       await sweeping

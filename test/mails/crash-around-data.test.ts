@@ -37,13 +37,16 @@ for (const kind of KINDS)
     const arrived = () => scene.inbox.mails.length
     const unconfirmed = () => kind.unconfirmed.count(scene.ctx)
 
-    it('killed before the server’s go-ahead, nothing was handed over: the mail is sent later, once', async () => {
+    it('killed before the server’s go-ahead, nothing was handed over: the mail is sent later, once, and counted once', async () => {
       scene.inbox.beforeGoAhead = killed
       expect(await sweepElsewhere()).to.equal('SIGKILL')
       scene.inbox.beforeGoAhead = null
       expect(scene.inbox.messagesSeen).to.equal(0)
+      const counted = [[kind.due.slice(0, 10), 1]]
+      expect(await scene.counted()).to.deep.equal(counted)
       await sweepLater()
       await sweepLater()
+      expect(await scene.counted()).to.deep.equal(counted)
       expect(await unconfirmed()).to.equal(0)
       expect(arrived()).to.equal(1)
     })

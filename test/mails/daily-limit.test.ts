@@ -1,8 +1,6 @@
 import { once } from 'node:events'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import { perform } from '#commands/perform.ts'
-import { operator } from '#commands/caller.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { loadConfig } from '#config/config.ts'
 import { checkReminders } from '#doctor/check-work.ts'
@@ -11,8 +9,6 @@ import { dailyLimit } from '#mails/daily-limit.ts'
 import { planReminders } from '#mails/reminders/plan-reminders.ts'
 import { reserveMails } from '#mails/limits/store.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
-import { unconfirmedReminders } from '#mails/mail-lists.ts'
-import { settleReminder } from '#mails/settle-mail.ts'
 import { formatId } from '#shared/ids.ts'
 import { isSomebodyWaiting } from '../support/database.ts'
 import { MONTHLY, aCustomer, aPlan, aSubscription, anApp } from '../support/factories.ts'
@@ -104,40 +100,6 @@ describe('the daily limit of reminder mails', () => {
     })
     expect([first, await second]).to.deep.equal([4, 2])
     expect(await scene.counted()).to.deep.equal([['2026-03-29', 7]])
-  })
-
-  it('counts a mail that may have left, until an operator says that it did not', async () => {
-    await openScene(1, 2)
-    scene.inbox.behaviour = 'lose-answer'
-    await sendDueReminders(scene.ctx)
-    scene.inbox.behaviour = 'accept'
-    await sendDueReminders(scene.ctx)
-    expect(mails()).to.equal(1)
-    expect((await planned()).sort()).to.deep.equal(['daily_limit', 'unconfirmed'])
-    scene.ctx.clock.advance('5m')
-    const [unconfirmed] = (await unconfirmedReminders.page(scene.ctx)).rows
-    const reminderId = unconfirmed?.reminder_id ?? 0
-    await perform(scene.ctx, operator('linh'), settleReminder, { outcome: 'not_sent' }, { mailId: reminderId })
-    await sendDueReminders(scene.ctx)
-    expect(mails()).to.equal(2)
-    expect(await scene.counted()).to.deep.equal([['2026-03-29', 1]])
-  })
-
-  it('counts a mail once if one daemon died while sending it and another sent it', async () => {
-    await openScene(1, 1)
-    const daemon = startSweep(scene, 'reminder', allowing(1))
-    const ended = once(daemon, 'exit')
-    scene.inbox.beforeGoAhead = async () => {
-      daemon.kill('SIGKILL')
-      await ended
-    }
-    await ended
-    scene.inbox.beforeGoAhead = null
-    expect(await scene.counted()).to.deep.equal([['2026-03-29', 1]])
-    scene.ctx.clock.advance('2m')
-    await sendDueReminders(scene.ctx)
-    expect(mails()).to.equal(1)
-    expect(await scene.counted()).to.deep.equal([['2026-03-29', 1]])
   })
 
   it('counts a mail on the day it is sent, even if it was claimed before midnight', async () => {

@@ -28,10 +28,9 @@ describe('a mail server that is unreachable', () => {
         Promise.resolve(
           mails.map((due) => {
             const claimedAt = asRealTime(ctx.clock.now())
-            return { due, claim: { id: due, appId: 1, failures: 0, claimedAt, countedOn: null } }
+            return { due, claim: { table: RECEIPTS.table, id: due, appId: 1, failures: 0, claimedAt, countedOn: null } }
           }),
         ),
-      releaseUntried: () => Promise.resolve(),
       compose: (due) =>
         due % 4 === 0
           ? Promise.resolve({ to: [{ name: '', address: 'an@example.com' }] } as unknown as Mail)

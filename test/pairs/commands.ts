@@ -18,7 +18,7 @@ import { refundPayment } from '#decisions/refund-payment.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { listClockGroups } from '#apps/clock-groups.ts'
 import { Stopped } from '#mails/mail-queue.ts'
-import { ReminderQueue, ReminderRun } from '#mails/reminders/reminder-queue.ts'
+import { ReminderRun, reminderQueue } from '#mails/reminders/send-due-reminders.ts'
 import { handOver } from '#mails/send-mails.ts'
 import { settleReceipt, settleReminder } from '#mails/settle-mail.ts'
 import { listPaymentsOf } from '#payments/store.ts'
@@ -344,7 +344,7 @@ function aMail(ctx: Context): Parameters<typeof receiveMail>[1] {
 async function sendReminders(ctx: Context): Promise<unknown> {
   const counted: string[] = []
   for (const group of await listClockGroups(ctx)) {
-    const queue = new ReminderQueue(ctx, new ReminderRun(), group, 'with retries', new Set())
+    const queue = reminderQueue(ctx, new ReminderRun(), group, 'with retries', new Set())
     const due = []
     for await (const mail of queue.due) due.push(mail)
     for (const mail of await queue.claim(due)) {
@@ -354,7 +354,7 @@ async function sendReminders(ctx: Context): Promise<unknown> {
         counted.push('sent')
       } catch (error) {
         if (!(error instanceof Stopped)) throw error
-        await inTransaction(ctx, (tx) => queue.stop(tx, mail.claim))
+        await inTransaction(ctx, (tx) => queue.stop(tx, mail.claim, error))
         counted.push('stopped')
       }
     }

@@ -9,6 +9,8 @@ import { addMs, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 
 /** A mail that one sweep may send. */
 export interface Claim {
+  /** The table of the mail. */
+  readonly table: Table<MailRow>
   readonly id: number
   readonly appId: number
   /** How often the mail failed before. */
@@ -19,9 +21,9 @@ export interface Claim {
 }
 
 /** Throws if no sweep has claimed the mail. */
-export function claimOf({ id, appId, failures, claimedAt, countedOn }: MailRow): Claim {
+export function claimOf(table: Table<MailRow>, { id, appId, failures, claimedAt, countedOn }: MailRow): Claim {
   if (!claimedAt) throw new Error(`no sweep has claimed mail ${id}`)
-  return { id, appId, failures, claimedAt, countedOn }
+  return { table, id, appId, failures, claimedAt, countedOn }
 }
 
 /** Claims a mail as it was read, at `now`. Null if it has changed since: another sweep was faster. */
@@ -35,37 +37,31 @@ export async function claimAsRead(
   const { id, status, claimedAt } = mail
   const claimed = { status: 'claimed', claimedAt: now, refusedTo: null, lastError: null, countedOn } as const
   const isOurs = (await tx.update(table, { id, status, claimedAt }, claimed)) === 1
-  return isOurs ? claimOf({ ...mail, ...claimed }) : null
+  return isOurs ? claimOf(table, { ...mail, ...claimed }) : null
 }
 
 /**
  * Marks that the mail leaves now, in one autocommitted statement. From then on no sweep sends it again. False if the claim was lost, the
  * day that counts the mail has ended, or `stillDue` does not hold.
  */
-export async function markHandedOver(
-  db: Queries,
-  table: Table<MailRow>,
-  claim: Claim,
-  now: Present,
-  stillDue: Condition,
-): Promise<boolean> {
+export async function markHandedOver(db: Queries, claim: Claim, now: Present, stillDue: Condition): Promise<boolean> {
   const { sql, params } = where(
     [`r.id = ? AND r.status = 'claimed' AND r.claimed_at = ? AND r.handed_over_at IS NULL`, claim.id, claim.claimedAt],
     [`(r.counted_on IS NULL OR r.counted_on = DATE_FORMAT(${now.sql}, '%Y-%m-%d'))`, ...now.params],
     stillDue,
   )
-  const marked = `UPDATE ${table.name} r SET r.handed_over_at = ${now.sql} ${sql}`
+  const marked = `UPDATE ${claim.table.name} r SET r.handed_over_at = ${now.sql} ${sql}`
   return (await db.run(marked, [...now.params, ...params])) === 1
 }
 
 /** Records that the mail server accepted the mail. False if an operator has settled it meanwhile: it stays as it is. */
-export async function markSent(tx: Tx, table: Table<MailRow>, claim: Claim, sentAt: RealTime): Promise<boolean> {
-  return (await tx.update(table, heldBy(claim), { status: 'sent', sentAt, lastError: null })) === 1
+export async function markSent(tx: Tx, claim: Claim, sentAt: RealTime): Promise<boolean> {
+  return (await tx.update(claim.table, heldBy(claim), { status: 'sent', sentAt, lastError: null })) === 1
 }
 
 /** Notes an error of a mail that may have been sent. The claim stays. */
-export async function noteError(tx: Tx, table: Table<MailRow>, claim: Claim, lastError: string): Promise<void> {
-  await tx.update(table, heldBy(claim), { lastError })
+export async function noteError(tx: Tx, claim: Claim, lastError: string): Promise<void> {
+  await tx.update(claim.table, heldBy(claim), { lastError })
 }
 
 /** What a mail is once its claim has ended. */
@@ -75,24 +71,18 @@ export type Released = Pick<MailRow, 'status'> & Partial<MailRow>
  * Ends a claim whose mail was not handed over. A mail that a slow sweep handed over after it was taken for dead stays claimed: releasing
  * it would send it twice.
  */
-export function releaseBeforeHandOver(tx: Tx, table: Table<MailRow>, claim: Claim, changes: Released): Promise<void> {
-  return release(tx, table, claim, { ...heldBy(claim), handedOverAt: null }, changes)
+export function releaseBeforeHandOver(tx: Tx, claim: Claim, changes: Released): Promise<void> {
+  return release(tx, claim, { ...heldBy(claim), handedOverAt: null }, changes)
 }
 
 /** Ends a claim whose mail certainly did not leave, although it may have been handed over. */
-export function releaseAfterFailure(tx: Tx, table: Table<MailRow>, claim: Claim, changes: Released): Promise<void> {
-  return release(tx, table, claim, heldBy(claim), changes)
+export function releaseAfterFailure(tx: Tx, claim: Claim, changes: Released): Promise<void> {
+  return release(tx, claim, heldBy(claim), changes)
 }
 
 /** Ends a claim if its row still matches. The mail then no longer counts towards a daily limit. */
-async function release(
-  tx: Tx,
-  table: Table<MailRow>,
-  claim: Claim,
-  held: RowMatch<MailRow>,
-  changes: Released,
-): Promise<void> {
-  const released = await tx.update(table, held, { ...changes, handedOverAt: null, countedOn: null })
+async function release(tx: Tx, claim: Claim, held: RowMatch<MailRow>, changes: Released): Promise<void> {
+  const released = await tx.update(claim.table, held, { ...changes, handedOverAt: null, countedOn: null })
   if (released === 1) await returnReservedMail(tx, claim)
 }
 
@@ -117,7 +107,7 @@ export async function listDeadClaims(
   limit: number,
 ): Promise<Claim[]> {
   const dead = `WHERE status = 'claimed' AND claimed_at < ? AND handed_over_at IS NULL LIMIT ?`
-  return (await db.all(table, dead, [staleBefore(now), limit])).map(claimOf)
+  return (await db.all(table, dead, [staleBefore(now), limit])).map((row) => claimOf(table, row))
 }
 
 /** The mail server answers within this time, or never. */

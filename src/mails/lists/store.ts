@@ -52,7 +52,7 @@ export function selectUnconfirmedReceipts(now: RealTime): Selection<ReceiptOfTra
     from: 'receipts r',
     joins: 'JOIN transactions t ON t.id = r.transaction_id',
     conditions: [areUnconfirmed(now)],
-    timeOf: (receipt) => claimOf(receipt).claimedAt,
+    timeOf: (receipt) => claimOf(receipts, receipt).claimedAt,
   }
 }
 
@@ -82,6 +82,22 @@ export async function listSelected<Row>(
   const { source, joins, conditions } = selection
   const { sql, params } = where(...conditions, following(page.below, ['r.claimed_at', 'r.id'], 'desc'))
   return db.all(source, `${joins} ${sql} ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`, [...params, page.limit])
+}
+
+/** The app's reminders that sweeps are sending: claimed after `since` and not finished, oldest first. */
+export async function listOpenClaims(
+  db: Queries,
+  appId: number,
+  since: RealTime,
+  limit: number,
+): Promise<ReminderWithOwner[]> {
+  return db.all(
+    OF_REMINDERS.source,
+    `JOIN subscriptions s ON s.id = r.subscription_id
+     WHERE r.status = 'claimed' AND r.claimed_at > ? AND r.app_id = ? AND r.last_error IS NULL
+     ORDER BY r.claimed_at, r.id LIMIT ?`,
+    [since, appId, limit],
+  )
 }
 
 /** How many `listSelected` lists in all. */

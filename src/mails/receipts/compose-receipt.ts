@@ -1,7 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import { readerOf } from '#apps/page-settings.ts'
 import type { App } from '#apps/store.ts'
-import { findTransferDetails, type TransferDetails } from '#bank-accounts/transfer-details.ts'
+import { findTransferDetails } from '#bank-accounts/transfer-details.ts'
 import { findSessionOfTransaction } from '#checkout/store.ts'
 import { checkoutUrl, viewCheckout } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
@@ -96,36 +96,28 @@ async function subjectOf(
   }
 }
 
-/** How the rest of a part can be paid: the page that takes it, and the facts of a transfer. What is not offered is empty. */
+const NO_PAYMENT_OPTIONS = { pay_url: '', code: '', account_number: '', bank_name: '', account_holder: '' }
+
+/**
+ * How the rest of a part can be paid; what is not offered is empty. The bank page if transfers are taken, even after the link expired, with
+ * the facts of a transfer; otherwise the checkout while it is open.
+ */
 async function paymentOptionsFor(ctx: Context, transaction: Transaction, { kind }: Receipt): Promise<MailValues> {
   const session = kind === 'part' ? await findSessionOfTransaction(ctx.db, transaction.id) : null
-  const { transfer, payUrl } = session ? await optionsOf(ctx, transaction, session.token) : NO_PAYMENT_OPTIONS
-  return {
-    pay_url: payUrl,
-    code: transfer?.transferCode ?? '',
-    account_number: transfer?.accountNumber ?? '',
-    bank_name: transfer?.bankName ?? '',
-    account_holder: transfer?.accountHolder ?? '',
-  }
-}
-
-/** `transfer` null: not by bank transfer; `payUrl` empty: no page takes it. */
-interface PaymentOptions {
-  readonly transfer: TransferDetails | null
-  readonly payUrl: string
-}
-
-const NO_PAYMENT_OPTIONS: PaymentOptions = { transfer: null, payUrl: '' }
-
-/** The bank page if transfers are taken, even after the link expired; otherwise the checkout while it is open. */
-async function optionsOf(ctx: Context, transaction: Transaction, token: string): Promise<PaymentOptions> {
-  const { state, preview, takesRest } = await viewCheckout(ctx, token)
+  if (!session) return NO_PAYMENT_OPTIONS
+  const { state, preview, takesRest } = await viewCheckout(ctx, session.token)
   const isOpen = state === 'open' && preview?.kind !== 'refused'
   if (!isOpen && !takesRest) return NO_PAYMENT_OPTIONS
-  const url = checkoutUrl(ctx.config.baseUrl, token)
+  const url = checkoutUrl(ctx.config.baseUrl, session.token)
   const transfer = transaction.bankPageOpenedAt ? await findTransferDetails(ctx, transaction) : null
-  if (transfer) return { transfer, payUrl: `${url}/bank` }
-  return isOpen ? { transfer, payUrl: url } : NO_PAYMENT_OPTIONS
+  if (!transfer) return { ...NO_PAYMENT_OPTIONS, pay_url: isOpen ? url : '' }
+  return {
+    pay_url: `${url}/bank`,
+    code: transfer.transferCode,
+    account_number: transfer.accountNumber,
+    bank_name: transfer.bankName,
+    account_holder: transfer.accountHolder,
+  }
 }
 
 /** How much of a decision's refunds went back, in the smallest unit; throws `Stopped` while one of them may still fail. */

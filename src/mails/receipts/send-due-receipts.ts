@@ -12,7 +12,7 @@ import { listDueReceipts, STILL_TRUE } from './store.ts'
 import { reserveMails } from '#mails/limits/store.ts'
 import { RECEIPTS } from '#mails/mail-kinds.ts'
 import type { ClaimedMail, MailQueue } from '#mails/mail-queue.ts'
-import { releaseDead, sendMails, withMailSweep, type SweepOptions } from '#mails/send-mails.ts'
+import { sendMails, withMailSweep, type SweepOptions } from '#mails/send-mails.ts'
 
 const PAGE_SIZE = 100
 /** How long a receipt waits for its refund to succeed at the provider before it is looked at again. */
@@ -29,47 +29,45 @@ interface DueReceipt {
  * limit they are dropped: otherwise a program that pays in a loop would cause mails for days.
  */
 export async function sendDueReceipts(ctx: Context, options: Pick<SweepOptions, 'signal'> = {}): Promise<void> {
-  await withMailSweep(ctx, options, async (sweep) => {
-    await releaseDead(ctx, { kind: RECEIPTS, releaseUntried })
-    for (const status of ['due', 'failed'] as const) await sendMails(ctx, sweep, receiptQueue(ctx, status))
-  })
+  await withMailSweep(ctx, RECEIPTS, options, (sweep) => sendMails(ctx, sweep, receiptQueue(ctx)))
 }
 
-function receiptQueue(ctx: Context, status: 'due' | 'failed'): MailQueue<DueReceipt> {
+function receiptQueue(ctx: Context): MailQueue<DueReceipt> {
   return {
     kind: RECEIPTS,
-    due: findDueReceipts(ctx, status),
+    due: findDueReceipts(ctx),
     claim: (mails) => inTransaction(ctx, (tx) => claimReceipts(tx, mails)),
-    releaseUntried,
     compose: ({ app, receipt }) => composeReceipt(ctx, app, receipt),
     // A payer whose rest has just arrived is not asked for it.
     stillDue: () => STILL_TRUE,
     async recordSent({ claim }) {
-      await inTransaction(ctx, (tx) => markSent(tx, receipts, claim, tx.now))
+      await inTransaction(ctx, (tx) => markSent(tx, claim, tx.now))
     },
     async stop(tx, claim, { isFinal }) {
       const retryAt = addMs(await databaseNow(ctx, tx), REFUND_PAUSE_MS)
-      await releaseBeforeHandOver(tx, receipts, claim, isFinal ? { status: 'dropped' } : { status: 'failed', retryAt })
+      await releaseBeforeHandOver(tx, claim, isFinal ? { status: 'dropped' } : { status: 'failed', retryAt })
     },
     // Receipts have no metric.
     recordOutcome: () => undefined,
   }
 }
 
-async function* findDueReceipts(ctx: Context, status: 'due' | 'failed'): AsyncGenerator<DueReceipt> {
-  const pages = readPages<Receipt>(PAGE_SIZE, async (last, limit) =>
-    listDueReceipts(ctx.db, status, await databaseNow(ctx, ctx.db), last && { at: last.retryAt, id: last.id }, limit),
-  )
-  for await (const page of pages) {
-    const apps = await listAppsByIds(
-      ctx.db,
-      page.map(({ appId }) => appId),
+async function* findDueReceipts(ctx: Context): AsyncGenerator<DueReceipt> {
+  for (const status of ['due', 'failed'] as const) {
+    const pages = readPages<Receipt>(PAGE_SIZE, async (last, limit) =>
+      listDueReceipts(ctx.db, status, await databaseNow(ctx, ctx.db), last && { at: last.retryAt, id: last.id }, limit),
     )
-    for (const receipt of page) {
-      const app = apps.get(receipt.appId)
-      if (app) yield { receipt, app }
-    }
+    for await (const page of pages) yield* await withApps(ctx, page)
   }
+}
+
+async function withApps(ctx: Context, page: readonly Receipt[]): Promise<DueReceipt[]> {
+  const appIds = page.map(({ appId }) => appId)
+  const apps = await listAppsByIds(ctx.db, appIds)
+  return page.flatMap((receipt) => {
+    const app = apps.get(receipt.appId)
+    return app ? { receipt, app } : []
+  })
 }
 
 async function claimReceipts(tx: Tx, mails: readonly DueReceipt[]): Promise<ClaimedMail<DueReceipt>[]> {
@@ -93,14 +91,9 @@ async function claimWithin(
   if (!claim || limit === null) return claim
   const countedOn = formatDay(now)
   if ((await reserveMails(tx, claim.appId, countedOn, 1, limit)) === 0) {
-    await releaseBeforeHandOver(tx, receipts, claim, { status: 'dropped', lastError: OVER_LIMIT })
+    await releaseBeforeHandOver(tx, claim, { status: 'dropped', lastError: OVER_LIMIT })
     return null
   }
   await tx.update(receipts, { id: claim.id }, { countedOn })
   return { ...claim, countedOn }
-}
-
-async function releaseUntried(tx: Tx, claim: Claim): Promise<void> {
-  const status = claim.failures === 0 ? 'due' : 'failed'
-  await releaseBeforeHandOver(tx, receipts, claim, { status, retryAt: await databaseNow(tx.ctx, tx) })
 }

@@ -30,30 +30,22 @@ export async function* findDue(
   appsAtLimit: ReadonlySet<number>,
   tries: Tries = 'with retries',
 ): AsyncGenerator<DueReminder> {
-  for (const stage of STAGES) yield* findInWindow(ctx, group, tries, stage, appsAtLimit)
-}
-
-async function* findInWindow(
-  ctx: Context,
-  group: ClockGroup,
-  tries: Tries,
-  stage: Stage,
-  exceptApps: ReadonlySet<number>,
-): AsyncGenerator<DueReminder> {
-  const pages = readPages<Subscription>(PAGE_SIZE, async (last, limit) => {
-    const realNow = await databaseNow(ctx, ctx.db)
-    return listDueSubscriptions(ctx.db, {
-      scope: group.scope,
-      stage,
-      now: appNow(group, realNow),
-      realNow,
-      exceptApps,
-      withFailed: tries === 'with retries',
-      after: last && endOf(last),
-      limit,
+  for (const stage of STAGES) {
+    const pages = readPages<Subscription>(PAGE_SIZE, async (last, limit) => {
+      const realNow = await databaseNow(ctx, ctx.db)
+      return listDueSubscriptions(ctx.db, {
+        scope: group.scope,
+        stage,
+        now: appNow(group, realNow),
+        realNow,
+        exceptApps: appsAtLimit,
+        withFailed: tries === 'with retries',
+        after: last && endOf(last),
+        limit,
+      })
     })
-  })
-  for await (const page of pages) yield* await withContent(ctx, stage, tries === 'new' ? page : shuffled(page))
+    for await (const page of pages) yield* await withContent(ctx, stage, tries === 'new' ? page : shuffled(page))
+  }
 }
 
 async function withContent(ctx: Context, stage: Stage, page: readonly Subscription[]): Promise<DueReminder[]> {

@@ -6,7 +6,7 @@ import { readPages } from '#db/read-pages.ts'
 import { DAY_MS, addMs, formatTimestamp, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { dailyLimit, findAppsAtLimit } from '#mails/daily-limit.ts'
-import { GRACE_DAYS, STAGES, hasStage, stageWindow, type Stage } from './stages.ts'
+import { GRACE_DAYS, STAGES, hasStage, stageWindow } from './stages.ts'
 import type { DueReminder } from './compose-reminder.ts'
 import { endOf, listEndingSubscriptions } from '#subscriptions/ends/store.ts'
 import { listRemindersOfPeriods, reminderName, type Reminder } from './store.ts'
@@ -23,22 +23,8 @@ export type NoMailReason =
   /** It is due, and the app has reached its daily limit: sent when the next UTC day begins, if its stage still applies. */
   | 'daily_limit'
 
-/** One mail that becomes due by the horizon if nobody pays before. Times are the app's own. */
-export interface PlannedReminder {
-  readonly app_id: number
-  readonly is_test: boolean
-  readonly external_ref: string
-  readonly reminder_day: Stage
-  readonly period_end: string
-  /** When its window opens, or opened. */
-  readonly due_at: string
-  readonly to: string | null
-  readonly locale: 'en' | 'vi' | null
-  readonly will_send: boolean
-  readonly reason: NoMailReason | null
-  /** The error of the last attempt, if it failed. */
-  readonly last_error: string | null
-}
+/** One mail that becomes due by the horizon if nobody pays before. */
+export type PlannedReminder = ReturnType<typeof present>
 
 const PAGE_SIZE = 500
 
@@ -109,10 +95,8 @@ type Planned = Pick<DueReminder, 'app' | 'subscription' | 'periodEnd' | 'stage'>
   readonly known: Reminder | null
 }
 
-function present(
-  { app, subscription, periodEnd, stage, customer, known }: Planned,
-  reason: NoMailReason | null,
-): PlannedReminder {
+/** `due_at` is when the window opens, or opened; times are the app's own. `last_error` is that of the last attempt, if it failed. */
+function present({ app, subscription, periodEnd, stage, customer, known }: Planned, reason: NoMailReason | null) {
   return {
     app_id: app.id,
     is_test: app.isSandbox,

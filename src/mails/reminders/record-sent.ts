@@ -3,14 +3,14 @@ import { command, nothing } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, formatTimestamp } from '#shared/time.ts'
 import { presentSubject } from '#subscriptions/present.ts'
+import type { SubscriptionView } from '#subscriptions/store.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import type { DueReminder } from './compose-reminder.ts'
 import { markSent } from '#mails/claims/store.ts'
 import type { ClaimedMail } from '#mails/mail-queue.ts'
-import { reminders } from './store.ts'
 
 /** What the app's event says about a mail. */
-export type SentReminder = Omit<DueReminder, 'price' | 'promotion'>
+export type SentReminder = SubscriptionView & Pick<DueReminder, 'app' | 'periodEnd' | 'stage'>
 
 /** A reminder that the mail server accepted, and the claim under which it was sent. */
 type AcceptedReminder = ClaimedMail<SentReminder>
@@ -29,10 +29,10 @@ export const reminderSent = command({
  * settled meanwhile stays as it is.
  */
 export async function recordSent(tx: Tx, { due, claim }: AcceptedReminder): Promise<void> {
-  if (!(await markSent(tx, reminders, claim, tx.now))) return
-  const { app, subscription, plan, customer, periodEnd, stage } = due
+  if (!(await markSent(tx, claim, tx.now))) return
+  const { app, subscription, periodEnd, stage } = due
   const data = {
-    ...presentSubject({ subscription, plan, customer }),
+    ...presentSubject(due),
     reminder_day: stage,
     period_end: formatTimestamp(periodEnd),
     in_trial: subscription.inTrial,

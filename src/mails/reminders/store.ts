@@ -1,15 +1,17 @@
-import { appTime, bigint, int, realTime, text } from '#db/columns.ts'
+import { realTime as realTimeOf } from '#apps/app-time.ts'
+import { appTime, bigint, int, realTime } from '#db/columns.ts'
 import type { Condition } from '#db/conditions.ts'
 import type { Present } from '#db/database-now.ts'
 import type { Queries, Sql } from '#db/queries.ts'
-import { shape, table, type Row } from '#db/table.ts'
+import { table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { mailColumns, UNTRIED } from '#mail/mail-columns.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { claimOf, type Claim } from '#mails/claims/store.ts'
 import { returnReservedMail } from '#mails/limits/store.ts'
-import type { Stage } from './stages.ts'
+import type { DueReminder } from './compose-reminder.ts'
+import { stageWindow, type Stage } from './stages.ts'
 
 /** One mail of one stage of one period. Its unique key keeps it from being sent twice. */
 export const reminders = table('reminders', {
@@ -44,7 +46,7 @@ export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime
     mails.map(({ subscriptionId }) => subscriptionId),
     now,
   ])
-  return new Map(rows.map((row) => [reminderName(row), claimOf(row)]))
+  return new Map(rows.map((row) => [reminderName(row), claimOf(reminders, row)]))
 }
 
 /** For the keys of maps. */
@@ -75,31 +77,23 @@ export function claimableSql(to: string, now: RealTime): Sql {
   }
 }
 
-/** What must still be true at the hand-over: the subscription that the mail describes, the app's clock, and the stage's window. */
-export interface Expected {
-  readonly subscriptionRevision: number
-  readonly clockOffsetMs: number
-  /** The window in real time: `from` is the first instant inside, `until` the first one after. */
-  readonly from: RealTime
-  readonly until: RealTime
-}
-
 /**
- * The window is open for the reminder `r` at `now`, and since the mail was composed the subscription did not change, its customer did not
- * opt out, and its app was neither disabled nor its clock moved.
+ * At `now`, the stage's window is open for the reminder `r`, and since the mail was composed the subscription did not change, its customer
+ * did not opt out, and its app was neither disabled nor its clock moved.
  */
-export function stillDue(now: Present, expected: Expected): Condition {
+export function stillDue({ app, subscription, periodEnd, stage }: DueReminder, now: Present): Condition {
+  const { from, until } = stageWindow(stage, periodEnd)
   return [
     `${now.sql} >= ? AND ${now.sql} < ? AND EXISTS (
        SELECT 1 FROM subscriptions s JOIN apps a ON a.id = s.app_id
        WHERE s.id = r.subscription_id AND s.revision = ? AND s.current_period_end = r.period_end
          AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL AND a.clock_offset_ms = ?)`,
     ...now.params,
-    expected.from,
+    realTimeOf(app, from),
     ...now.params,
-    expected.until,
-    expected.subscriptionRevision,
-    expected.clockOffsetMs,
+    realTimeOf(app, until),
+    subscription.revision,
+    app.clockOffsetMs,
   ]
 }
 
@@ -124,25 +118,6 @@ export async function deleteClaim(tx: Tx, claim: Claim): Promise<void> {
     [claim.id, claim.claimedAt],
   )
   if (found === 1) await returnReservedMail(tx, claim)
-}
-
-/** A mail that a sweep has claimed and not finished. */
-export interface OpenClaim {
-  readonly externalRef: string
-  readonly stage: Stage
-  readonly claimedAt: RealTime
-}
-
-/** The app's mails that sweeps are sending: claimed after `since` and not finished, oldest first. */
-export async function listOpenClaims(db: Queries, appId: number, since: RealTime, limit: number): Promise<OpenClaim[]> {
-  return db.all(
-    shape({ externalRef: text(), stage: int().as<Stage>(), claimedAt: realTime() }),
-    `SELECT s.external_ref AS externalRef, r.stage, r.claimed_at AS claimedAt
-     FROM reminders r JOIN subscriptions s ON s.id = r.subscription_id
-     WHERE r.status = 'claimed' AND r.claimed_at > ? AND r.app_id = ? AND r.last_error IS NULL
-     ORDER BY r.claimed_at, r.id LIMIT ?`,
-    [since, appId, limit],
-  )
 }
 
 /** The reminders of all periods of these subscriptions. */
