@@ -66,11 +66,14 @@ export async function confirmPayment(tx: Tx, payment: ConfirmedPayment): Promise
   return outcome
 }
 
-/** The command of a caller that writes nothing else. */
+/** The command of a caller that writes nothing else and does not need the outcome: by its reference, money is recorded only once. */
 export const confirmPaymentCommand = command({
   name: 'payment.confirm',
   input: nothing,
-  run: (tx, _input, payment: ConfirmedPayment) => confirmPayment(tx, payment),
+  isRepeatable: true,
+  async run(tx, _input, payment: ConfirmedPayment): Promise<void> {
+    await confirmPayment(tx, payment)
+  },
 })
 
 async function recordOnce(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {

@@ -40,9 +40,9 @@ describe('statement budgets', () => {
     })
   }
 
-  it('a payment by the test method takes 12, from the click to the commit: its page, the money, the period, the event', async () => {
+  it('a payment by the test method takes 11, from the click to the commit: its page, the money, the period, the event', async () => {
     const first = await scenario.checkout({ price_id: price, customer_id: customer })
-    await counted.atMost(12, () => scenario.pay(first))
+    await counted.atMost(11, () => scenario.pay(first))
     expect(await scenario.subscription()).to.include({ status: 'active', customer_id: customer })
   })
 
@@ -52,10 +52,10 @@ describe('statement budgets', () => {
     await counted.atMost(7, open)
   })
 
-  it('a payment that extends takes 12: it writes two events', async () => {
+  it('a payment that extends takes 11: it writes two events', async () => {
     await scenario.pay(await scenario.checkout({ price_id: price, customer_id: customer }))
     const second = await scenario.checkout({ price_id: price, customer_id: customer })
-    await counted.atMost(12, () => scenario.pay(second))
+    await counted.atMost(11, () => scenario.pay(second))
   })
 
   it('a promotion costs a checkout 4 more, and its payment 1', async () => {
@@ -66,6 +66,6 @@ describe('statement budgets', () => {
       opened = await scenario.checkout(body)
     }
     await counted.atMost(11, open)
-    await counted.atMost(13, () => scenario.pay(opened!))
+    await counted.atMost(12, () => scenario.pay(opened!))
   })
 })

@@ -1,6 +1,7 @@
 import { perform } from '#commands/perform.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import type { EventData } from '#webhooks/events.ts'
-import { operator, provider, type Caller } from '#commands/caller.ts'
+import { operator, type Caller } from '#commands/caller.ts'
 import { createApp } from '#apps/create-app.ts'
 import type { Method } from '#providers/providers.ts'
 import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
@@ -18,7 +19,7 @@ import { DAY_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { createCheckoutSession } from '#checkout/create-session.ts'
 import type { CreatedSession } from '#checkout/session-fields.ts'
-import { confirmPaymentCommand, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
+import { confirmPayment, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { enableMethod } from './operators.ts'
 
@@ -149,7 +150,7 @@ export type ReportedPayment = Omit<ConfirmedPayment, 'events'> & { readonly even
 /** Confirms a payment of a provider. */
 export async function reportPayment(ctx: Context, { eventId, ...payment }: ReportedPayment): Promise<ConfirmOutcome> {
   const events = eventId === null ? [] : [{ eventId, eventType: 'payment' }]
-  return perform(ctx, provider(payment.provider), confirmPaymentCommand, undefined, { ...payment, events })
+  return inTransaction(ctx, (tx) => confirmPayment(tx, { ...payment, events }))
 }
 
 let transfers = 0
