@@ -1,4 +1,4 @@
-import { appTime, bigint, exact, id } from '#db/columns.ts'
+import { appTime, bigint, exact, flag, id } from '#db/columns.ts'
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { onDuplicate, retryable } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
@@ -6,8 +6,7 @@ import { anyOf, SharedRead } from '#db/shared-read.ts'
 import { payableApps } from '#apps/store.ts'
 import { customers } from '#customers/store.ts'
 import { offeredPlans, offeredPrices, plans, prices } from '#plans/store.ts'
-import { appliedPromotions, promotionUses } from '#promotions/store.ts'
-import { providerSessions } from '#providers/store.ts'
+import { appliedPromotions } from '#promotions/store.ts'
 import { decidedSubscriptions } from '#subscriptions/store.ts'
 import { payableTransactions } from '#transactions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -94,9 +93,6 @@ const CHECKOUT = joinedRows(
    LEFT JOIN subscriptions current ON current.end_user_id = transaction.end_user_id
    LEFT JOIN customers customer ON customer.app_id = app.id
      AND customer.id = COALESCE(transaction.customer_id, session.customer_id)
-   LEFT JOIN provider_sessions processing ON processing.transaction_id = transaction.id
-     AND processing.status = 'processing' AND transaction.status = 'pending'
-   LEFT JOIN promotion_uses reservation ON reservation.transaction_id = transaction.id
    LEFT JOIN promotions promotion ON promotion.app_id = app.id AND promotion.code = transaction.promotion_code`,
   { session: pageSessions, transaction: payableTransactions, app: payableApps },
   {
@@ -105,13 +101,14 @@ const CHECKOUT = joinedRows(
     current: decidedSubscriptions,
     /** Sets the language of the page. */
     customer: shownCustomers,
-    /** A session whose payment is being processed; any one if there are several. */
-    processing: providerSessions.only('id'),
-    /** The use of the checkout's promotion; null once a newer checkout has taken it over. */
-    reservation: promotionUses.only('id'),
     promotion: appliedPromotions,
   },
   {
+    /** Whether a payment is being processed at its provider. */
+    isProcessing: flag(`(transaction.status = 'pending' AND EXISTS (
+      SELECT 1 FROM provider_sessions paid WHERE paid.transaction_id = transaction.id AND paid.status = 'processing'))`),
+    /** Whether the checkout has a use of its promotion; false once a newer checkout has taken it over. */
+    hasPromotionUse: flag('EXISTS (SELECT 1 FROM promotion_uses held WHERE held.transaction_id = transaction.id)'),
     /** The app's enabled methods, separated by commas. */
     enabledMethods: exact(
       `(SELECT GROUP_CONCAT(enabled.method) FROM payment_methods enabled WHERE enabled.app_id = app.id AND enabled.is_enabled = 1)`,

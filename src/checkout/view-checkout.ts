@@ -69,8 +69,7 @@ export async function admitToCheckout(ctx: Context, token: string): Promise<Chec
 
 async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<CheckoutView> {
   if (!found) throw notFound('checkout')
-  const { app, session, transaction, price, plan, customer } = found
-  const isProcessing = found.processing !== null
+  const { app, session, transaction, price, plan, customer, isProcessing } = found
   const now = appNow(app, ctx.clock.now())
   const preview = await previewOf(ctx, found, wholeSeconds(now))
   const { plan: givenPlan, ...renewals } = await givenBy(ctx, found, preview)
@@ -155,14 +154,14 @@ function isOvertaken(preview: PaymentEffect | null): boolean {
 }
 
 /** Whether a newer checkout has taken over the use of the promotion. A renewal needs none. */
-function isPromotionTaken({ transaction, reservation }: CheckoutRows): boolean {
-  return transaction.promotionCode !== null && !transaction.isByRenewalLink && reservation === null
+function isPromotionTaken({ transaction, hasPromotionUse }: CheckoutRows): boolean {
+  return transaction.promotionCode !== null && !transaction.isByRenewalLink && !hasPromotionUse
 }
 
 /** Renewals have the discount of their subscription; once money has come or is under way, the amount stays. */
-function takesPromotion({ transaction, processing }: CheckoutRows): boolean {
+function takesPromotion({ transaction, isProcessing }: CheckoutRows): boolean {
   const { mode, isByRenewalLink, promotionCode } = transaction
-  if (mode !== 'subscription' || isByRenewalLink || promotionCode !== null || processing !== null) return false
+  if (mode !== 'subscription' || isByRenewalLink || promotionCode !== null || isProcessing) return false
   return keptOf(transaction) === 0
 }
 
