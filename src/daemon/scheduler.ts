@@ -89,7 +89,6 @@ export class Scheduler {
       root: false,
       // Bree logs less than we do, and the overlapping runs that it warns of cannot happen.
       logger: false,
-      timezone: 'UTC',
       acceptedExtensions: ['.ts'],
       defaultExtension: 'ts',
       jobs: [...this.#threads.values()].map((thread) => definitionOf(thread, root, env)),
