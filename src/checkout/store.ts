@@ -106,7 +106,7 @@ const CHECKOUT = joinedRows(
   {
     /** Whether a payment is being processed at its provider. */
     isProcessing: flag(`(transaction.status = 'pending' AND EXISTS (
-      SELECT 1 FROM provider_sessions paid WHERE paid.transaction_id = transaction.id AND paid.status = 'processing'))`),
+      SELECT 1 FROM provider_sessions opened WHERE opened.transaction_id = transaction.id AND opened.status = 'processing'))`),
     /** Whether the checkout has a use of its promotion; false once a newer checkout has taken it over. */
     hasPromotionUse: flag('EXISTS (SELECT 1 FROM promotion_uses held WHERE held.transaction_id = transaction.id)'),
     /** The app's enabled methods, separated by commas. */
