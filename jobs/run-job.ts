@@ -18,7 +18,6 @@ export interface Job {
   readonly report: (done: object, startedAt?: RealTime) => Promise<void>
 }
 
-const POOL_SIZE = 6
 /** Counts go to the daemon together, this often. */
 const COUNTS_MS = SECOND_MS
 /** How often sweeps that did nothing are recorded, so that the record shows that the job is alive. */
@@ -38,7 +37,6 @@ export async function runJob(work: (ctx: Context, job: Job) => Promise<unknown>)
   const { ctx, close } = await openContext({
     config: loadConfig(),
     thread: settings.job,
-    poolSize: POOL_SIZE,
     wakeSender: () => post({ type: 'wake' }),
     count: (metric, labels, by) => counts.add(metric, labels, by),
   })

@@ -38,7 +38,8 @@ export interface Target extends ServerAddress {
   readonly ssl?: SslOptions
 }
 
-const DEFAULT_POOL_SIZE = 10
+/** Few: on two cores, six transactions at a time take the database a tenth less time each than ten (`npm run bench -- payment`). */
+const DEFAULT_POOL_SIZE = 6
 const DEFAULT_STATEMENT_SECONDS = 10
 /** Grace period for the answer after the server's own deadline for the statement. */
 const ANSWER_SECONDS = 1

@@ -66,8 +66,8 @@ export async function onEntry<T>(
   }
 }
 
-/** Strangers get one connection in five, and at least one. */
-const STRANGERS_SHARE = 5
+/** Strangers get one connection in three, and at least one. */
+const STRANGERS_SHARE = 3
 /** How often to check for callers that have waited too long. */
 const TICK_MS = 50
 /** Maximum wait by the clock, however busy this process is. The pool has the same limit. */

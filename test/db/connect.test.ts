@@ -19,7 +19,7 @@ import { aMigration } from './a-migration.ts'
 describe('database sessions', () => {
   it('are READ COMMITTED, in UTC, strict and with deadlines on every connection of the pool', async () => {
     const { pool } = testDatabase().db
-    const connections = await Promise.all(Array.from({ length: 10 }, () => pool.take()))
+    const connections = await Promise.all(Array.from({ length: pool.counts.limit }, () => pool.take()))
     const sessions = await Promise.all(
       connections.map(
         (connection) =>
@@ -30,7 +30,7 @@ describe('database sessions', () => {
       ),
     )
     for (const connection of connections) pool.release(connection)
-    expect(new Set(sessions.map(([session]) => session!['id'])).size).to.equal(10)
+    expect(new Set(sessions.map(([session]) => session!['id'])).size).to.equal(connections.length)
     const expected = { isolation: 'READ-COMMITTED', zone: '+00:00', strict: 1, lockSeconds: 5, seconds: 10 }
     for (const [session] of sessions) expect(session).to.include(expected)
   })

@@ -22,7 +22,7 @@ describe('the queue of requests for their first connection', () => {
 
   const pool = () => testDatabase().db.pool
   const waiting = () => poolUse(testDatabase().db.pool).waiting
-  const holdAll = async (): Promise<void> => void (held = await takeConnections(testDatabase().db, 10))
+  const holdAll = async (): Promise<void> => void (held = await takeConnections(testDatabase().db))
 
   it('serves requests that have begun first', async () => {
     const order: string[] = []
@@ -72,7 +72,7 @@ describe('the queue of requests for their first connection', () => {
     expect(order.indexOf('1 begins')).to.be.lessThan(order.indexOf('3 begins'))
   })
 
-  it('gives strangers at most two of ten connections, while known callers overtake them', async () => {
+  it('gives strangers at most two of six connections, while known callers overtake them', async () => {
     let inside = 0
     let most = 0
     const open = Promise.withResolvers<null>()

@@ -6,10 +6,10 @@ export interface HeldConnection {
   release(): void
 }
 
-/** Takes connections until this many of the pool are in use. */
-export async function takeConnections({ pool }: Database, used: number): Promise<HeldConnection[]> {
+/** Takes all connections of the pool but `left`. */
+export async function takeConnections({ pool }: Database, left = 0): Promise<HeldConnection[]> {
   const held: HeldConnection[] = []
-  while (pool.counts.used < used) {
+  while (pool.counts.used < pool.counts.limit - left) {
     const connection = await pool.take()
     held.push({ release: () => pool.release(connection) })
   }
