@@ -119,7 +119,7 @@ class OpenTransaction {
   readonly afterCommit: AfterCommit[] = []
   readonly #pool: ConnectionPool
   readonly #connection: Connection
-  #isUnderWay = false
+  #underWay: Promise<unknown> | null = null
   #isOver = false
   #failure: unknown = null
 
@@ -162,6 +162,8 @@ class OpenTransaction {
   /** A connection on which the rollback fails may still hold the transaction, so no other caller gets it. */
   async rollBack(): Promise<void> {
     this.#isOver = true
+    // Sent after ROLLBACK, the statement under way would be committed by itself.
+    await this.#underWay?.catch(() => undefined)
     try {
       await this.#connection.command('ROLLBACK')
     } catch {
@@ -173,15 +175,16 @@ class OpenTransaction {
 
   async #send(sql: string, params: readonly Param[]): Promise<unknown> {
     this.#refuse()
-    this.#isUnderWay = true
+    const answer = this.#connection.send(sql, params)
+    this.#underWay = answer
     try {
-      return await this.#connection.send(sql, params)
+      return await answer
     } catch (error) {
       // A duplicate-key error rolls back only its statement. After any other error the server may commit each statement by itself.
       if (!isAnyDuplicate(error)) this.#failure ??= error
       throw error
     } finally {
-      this.#isUnderWay = false
+      this.#underWay = null
     }
   }
 
@@ -189,7 +192,7 @@ class OpenTransaction {
     if (this.#failure !== null) throw this.#failure as Error
     if (this.#isOver) throw new Error('the transaction is over: this statement came too late')
     // The order of statements is the order of their locks, and decides what a read sees.
-    if (this.#isUnderWay) throw new Error('a transaction runs one statement at a time: wait for the previous one')
+    if (this.#underWay) throw new Error('a transaction runs one statement at a time: wait for the previous one')
   }
 }
 

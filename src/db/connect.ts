@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import type { SslOptions } from 'mysql2'
 import type { Config } from '#config/config.ts'
 import { addressesOf } from '#shared/database-url.ts'
+import { MAX_PREPARED } from './connection.ts'
 import { ConnectionPool } from './pool.ts'
 import { queriesOver, type Queries, type Send } from './queries.ts'
 import { CONNECT_TIMEOUT_MS } from './patience.ts'
@@ -43,8 +44,6 @@ const DEFAULT_POOL_SIZE = 6
 const DEFAULT_STATEMENT_SECONDS = 10
 /** Grace period for the answer after the server's own deadline for the statement. */
 const ANSWER_SECONDS = 1
-/** Per connection. By default the server keeps 16 382 for all connections together. */
-const MAX_PREPARED = 200
 const DEFAULT_PORT = 3306
 
 /**

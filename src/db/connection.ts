@@ -1,8 +1,11 @@
-import mysql, { type PoolConnection, type TypedParameterValue } from 'mysql2'
+import mysql, { type PoolConnection, type PrepareStatementInfo, type TypedParameterValue } from 'mysql2'
 import type { ClusterKind } from './cluster.ts'
 import { isNotPrepared, isServerUnusable, unresponsive } from './database-error.ts'
 import { answerWithinMs } from './patience.ts'
 import type { Param, Send } from './queries.ts'
+
+/** Per connection. By default the server keeps 16 382 for all connections together. */
+export const MAX_PREPARED = 200
 
 /** Receives the answer to a command, or its error. */
 type Answer = (error: Error | null, result: unknown) => void
@@ -22,6 +25,8 @@ export class Connection {
   cluster: ClusterKind = null
   readonly #driver: PoolConnection
   readonly #silence: Silence
+  /** By their texts, the oldest first. The driver would find them by a key as long as the text, made anew at each call. */
+  readonly #prepared = new Map<string, PrepareStatementInfo>()
   #isServerFailed = false
 
   constructor(driver: PoolConnection, silence: Silence) {
@@ -43,10 +48,11 @@ export class Connection {
     if (given.some((value) => Array.isArray(value))) return this.#sendAsText(sql, given)
     const values = given.map(bound)
     try {
-      return await this.#answer((answer) => this.#driver.execute(sql, values, answer))
+      const statement = this.#prepared.get(sql) ?? (await this.#prepare(sql))
+      return await this.#answer((answer) => statement.execute(values, answer))
     } catch (error) {
       if (!isNotPrepared(error)) throw error
-      this.#driver.unprepare(sql)
+      this.#unprepare(sql)
       return this.#sendAsText(sql, given)
     }
   }
@@ -64,6 +70,19 @@ export class Connection {
   /** Ends the connection; the server rolls back an open transaction. */
   destroy(): void {
     this.#driver.destroy()
+  }
+
+  async #prepare(sql: string): Promise<PrepareStatementInfo> {
+    const [oldest] = this.#prepared.keys()
+    if (oldest !== undefined && this.#prepared.size === MAX_PREPARED) this.#unprepare(oldest)
+    const statement = (await this.#answer((answer) => this.#driver.prepare(sql, answer))) as PrepareStatementInfo
+    this.#prepared.set(sql, statement)
+    return statement
+  }
+
+  #unprepare(sql: string): void {
+    this.#prepared.delete(sql)
+    this.#driver.unprepare(sql)
   }
 
   #sendAsText(sql: string, params: readonly Param[]): Promise<unknown> {

@@ -9,6 +9,7 @@ import { presentSubject } from './present.ts'
 import { recordChange } from './record-change.ts'
 import {
   insertTrialGrant,
+  wasRenewed,
   type DecidedSubscription,
   type Subscription,
   type PlanAndCustomer,
@@ -55,13 +56,14 @@ export async function applyPayment(
     inTrial: isTrial,
   }
   const { openedAt, isAccepted } = quote
+  const isEndRenewed = current !== null && (await wasRenewed(tx, current, rows.renewsEnd))
   await recordChange(tx, app, {
     before: current,
     owner: paid,
     set,
     line: { transactionId, kind, interval, isTrial, paidAt, openedAt, isAccepted },
     planAndCustomer: planAndCustomerAfter(rows, effect, setsCustomer),
-    announce: (view) => (current && !rows.isEndRenewed ? [renewalOf(app, current, paid, view)] : []),
+    announce: (view) => (current && !isEndRenewed ? [renewalOf(app, current, paid, view)] : []),
   })
   return null
 }

@@ -27,8 +27,8 @@ export interface SubscriptionRows extends PaidPrice {
   readonly customer: NamedCustomer | null
   /** The promotion whose discount the payment got. */
   readonly promotion: AppliedPromotion | null
-  /** Whether another payment renewed the period that this one was opened to renew. */
-  readonly isEndRenewed: boolean
+  /** The period end that the payment was opened to renew; null if there was none. */
+  readonly renewsEnd: AppTime | null
 }
 
 /** The part of the rows on which a payment is decided. */

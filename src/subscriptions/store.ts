@@ -8,6 +8,7 @@ import { plans, type NamedPlan } from '#plans/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { IntervalUnit } from '#shared/interval.ts'
+import type { AppTime } from '#shared/time.ts'
 import { planChoiceAfter, type ChoiceLine, type PlanChoice, type Purpose } from './lifecycle.ts'
 
 /** The row that serves as the lock: one per end user of an app, older than any subscription. */
@@ -239,12 +240,17 @@ export async function insertLedgerLine(tx: Tx, row: Omit<LedgerLine, 'id'>): Pro
 }
 
 /**
- * SQL: whether a payment (not a free trial) has renewed the period of the subscription that ended at `end`. False if there is no end, or if
- * it is still the end now: a change of plan in the same second as the purchase before it may leave the end as it was.
+ * Whether a payment (not a free trial) has renewed the period of the subscription that ended at `end`. False if there is no end, or if it
+ * is still the end now: a change of plan in the same second as the purchase before it may leave the end as it was.
  */
-export function wasRenewed(subscription: string, end: string): string {
-  return `NOT (${subscription}.current_period_end <=> ${end}) AND EXISTS (SELECT 1 FROM payment_applications line
-    WHERE line.subscription_id = ${subscription}.id AND line.end_before = ${end} AND line.transaction_id IS NOT NULL)`
+export async function wasRenewed(
+  db: Queries,
+  { id, currentPeriodEnd }: Pick<Subscription, 'id' | 'currentPeriodEnd'>,
+  end: AppTime | null,
+): Promise<boolean> {
+  if (end === null || end.getTime() === currentPeriodEnd?.getTime()) return false
+  const renewing = 'WHERE subscription_id = ? AND end_before = ? AND transaction_id IS NOT NULL'
+  return (await db.count(ledgerLines, renewing, [id, end])) > 0
 }
 
 /** A ledger line with the quote of its payment. */

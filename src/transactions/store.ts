@@ -8,7 +8,7 @@ import { notifiedApps, type NotifiedApp } from '#apps/store.ts'
 import { namedCustomers } from '#customers/store.ts'
 import { namedPlans, priceIntervals } from '#plans/store.ts'
 import { appliedPromotions } from '#promotions/store.ts'
-import { subscriptions, wasRenewed } from '#subscriptions/store.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { StoredQuote, SubscriptionRows } from '#subscriptions/decide-payment.ts'
 import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
@@ -234,7 +234,7 @@ const TRANSACTION_ROWS = joinedRows(
     currentCustomer: namedCustomers,
     promotion: appliedPromotions,
   },
-  { isEndRenewed: flag(`(${wasRenewed('current', 'transaction.renews_end')})`) },
+  {},
 )
 
 /** A transaction with all rows that completing it needs. */
@@ -253,7 +253,7 @@ export async function getTransactionRows(tx: Tx, transactionId: number): Promise
   const quote = quoteOf(transaction)
   if (!quote) return { app, transaction, forSubscription: null }
   if (!price || !plan) throw new Error(`transaction ${transactionId} names a price that does not exist`)
-  return { app, transaction, forSubscription: { quote, price, plan, ...rest } }
+  return { app, transaction, forSubscription: { quote, price, plan, renewsEnd: transaction.renewsEnd, ...rest } }
 }
 
 /** Changes a transaction that is still in `status`; returns false otherwise. */

@@ -56,6 +56,25 @@ describe('a connection', () => {
     }
   })
 
+  it('keeps 200 statements prepared, and gives up the oldest for a new one', async () => {
+    const { pool } = opened.db
+    const connection = await pool.take()
+    const ask = async (number: number) =>
+      expect(await connection.send(`SELECT ${number} AS n`, [])).to.deep.equal([{ n: number }])
+    const counts = async (): Promise<Record<string, number>> => {
+      const rows = (await connection.command(
+        "SHOW SESSION STATUS WHERE Variable_name IN ('Com_stmt_prepare', 'Com_stmt_close')",
+      )) as { Variable_name: string; Value: string }[]
+      return Object.fromEntries(rows.map(({ Variable_name: name, Value: value }) => [name, Number(value)]))
+    }
+    for (let number = 0; number < 200; number += 1) await ask(number)
+    for (const number of [0, 199]) await ask(number)
+    expect(await counts()).to.deep.equal({ Com_stmt_prepare: 200, Com_stmt_close: 0 })
+    for (const number of [200, 0, 199]) await ask(number)
+    expect(await counts()).to.deep.equal({ Com_stmt_prepare: 202, Com_stmt_close: 2 })
+    pool.release(connection)
+  })
+
   it('sends a command only after the answer to the one before', async () => {
     const { socketPath, name } = testDatabase()
     const line = await lossyServer(socketPath)
