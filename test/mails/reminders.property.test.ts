@@ -83,6 +83,8 @@ class History {
         return
       case 'mail server':
         inbox.behaviour = next.behaviour
+        // A mail that the server refused waits up to an hour before it is tried again.
+        ctx.clock.advance('1h')
     }
   }
 
