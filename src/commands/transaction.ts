@@ -175,7 +175,7 @@ class OpenTransaction {
 
   async #send(sql: string, params: readonly Param[]): Promise<unknown> {
     this.#refuse()
-    const answer = this.#connection.send(sql, params)
+    const answer = this.#connection.sendInTransaction(sql, params)
     this.#underWay = answer
     try {
       return await answer

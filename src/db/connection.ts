@@ -44,18 +44,24 @@ export class Connection {
    * length of the list, so the driver writes the values into the text instead.
    */
   readonly send: Send = async (sql, params) => {
-    const given = params.map(inRange)
-    if (given.some((value) => Array.isArray(value))) return this.#sendAsText(sql, given)
-    const values = given.map(bound)
+    if (params.some((value) => Array.isArray(value))) return this.#sendAsText(sql, params)
+    const values = params.map(inRange).map(bound)
     try {
       const statement = this.#prepared.get(sql) ?? (await this.#prepare(sql))
       return await this.#answer((answer) => statement.execute(values, answer))
     } catch (error) {
       if (!isNotPrepared(error)) throw error
       this.#unprepare(sql)
-      return this.#sendAsText(sql, given)
+      return this.#sendAsText(sql, params)
     }
   }
+
+  /**
+   * As `send`, in a transaction. A node of a Galera cluster answers a preparation even if another node has rolled the transaction back, and
+   * says so neither then nor later: it would commit the next statements one by one. So nothing is prepared there.
+   */
+  readonly sendInTransaction: Send = async (sql, params) =>
+    this.cluster === 'galera' ? this.#sendAsText(sql, params) : this.send(sql, params)
 
   /** Sends a command about the session or a transaction. It is never prepared. */
   async command(sql: string): Promise<unknown> {
@@ -86,7 +92,7 @@ export class Connection {
   }
 
   #sendAsText(sql: string, params: readonly Param[]): Promise<unknown> {
-    return this.#answer((answer) => this.#driver.query(sql, [...params], answer))
+    return this.#answer((answer) => this.#driver.query(sql, params.map(inRange), answer))
   }
 
   #answer(ask: (answer: Answer) => void): Promise<unknown> {
@@ -109,7 +115,8 @@ export class Connection {
 const LATEST = new Date('9999-12-31T23:59:59.999Z')
 
 /** A later time than a column holds, such as the second after the bound of a filter: MariaDB compares it wrongly, MySQL refuses it. */
-function inRange(value: Param): Param {
+function inRange(value: Param | undefined): Param {
+  if (value === undefined) throw new Error('a value of a statement is undefined')
   return value instanceof Date && value > LATEST ? LATEST : value
 }
 
@@ -117,7 +124,6 @@ function inRange(value: Param): Param {
 const { LONGLONG } = mysql.TypedParameter
 
 /** The driver sends every number as a float, but LIMIT requires an integer. */
-function bound(value: Param | undefined): Exclude<Param, readonly Param[]> | TypedParameterValue {
-  if (value === undefined) throw new Error('a value of a statement is undefined')
+function bound(value: Param): Exclude<Param, readonly Param[]> | TypedParameterValue {
   return Number.isInteger(value) ? LONGLONG(value as number) : (value as Exclude<Param, readonly Param[]>)
 }

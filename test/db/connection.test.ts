@@ -75,6 +75,25 @@ describe('a connection', () => {
     pool.release(connection)
   })
 
+  it('prepares nothing in a transaction at a node of a Galera cluster', async () => {
+    const { pool } = opened.db
+    const connection = await pool.take()
+    const prepared = async (): Promise<number> => {
+      const [row] = (await connection.command("SHOW SESSION STATUS LIKE 'Com_stmt_prepare'")) as { Value: string }[]
+      return Number(row?.Value)
+    }
+    const ask = async (answer: number) =>
+      expect(await connection.sendInTransaction(`SELECT ${answer} AS a WHERE 1 = ?`, [1])).to.deep.equal([
+        { a: answer },
+      ])
+    await ask(1)
+    expect(await prepared()).to.equal(1)
+    connection.cluster = 'galera'
+    await ask(2)
+    expect(await prepared()).to.equal(1)
+    pool.destroy(connection)
+  })
+
   it('sends a command only after the answer to the one before', async () => {
     const { socketPath, name } = testDatabase()
     const line = await lossyServer(socketPath)
