@@ -57,8 +57,8 @@ export class Connection {
   }
 
   /**
-   * As `send`, in a transaction. A node of a Galera cluster answers a preparation even if another node has rolled the transaction back, and
-   * says so neither then nor later: it would commit the next statements one by one. So nothing is prepared there.
+   * As `send`, in a transaction. While it prepares a SELECT, a node of a Galera cluster may forget that another node has rolled the
+   * transaction back, and would then commit the next statements one by one. So nothing is prepared there.
    */
   readonly sendInTransaction: Send = async (sql, params) =>
     this.cluster === 'galera' ? this.#sendAsText(sql, params) : this.send(sql, params)
