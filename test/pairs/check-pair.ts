@@ -1,6 +1,6 @@
 import { everyOrder, choicesOf, insteadOf, type Execute } from './explore.ts'
 import { writeOrder, type Choice, type Run } from './schedule.ts'
-import type { Grain } from './side.ts'
+import { isNameless, type Grain } from './side.ts'
 
 /** How to run the two commands of a pair. */
 export interface Runnable {
@@ -167,12 +167,20 @@ class Checker {
   /** The two serial orders, and with a kill the other command alone. */
   async #whole(run: Run): Promise<Run[]> {
     const unheard = this.#unheard(run)
-    const both = await this.#reference('both', () => inTurn(SERIAL, (given) => this.#pair.execute('steps', given)))
+    const both = await this.#reference('both', () => inTurn(SERIAL, (given) => this.#serial(given)))
     if (unheard === null) return both
     const alone = await this.#reference(`without ${unheard}`, async () => [
       await this.#pair.execute('steps', [{ side: unheard, fate: 'kill' }]),
     ])
     return [...both, ...alone]
+  }
+
+  /** Throws if a command fails without a name for it: such a run would prove nothing of the others. */
+  async #serial(given: readonly Choice[]): Promise<Run> {
+    const run = await this.#pair.execute('steps', given)
+    const nameless = run.answers.find(isNameless)
+    if (nameless) throw new Error(`${this.#pair.name}: ${nameless}`)
+    return run
   }
 
   /** Every order of the commands' whole transactions, with the same side killed before each of its own. */

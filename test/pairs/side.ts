@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import type { Connection } from '#db/connection.ts'
 import type { ConnectionPool } from '#db/pool.ts'
-import { queriesOver } from '#db/queries.ts'
+import { queriesOver, type Send } from '#db/queries.ts'
 import { AppError } from '#shared/errors.ts'
 
 /** Where a side waits for the scheduler: before it begins, before a transaction, before a write, before COMMIT. */
@@ -22,8 +22,15 @@ const COMMIT_TOKENS = 'commit_tokens'
 /** A statement that writes; its group is the table. */
 const WRITE = /^(?:INSERT INTO|UPDATE|DELETE FROM)\s+(\w+)/
 
-/** How a command ended: `ok` with what it says of itself, or the code of its error. */
+/** How a command ended: `ok` with what it says of itself, the code of its error, or `Error: …` for one that the product does not name. */
 export type Answer = string
+
+const NAMELESS = /^\w*Error: /
+
+/** Whether the command failed by an error that the product does not name, as a fault in it or in the rig does. */
+export function isNameless(answer: Answer | null): boolean {
+  return answer !== null && NAMELESS.test(answer)
+}
 
 /** One of the two commands: it runs on connections whose statements wait for the scheduler. */
 export class Side {
@@ -158,14 +165,18 @@ export class Side {
   }
 
   #gated(real: Connection): Connection {
-    const wrapper: Pick<Connection, 'send' | 'command' | 'isServerFailed'> = {
+    const gated =
+      (send: Send): Send =>
+      async (sql, params) => {
+        await this.#beforeStatement(wrapper as Connection, sql)
+        return this.#unlessDead(send(sql, params))
+      }
+    const wrapper: Pick<Connection, 'send' | 'sendInTransaction' | 'command' | 'isServerFailed'> = {
       get isServerFailed() {
         return real.isServerFailed
       },
-      send: async (sql, params) => {
-        await this.#beforeStatement(wrapper as Connection, sql)
-        return this.#unlessDead(real.send(sql, params))
-      },
+      send: gated(real.send),
+      sendInTransaction: gated(real.sendInTransaction),
       command: async (sql) => this.#command(wrapper as Connection, real, sql),
     }
     return wrapper as Connection

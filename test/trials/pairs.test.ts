@@ -24,6 +24,13 @@ async function replay(name: string): Promise<void> {
   await everyPair({ seed: 41, mostOrders: 1, faults: 0, ...caseNamed(name) })
 }
 
+/** Fails as a fault in the rig would, in each order alike. */
+const BROKEN: PairCommand = {
+  scenes: ['first'],
+  about: ['end user'],
+  run: () => Promise.reject(new TypeError('it is not a function')),
+}
+
 /** Looks whether the customer is there and inserts it, without a lock. */
 const CARELESS: PairCommand = {
   scenes: ['first'],
@@ -47,6 +54,15 @@ describe('trial: two commands in every order of their writes', () => {
     const figures = await everyPair({ seed: 41, pairs, mostOrders: 4, faults: 0.2 })
     expect(figures.kills).to.be.at.least(3)
     expect(figures.waits).to.be.at.least(1)
+  })
+
+  it('a command that fails in each order without a name for its error proves nothing', async () => {
+    const commands = { broken: BROKEN }
+    const pairs: Pair[] = [{ name: 'broken + broken', scene: 'first', commands: ['broken', 'broken'] }]
+    const found = await everyPair({ seed: 41, commands, pairs, mostOrders: 1, faults: 0 }).catch(
+      (error: unknown) => error,
+    )
+    expect(String(found)).to.equal('Error: 1 of 1 pairs: broken + broken: TypeError: it is not a function')
   })
 
   it('finds a command that looks and then inserts, without a lock', async () => {
