@@ -347,6 +347,7 @@ async function sendReminders(ctx: Context): Promise<unknown> {
     const queue = reminderQueue(ctx, new ReminderRun(), group, 'with retries', new Set())
     const due = []
     for await (const mail of queue.due) due.push(mail)
+    if (due.length === 0) continue
     for (const mail of await queue.claim(due)) {
       try {
         await handOver(ctx, queue, mail)

@@ -1,7 +1,7 @@
 import { perform } from '#commands/perform.ts'
-import { inTransaction } from '#commands/transaction.ts'
 import type { EventData } from '#webhooks/events.ts'
-import { operator, type Caller } from '#commands/caller.ts'
+import { operator, provider, type Caller } from '#commands/caller.ts'
+import { command, nothing } from '#commands/command.ts'
 import { createApp } from '#apps/create-app.ts'
 import type { Method } from '#providers/providers.ts'
 import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
@@ -147,10 +147,17 @@ export async function partlyPaid(ctx: Context, app: TestApp, body: object, refer
 /** A payment as a provider reports it, by an event or, with `eventId` null, by a look-up. */
 export type ReportedPayment = Omit<ConfirmedPayment, 'events'> & { readonly eventId: string | null }
 
+/** As the commands that record what a provider or a bank reported: found again by its token if the answer to COMMIT is lost. */
+const reportCommand = command({
+  name: 'payment.report',
+  input: nothing,
+  run: (tx, _input, payment: ConfirmedPayment) => confirmPayment(tx, payment),
+})
+
 /** Confirms a payment of a provider. */
 export async function reportPayment(ctx: Context, { eventId, ...payment }: ReportedPayment): Promise<ConfirmOutcome> {
   const events = eventId === null ? [] : [{ eventId, eventType: 'payment' }]
-  return inTransaction(ctx, (tx) => confirmPayment(tx, { ...payment, events }))
+  return perform(ctx, provider(payment.provider), reportCommand, undefined, { ...payment, events })
 }
 
 let transfers = 0
