@@ -240,8 +240,8 @@ export async function insertLedgerLine(tx: Tx, row: Omit<LedgerLine, 'id'>): Pro
 }
 
 /**
- * Whether a payment (not a free trial) has renewed the period of the subscription that ended at `end`. False if there is no end, or if it
- * is still the end now: a change of plan in the same second as the purchase before it may leave the end as it was.
+ * Whether a payment (not a free trial) has renewed the period of the subscription that ended at `end`, which moved the end. A change of plan
+ * in the same second as the purchase before it may leave the end as it was. False if there is no end, or if it is still the end now.
  */
 export async function wasRenewed(
   db: Queries,
@@ -249,7 +249,8 @@ export async function wasRenewed(
   end: AppTime | null,
 ): Promise<boolean> {
   if (end === null || end.getTime() === currentPeriodEnd?.getTime()) return false
-  const renewing = 'WHERE subscription_id = ? AND end_before = ? AND transaction_id IS NOT NULL'
+  const renewing =
+    'WHERE subscription_id = ? AND end_before = ? AND NOT (end_after <=> end_before) AND transaction_id IS NOT NULL'
   return (await db.count(ledgerLines, renewing, [id, end])) > 0
 }
 

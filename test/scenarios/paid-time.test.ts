@@ -489,6 +489,19 @@ describe('quotes and decisions', () => {
       expect(await standing()).to.deep.equal([plan.prices[1], '2026-04-05 10:00:00'])
     })
 
+    it('a payment that was opened to renew the ended period sends subscription.renewed, though a change of plan had kept its end', async () => {
+      const [basic, gold] = [await scenario.plan('basic', MONTHLY), await scenario.plan('gold', MONTHLY)]
+      await buy(basic.prices[0])
+      await buy(gold.prices[0])
+      const renewal = await scenario.checkout({ price_id: gold.prices[0] })
+      scenario.at('2026-03-01 10:20:00')
+      await end()
+      await scenario.newEvents()
+      await scenario.pay(renewal)
+      expect(await standing()).to.deep.equal([gold.prices[0], '2026-04-01 10:20:00'])
+      expect(await newEventTypes(scenario)).to.deep.equal(['subscription.renewed', 'subscription.updated'])
+    })
+
     it('a lifetime one whose purchase was refunded stays until it is ended, and can be bought again then', async () => {
       const plan = await scenario.plan('pro', LIFETIME, MONTHLY)
       const bought = await buy(plan.prices[0])

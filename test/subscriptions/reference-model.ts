@@ -45,7 +45,7 @@ export class ReferenceModel {
   /** When the present price was chosen. */
   #priceChosen = -Infinity
   readonly #trials = new Set<string>()
-  /** Ends of periods that a payment followed. */
+  /** Ends of periods that a payment has moved. */
   readonly #renewedEnds = new Set<number>()
   #renewals = 0
   /** The promotion whose discount renewals get (R357). */
@@ -245,8 +245,8 @@ export class ReferenceModel {
   }
 
   #apply(offer: Offer, paid: number): void {
-    this.#announce(offer)
     const end = this.#endAfter(offer, paid)
+    this.#announce(offer, end)
     const isExtension = this.#extends(offer, paid)
     const keeps = isExtension || offer.purpose === 'extend'
     const plan = this.held?.price.plan
@@ -267,11 +267,12 @@ export class ReferenceModel {
     else if (!isExtension) this.#decide(Math.max(offer.opened, this.#decision.opened), paid, this.#decision.bought)
   }
 
-  /** R106: every payment of an existing subscription renews it, unless another one has renewed the same period. */
-  #announce({ renews }: Offer): void {
+  /** R106: every payment of an existing subscription renews it, unless another one has renewed the same period, which is over since. */
+  #announce({ renews }: Offer, end: number): void {
     if (!this.held) return
-    if (renews === null || !this.#renewedEnds.has(renews)) this.#renewals += 1
-    this.#renewedEnds.add(this.held.end)
+    const before = this.held.end
+    if (renews === null || renews === before || !this.#renewedEnds.has(renews)) this.#renewals += 1
+    if (end !== before) this.#renewedEnds.add(before)
   }
 
   #decide(opened: number, paid: number, bought: boolean): void {

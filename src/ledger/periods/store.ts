@@ -46,7 +46,7 @@ const SOLD = `x.kind IN ('started', 'extended', 'restarted')`
 const SOLD_PRICE = 'COALESCE((SELECT t.price_id FROM transactions t WHERE t.id = x.transaction_id), x.price_id)'
 /** Another payment had renewed the period already that the line's payment was opened to renew: the app is sent the update alone. */
 const RENEWED_BEFORE = `EXISTS (SELECT 1 FROM transactions t
-  JOIN payment_applications l ON l.subscription_id = x.subscription_id AND l.end_before = t.renews_end
+  JOIN payment_applications l ON l.subscription_id = x.subscription_id AND l.end_before = t.renews_end AND NOT (l.end_after <=> l.end_before)
   WHERE t.id = x.transaction_id AND x.end_before <> t.renews_end AND l.transaction_id IS NOT NULL AND l.revision < x.revision)`
 
 const lineRules: TableRules = {
