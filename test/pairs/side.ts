@@ -121,11 +121,11 @@ export class Side {
     })
   }
 
-  /** The pool as the product sees it. */
+  /** The pool as the product sees it. It has every public member, and so has each connection: the cast would hide that one is missing. */
   #gatedPool(): ConnectionPool {
     const pool = this.#pool
     const take = (): Promise<Connection> => this.#take()
-    const gated: Pick<ConnectionPool, 'take' | 'release' | 'destroy' | 'send' | 'counts' | 'onRelease' | 'end'> = {
+    const gated: Pick<ConnectionPool, keyof ConnectionPool> = {
       get counts() {
         return pool.counts
       },
@@ -171,7 +171,7 @@ export class Side {
         await this.#beforeStatement(wrapper as Connection, sql)
         return this.#unlessDead(send(sql, params))
       }
-    const wrapper: Pick<Connection, 'send' | 'sendInTransaction' | 'command' | 'isServerFailed'> = {
+    const wrapper: Omit<Connection, 'cluster' | 'release' | 'destroy'> = {
       get isServerFailed() {
         return real.isServerFailed
       },
