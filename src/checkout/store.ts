@@ -105,15 +105,16 @@ const CHECKOUT = joinedRows(
   },
   {
     /** Whether a payment is being processed at its provider. */
-    isProcessing: flag(`(transaction.status = 'pending' AND EXISTS (
-      SELECT 1 FROM provider_sessions opened WHERE opened.transaction_id = transaction.id AND opened.status = 'processing'))`),
+    isProcessing: flag(`(transaction.status = 'pending' AND (
+      SELECT COUNT(*) > 0 FROM provider_sessions opened WHERE opened.transaction_id = transaction.id AND opened.status = 'processing'))`),
     /** Whether the checkout has a use of its promotion; false once a newer checkout has taken it over. */
-    hasPromotionUse: flag('EXISTS (SELECT 1 FROM promotion_uses held WHERE held.transaction_id = transaction.id)'),
+    hasPromotionUse: flag('(SELECT COUNT(*) > 0 FROM promotion_uses held WHERE held.transaction_id = transaction.id)'),
     /** The app's enabled methods, separated by commas. */
     enabledMethods: exact(
-      `(SELECT GROUP_CONCAT(enabled.method) FROM payment_methods enabled WHERE enabled.app_id = app.id AND enabled.is_enabled = 1)`,
+      `(SELECT COALESCE(GROUP_CONCAT(enabled.method), '') FROM payment_methods enabled
+        WHERE enabled.app_id = app.id AND enabled.is_enabled = 1)`,
       0,
-    ).nullable(),
+    ),
   },
 )
 

@@ -144,7 +144,7 @@ async function payableMethods(
   ctx: Context,
   { app, session, transaction, enabledMethods }: CheckoutRows,
 ): Promise<Method[]> {
-  const enabled = new Set(enabledMethods?.split(','))
+  const enabled = new Set(enabledMethods.split(','))
   const methods = await availableMethods(ctx.db, app, dueOf(transaction), transaction.currency, enabled)
   return session.paymentMethod === null ? methods : methods.filter((method) => method === session.paymentMethod)
 }

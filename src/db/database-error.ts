@@ -65,6 +65,11 @@ export function retryable(message: string, errno = 1213): Error {
   return Object.assign(new Error(message), { errno })
 }
 
+/** A statement was killed, and its answer lacks a value that is always there. */
+export function endedEarly(column: string): Error {
+  return retryable(`the server ended a statement before it had read ${column}`, 1317)
+}
+
 /** Whether the server is unusable now. Another one of its cluster may be usable. */
 export function isServerUnusable(error: unknown): boolean {
   return isFromCutOffNode(error) || UNUSABLE_ERRNO.has(detailsOf(error).errno ?? 0)

@@ -1,3 +1,5 @@
+import { endedEarly } from './database-error.ts'
+
 /** How the database declares a column. */
 export interface ColumnOptions {
   /** The property's name if absent. */
@@ -235,12 +237,18 @@ function namesOf(columns: Columns): ReadonlyMap<string, string> {
   return new Map(Object.entries(columns).map(([property, { options }]) => [property, options.name ?? property]))
 }
 
-/** Converts only the columns whose values differ from the driver's. */
+/**
+ * Converts only the columns whose values differ from the driver's. Throws if a column that is never NULL has no value: the server may answer
+ * a killed statement as if a subquery had found nothing (DECISIONS 66).
+ */
 function decoderOf(columns: Columns): (row: Record<string, unknown>) => unknown {
-  const converted = Object.entries(columns).flatMap(([property, { codec }]): [string, Convert][] =>
+  const all = Object.entries(columns).map(([property, { options, codec }]) => ({ property, options, codec }))
+  const neverNull = all.flatMap(({ property, options }) => (options.nullable ? [] : [property]))
+  const converted = all.flatMap(({ property, codec }): [string, Convert][] =>
     codec.decode ? [[property, codec.decode]] : [],
   )
   return (row) => {
+    for (const property of neverNull) if (row[property] === null) throw endedEarly(property)
     for (const [property, decode] of converted) {
       const value = row[property]
       if (value !== null) row[property] = decode(value)

@@ -9,7 +9,7 @@ import { databaseNow } from '#db/database-now.ts'
 import { readPages } from '#db/read-pages.ts'
 import type { AppTime } from '#shared/time.ts'
 import { expiredData } from '#subscriptions/present.ts'
-import { findSubscriptionById, lockEndUserOfSubscription, viewSubscription } from '#subscriptions/store.ts'
+import { findSubscriptionById, lockEndUserOf, subscriptions, viewSubscription } from '#subscriptions/store.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import type { SweepOptions } from '#mails/send-mails.ts'
 import { listRunOut, storeExpired, type RunOut } from './store.ts'
@@ -68,7 +68,7 @@ const expireAndAnnounce = command({
   input: nothing,
   isRepeatable: true,
   async run(tx, _input, { subscriptionId, now }: { readonly subscriptionId: number; readonly now: AppTime }) {
-    await lockEndUserOfSubscription(tx, subscriptionId)
+    await lockEndUserOf(tx, subscriptions, subscriptionId)
     const expired = await storeExpired(tx, [subscriptionId], now)
     const subscription = expired === 1 ? await findSubscriptionById(tx, subscriptionId) : null
     if (!subscription?.currentPeriodEnd) return expired

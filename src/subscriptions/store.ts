@@ -1,6 +1,6 @@
 import { appTime, bigint, exact, flag, id, int, realTime } from '#db/columns.ts'
-import { joinedRows, table, type Row } from '#db/table.ts'
-import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
+import { joinedRows, table, type Row, type Table } from '#db/table.ts'
+import { insertedNew, retryable, unlessDuplicate } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { anyOf, rowsBy, SharedRead } from '#db/shared-read.ts'
 import { namedCustomers, type NamedCustomer } from '#customers/store.ts'
@@ -120,12 +120,20 @@ export async function lockExistingEndUser(tx: Tx, appId: number, externalRef: st
   await tx.bump(endUsers, 'version', { appId, externalRef })
 }
 
-/** As `lockExistingEndUser`, by the subscription. */
-export async function lockEndUserOfSubscription(tx: Tx, subscriptionId: number): Promise<void> {
-  await tx.run(
-    'UPDATE end_users SET version = version + 1 WHERE id = (SELECT end_user_id FROM subscriptions WHERE id = ?)',
-    [subscriptionId],
+/** As `lockExistingEndUser`, by a row of the end user, in one statement. Returns false if there is no such row. */
+export async function lockEndUserOf<R extends { readonly endUserId: number }>(
+  tx: Tx,
+  owned: Table<R>,
+  rowId: number,
+): Promise<boolean> {
+  const locked = await tx.run(
+    `UPDATE end_users SET version = version + 1 WHERE id = (SELECT end_user_id FROM ${owned.name} WHERE id = ?)`,
+    [rowId],
   )
+  if (locked > 0) return true
+  // If this statement is killed, MySQL may answer that it matched no row.
+  if ((await tx.count(owned, 'WHERE id = ?', [rowId])) > 0) throw retryable('the lock of an end user was killed')
+  return false
 }
 
 export async function findSubscription(db: Queries, appId: number, externalRef: string): Promise<Subscription | null> {

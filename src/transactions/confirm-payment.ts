@@ -4,12 +4,13 @@ import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { allocate, insertPayment, lockPaymentOf, updatePayment, type Payment } from '#payments/store.ts'
 import { rewriteNode } from '#subscriptions/queue-node.ts'
+import { lockEndUserOf } from '#subscriptions/store.ts'
 import type { RealTime } from '#shared/time.ts'
 import { receiveMoney, type Received } from './complete-transaction.ts'
 import {
   getTransactionRows,
   insertProviderEvents,
-  lockEndUserOf,
+  transactions,
   type ProviderCode,
   type ProviderEvent,
   type Transaction,
@@ -77,7 +78,7 @@ export const confirmPaymentCommand = command({
 })
 
 async function recordOnce(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
-  if (!(await lockEndUserOf(tx, payment.transactionId))) return { kind: 'unknown_transaction' }
+  if (!(await lockEndUserOf(tx, transactions, payment.transactionId))) return { kind: 'unknown_transaction' }
   const rows = await getTransactionRows(tx, payment.transactionId)
   const { app, transaction } = rows
   if (payment.currency !== transaction.currency) return { kind: 'wrong_currency' }

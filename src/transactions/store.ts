@@ -173,18 +173,6 @@ export async function findOwner(
   )
 }
 
-/**
- * Locks the transaction's end user until the commit, as `lockExistingEndUser` does, in one statement. Returns false for an unknown
- * transaction.
- */
-export async function lockEndUserOf(tx: Tx, transactionId: number): Promise<boolean> {
-  const locked = await tx.run(
-    'UPDATE end_users SET version = version + 1 WHERE id = (SELECT end_user_id FROM transactions WHERE id = ?)',
-    [transactionId],
-  )
-  return locked > 0
-}
-
 /** Throws `not_found`. */
 export async function getTransaction(db: Queries, transactionId: number): Promise<Transaction> {
   const transaction = await findTransaction(db, transactionId)

@@ -8,8 +8,9 @@ import { confirmInSession, type SessionOutcome } from '#providers/confirm-on-ses
 import { noteEvent } from '#providers/note-event.ts'
 import { endPaidSession, type ProviderSession } from '#providers/store.ts'
 import { sumOfPayments } from '#payments/store.ts'
+import { lockEndUserOf } from '#subscriptions/store.ts'
 import type { ConfirmOutcome } from '#transactions/confirm-payment.ts'
-import { lockEndUserOf } from '#transactions/store.ts'
+import { transactions } from '#transactions/store.ts'
 import { parsePayosTime } from './order.ts'
 import {
   countsMoreThan,
@@ -82,7 +83,7 @@ const confirmLink = command({
   input: nothing,
   async run(tx, _input, { session, link, reported }: LinkScope): Promise<Taken> {
     // Locked first, so that a look-up and a notification at the same moment do not book the same money in two ways.
-    await lockEndUserOf(tx, session.transactionId)
+    await lockEndUserOf(tx, transactions, session.transactionId)
     const booked = await bookedOf(tx, link)
     const transfers = transfersOf(link, reported)
     let taken = NOTHING_TAKEN
