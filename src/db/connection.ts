@@ -45,7 +45,7 @@ export class Connection {
    */
   readonly send: Send = async (sql, params) => {
     if (params.some((value) => Array.isArray(value))) return this.#sendAsText(sql, params)
-    const values = params.map(inRange).map(bound)
+    const values = params.map((value) => bound(inRange(value)))
     try {
       const statement = this.#prepared.get(sql) ?? (await this.#prepare(sql))
       return await this.#answer((answer) => statement.execute(values, answer))

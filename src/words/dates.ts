@@ -27,7 +27,7 @@ function formatsFor({ locale, timeZone }: Reader): Formats {
     day: new Intl.DateTimeFormat(TAGS[locale], { ...DAY[locale], timeZone }),
     // Swedish dates are ISO 8601.
     iso: new Intl.DateTimeFormat('sv-SE', { timeZone }),
-    // Only its parts are used; `momentWords` orders them for each language.
+    // `17:05 GMT+7`, which `momentWords` orders for each language.
     moment: new Intl.DateTimeFormat('en-GB', { ...MOMENT, timeZone }),
   }
   formats.set(name, made)
@@ -46,11 +46,9 @@ export function dayWords(instant: AppTime, reader: Reader): string {
 
 /** `31 March 2026, 17:05 GMT+7`, `17:05 ngày 31/3/2026 (GMT+7)`. */
 export function momentWords(instant: AppTime, reader: Reader): string {
-  const parts = formatsFor(reader).moment.formatToParts(instant)
-  const [hour, minute, zone] = ['hour', 'minute', 'timeZoneName'].map(
-    (type) => parts.find((part) => part.type === type)?.value ?? '',
-  )
-  const time = `${hour}:${minute}`
+  const timeAndZone = formatsFor(reader).moment.format(instant)
   const day = dayWords(instant, reader)
-  return reader.locale === 'vi' ? `${time} ngày ${day} (${zone})` : `${day}, ${time} ${zone}`
+  if (reader.locale === 'en') return `${day}, ${timeAndZone}`
+  const [time, zone] = timeAndZone.split(' ')
+  return `${time} ngày ${day} (${zone})`
 }
