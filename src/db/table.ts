@@ -242,9 +242,9 @@ function namesOf(columns: Columns): ReadonlyMap<string, string> {
  * a killed statement as if a subquery had found nothing (DECISIONS 66).
  */
 function decoderOf(columns: Columns): (row: Record<string, unknown>) => unknown {
-  const all = Object.entries(columns).map(([property, { options, codec }]) => ({ property, options, codec }))
-  const neverNull = all.flatMap(({ property, options }) => (options.nullable ? [] : [property]))
-  const converted = all.flatMap(({ property, codec }): [string, Convert][] =>
+  const entries = Object.entries(columns)
+  const neverNull = entries.flatMap(([property, { options }]) => (options.nullable ? [] : [property]))
+  const converted = entries.flatMap(([property, { codec }]): [string, Convert][] =>
     codec.decode ? [[property, codec.decode]] : [],
   )
   return (row) => {
