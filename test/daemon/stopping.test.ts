@@ -34,7 +34,7 @@ describe('a daemon that stops', () => {
     expect(systemd.received.find((line) => line.startsWith('STATUS='))).to.equal(
       `STATUS=listening on ${new URL(daemon.url).host}`,
     )
-    // A database that answers too slowly, as while the machine is busy, is not ready for a second.
+    // On a busy machine the database may answer too late: the daemon then says for a second that it is not ready.
     await until(async () => (await call('/readyz')).status === 200)
 
     const stopped = daemon.stop()
