@@ -42,7 +42,7 @@ export interface PageOwner {
   readonly isTest: boolean
   readonly customerLocale: PageLocale | null
   /** How the seller's pages look; see `brandOf`. */
-  readonly brand?: () => Brand
+  readonly brand?: (locale: PageLocale) => Brand
 }
 
 /** The look that a seller has set for its pages. */
@@ -51,9 +51,7 @@ export interface Brand {
   readonly logo: string | null
   /** A style sheet with its colours. */
   readonly style: string | null
-  readonly support: string | null
-  readonly terms: string | null
-  readonly privacy: string | null
+  readonly links: readonly { readonly href: string; readonly label: string }[]
 }
 
 export interface PageState extends RequestState {
@@ -88,18 +86,12 @@ const LAYOUT_WORDS = {
     skip: 'Skip to content',
     language: 'Language',
     about: (appName: string) => `About ${appName}`,
-    support: 'Help',
-    terms: 'Terms',
-    privacy: 'Privacy',
   },
   vi: {
     test: 'thử nghiệm, không thu tiền thật',
     skip: 'Đến nội dung chính',
     language: 'Ngôn ngữ',
     about: (appName: string) => `Thông tin về ${appName}`,
-    support: 'Hỗ trợ',
-    terms: 'Điều khoản',
-    privacy: 'Quyền riêng tư',
   },
 } as const
 
@@ -163,7 +155,7 @@ export async function sendPage(ctx: Context, http: PageHttp, page: HostedPage): 
   const hasLanguages = http.method !== 'POST'
   const html = await renderPage(ctx, page, { locale, keep: keptLanguage(http), owner, hasLanguages })
   http.status = page.status ?? 200
-  setPageHeaders(http, page.formSources ?? [], owner?.brand?.().style ?? null)
+  setPageHeaders(http, page.formSources ?? [], owner?.brand?.(locale).style ?? null)
   http.set('Content-Language', locale)
   http.vary('Accept-Language')
   http.type = 'text/html; charset=utf-8'
@@ -176,7 +168,7 @@ export async function renderPage(ctx: Context, page: HostedPage, visit: Visit): 
   const { css, js } = assetFiles()
   const base = pathBase(ctx)
   const { leadsTo } = page
-  const brand = owner?.brand?.()
+  const brand = owner?.brand?.(locale)
   const frame = {
     locale,
     base,
@@ -186,7 +178,7 @@ export async function renderPage(ctx: Context, page: HostedPage, visit: Visit): 
     logo: brand?.logo ? base + brand.logo : null,
     style: brand?.style ?? null,
     about: LAYOUT_WORDS[locale].about(owner?.appName ?? ''),
-    links: brand ? linksOf(brand, locale) : [],
+    links: brand?.links ?? [],
     isTest: owner?.isTest ?? false,
     reload: page.reload ?? null,
     leadsTo: leadsTo && linkable(leadsTo.url) ? { seconds: leadsTo.seconds, url: new URL(leadsTo.url).href } : null,
@@ -197,16 +189,6 @@ export async function renderPage(ctx: Context, page: HostedPage, visit: Visit): 
   }
   const liquid = await (engine ??= openEngine())
   return (await liquid.renderFile(page.template, { ...page.values, page: frame })) as string
-}
-
-function linksOf({ support, terms, privacy }: Brand, locale: PageLocale): { href: string; label: string }[] {
-  const words = LAYOUT_WORDS[locale]
-  const links: [string | null, string][] = [
-    [support?.includes('://') === false ? `mailto:${support}` : support, words.support],
-    [terms, words.terms],
-    [privacy, words.privacy],
-  ]
-  return links.flatMap(([href, label]) => (href === null ? [] : [{ href, label }]))
 }
 
 /**

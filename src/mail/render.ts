@@ -6,8 +6,8 @@ import { Liquid, type Template } from 'liquidjs'
 export type MailLocale = 'en' | 'vi'
 /** For each locale there are files under `templates/emails`: `<name>.<locale>.txt`, and `….html`, which `npm run docs` makes from `….mjml`. */
 export type MailTemplate = 'renewal-reminder' | 'expired-notice' | 'receipt'
-/** The values of a template's placeholders. They are escaped in HTML. */
-export type MailValues = Readonly<Record<string, string | number | boolean>>
+/** The values of a template's placeholders, and the lists that it repeats a part for. They are escaped in HTML. */
+export type MailValues = Readonly<Record<string, string | number | boolean | readonly object[]>>
 
 export interface RenderedMail {
   readonly subject: string
@@ -22,16 +22,7 @@ interface ParsedMail {
 }
 
 const FOLDER = join(import.meta.dirname, '../../templates/emails')
-/** The texts of the layout. */
-const WORDS = {
-  en: { test_note: 'sandbox app, no real money', support: 'Help', terms: 'Terms', privacy: 'Privacy' },
-  vi: {
-    test_note: 'ứng dụng thử nghiệm, không thu tiền thật',
-    support: 'Hỗ trợ',
-    terms: 'Điều khoản',
-    privacy: 'Quyền riêng tư',
-  },
-} as const
+const TEST_NOTE = { en: 'sandbox app, no real money', vi: 'ứng dụng thử nghiệm, không thu tiền thật' } as const
 
 // A placeholder without a value is an error of ours: better no mail than one with a gap.
 const forHtml = new Liquid({ outputEscape: 'escape', strictVariables: true, strictFilters: true })
@@ -46,7 +37,7 @@ export async function renderMail(
   values: MailValues,
 ): Promise<RenderedMail> {
   const mail = await parseOnce(`${template}.${locale}`)
-  const all = { ...values, locale, words: WORDS[locale] }
+  const all = { ...values, locale, test_note: TEST_NOTE[locale] }
   const subject = oneLine(fill(forText, mail.subject, all))
   const text = fill(forText, mail.text, all)
   const html = fill(forHtml, mail.html, { ...all, subject, preview: previewOf(text) })

@@ -3,9 +3,10 @@ import type { App } from '#apps/store.ts'
 import type { Config } from '#config/config.ts'
 import { mailNameOf } from '#customers/mail-name.ts'
 import type { Customer } from '#customers/store.ts'
-import { renderMail, type MailTemplate, type MailValues } from '#mail/render.ts'
+import { renderMail, type MailLocale, type MailTemplate, type MailValues } from '#mail/render.ts'
 import type { Mail } from '#mail/mail.ts'
 import { senderOf } from '#mail/open-mailer.ts'
+import { sellerLinks } from '#words/seller-links.ts'
 
 /** The default colours, as in `templates/pages/style.css`. */
 const USUAL = { accent: '#1b5fc1', onDark: { accent: '#86b4ff', onAccent: '#0a1931' } } as const
@@ -34,7 +35,8 @@ export async function composeMail(
   const from = senderOf(app, config)
   const name = mailNameOf(customer)
   const { template, id, headers } = content
-  const common = { ...mailBrand(app, config.baseUrl), is_test: app.isSandbox, app_name: app.name, customer_name: name }
+  const brand = mailBrand(app, customer.locale, config.baseUrl)
+  const common = { ...brand, is_test: app.isSandbox, app_name: app.name, customer_name: name }
   return {
     from,
     to: [{ name, address: customer.email }],
@@ -47,19 +49,19 @@ export async function composeMail(
   }
 }
 
-/** The values of the seller's logo, colours and links in its mails. What is not set is empty. */
-export function mailBrand({ pageSettings }: Pick<App, 'pageSettings'>, baseUrl: string): MailValues {
-  const { accent, logo, support = '', terms_url: terms = '', privacy_url: privacy = '' } = pageSettings ?? {}
-  const isAddress = support !== '' && !support.includes('://')
+/** The values of the seller's logo, colours and links in its mails in a language. A logo that is not set is empty. */
+export function mailBrand(
+  { pageSettings }: Pick<App, 'pageSettings'>,
+  locale: MailLocale,
+  baseUrl: string,
+): MailValues {
+  const { accent, logo } = pageSettings ?? {}
   const onDark = accent === undefined ? USUAL.onDark : accentOnDark(accent)
   return {
     accent: accent ?? USUAL.accent,
     accent_dark: onDark.accent,
     on_accent_dark: onDark.onAccent,
     logo: logo === undefined ? '' : `${baseUrl}/logo/${logo}`,
-    support: isAddress ? `mailto:${support}` : support,
-    support_shown: support,
-    terms,
-    privacy,
+    links: sellerLinks(pageSettings, locale),
   }
 }

@@ -9,11 +9,11 @@ import { transferDetails, type TransferDetails } from '#bank-accounts/transfer-d
 import { qrPng, qrSvg } from '#bank-accounts/qr-image.ts'
 import { bankPageProvider } from '#providers/providers.ts'
 import { formatMoney } from '#shared/money.ts'
+import { contactLink } from '#words/seller-links.ts'
 import { cancelLink, checkoutPath, progressTag, whileTransferable } from './checkout-frame.ts'
 import { friendlyErrors } from './message.ts'
 import { sendPaid } from './paid.ts'
 import { pageTexts } from './texts.ts'
-import { brandOf } from './brand.ts'
 import { accountFacts, amountFact, noteFact } from './transfer-facts.ts'
 
 /** How often a browser without scripts reloads the page to see whether the money has arrived. */
@@ -113,13 +113,12 @@ function hasOtherMethods({ methods }: CheckoutView): boolean {
 /** What the page says after that wait: how long a transfer usually takes, and whom to contact with which code. */
 function helpOf({ app }: CheckoutView, { transferCode }: TransferDetails, locale: PageLocale): object {
   const words = pageTexts(locale).bank
-  const { support } = brandOf(app)
-  const isMail = support?.includes('://') === false
+  const support = app.pageSettings?.support
   return {
     seconds: HELP_AFTER_SECONDS,
     state: words.slow,
     hint: words.slowHint(app.name, transferCode),
-    href: isMail ? `mailto:${support}?subject=${transferCode}` : support,
+    href: support === undefined ? null : contactLink(support, transferCode),
     label: words.contact(app.name),
   }
 }

@@ -27,7 +27,7 @@ export async function openView(ctx: Context, http: PayerHttp, token: string): Pr
     appName: app.name,
     isTest: app.isSandbox,
     customerLocale: customer?.locale ?? null,
-    brand: () => brandOf(app),
+    brand: (locale) => brandOf(app, locale),
   }
   http.state.link = {
     path: `/checkout/${session.token}`,

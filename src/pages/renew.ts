@@ -106,7 +106,7 @@ async function setOwner(ctx: Context, http: PayerHttp, { app, customer, subscrip
     appName: app.name,
     isTest: app.isSandbox,
     customerLocale: customer?.locale ?? null,
-    brand: () => brandOf(app),
+    brand: (locale) => brandOf(app, locale),
   }
   http.state.link = { path: `/renew/${subscription.renewalToken}`, ...(exit === undefined ? {} : { exit }) }
 }

@@ -70,7 +70,7 @@ describe('mail templates', () => {
 
   it('buttons and links have the seller’s accent, lighter on dark ground, and its links are in both parts', async () => {
     const settings = { accent: '#0b6b3a', support: 'help@shop.example', terms_url: 'https://shop.example/terms' }
-    const brand = mailBrand({ pageSettings: settings }, 'http://127.0.0.1:8080')
+    const brand = mailBrand({ pageSettings: settings }, 'en', 'http://127.0.0.1:8080')
     const { text, html } = await renderMail('renewal-reminder', 'en', { ...REMINDER, ...brand })
     expect(html).to.contain('background:#0b6b3a').and.not.to.contain('#1b5fc1')
     expect(html).to.contain('href="mailto:help@shop.example"').and.to.contain(`href="${settings.terms_url}"`)

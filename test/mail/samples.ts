@@ -11,7 +11,7 @@ export interface SampleMail {
 
 const RENEW_URL = `http://127.0.0.1:8080/renew/${'3f9a'.repeat(16)}`
 export const REMINDER = {
-  ...mailBrand({ pageSettings: null }, 'http://127.0.0.1:8080'),
+  ...mailBrand({ pageSettings: null }, 'en', 'http://127.0.0.1:8080'),
   stage: 3,
   is_test: false,
   in_trial: false,
@@ -28,7 +28,7 @@ export const REMINDER = {
 } satisfies MailValues
 
 const RECEIPT = {
-  ...mailBrand({ pageSettings: null }, 'http://127.0.0.1:8080'),
+  ...mailBrand({ pageSettings: null }, 'en', 'http://127.0.0.1:8080'),
   is_test: false,
   app_name: REMINDER.app_name,
   customer_name: REMINDER.customer_name,
@@ -49,7 +49,7 @@ const RECEIPT = {
   reference: 'PGABCD2345',
 } satisfies MailValues
 
-const RECEIPTS: readonly MailValues[] = [
+const RECEIPTS = [
   { ...RECEIPT, kind: 'received', until: '31 March 2026', discount: '₫19,800 (TET2027)' },
   { ...RECEIPT, kind: 'part', missing: '₫39,000' },
   {
@@ -63,7 +63,7 @@ const RECEIPTS: readonly MailValues[] = [
     account_holder: 'CONG TY SACH NOI',
   },
   { ...RECEIPT, kind: 'refunded' },
-]
+] satisfies readonly MailValues[]
 
 export const LOCALES = ['en', 'vi'] as const
 
@@ -86,7 +86,7 @@ export const SAMPLES: readonly SampleMail[] = LOCALES.flatMap((locale) => [
     values: { ...REMINDER, customer_name: '', period_end: ENDS[locale] },
   } as const,
   ...RECEIPTS.map((values) => ({
-    name: `receipt (${String(values['kind'])}${values['code'] === '' ? '' : ' by transfer'}) in ${locale}`,
+    name: `receipt (${values.kind}${values.code === '' ? '' : ' by transfer'}) in ${locale}`,
     template: 'receipt' as const,
     locale,
     values,
