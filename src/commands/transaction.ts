@@ -47,9 +47,9 @@ interface Outcome<T> {
 }
 
 /**
- * The only place that opens a transaction: for commands, through `perform`, and for the bookkeeping of queues (claims, leases, pauses). No
- * caller asked for that bookkeeping, so the audit log does not name it. Steps receive its `tx`. In a rehearsal, the work runs and is rolled
- * back, which shows exactly what it would do.
+ * The only place that opens a transaction: for commands, through `perform`, and for the bookkeeping of queues (claims, leases, pauses) and
+ * of providers (the state of a session, the answer to a refund). No caller asked for that bookkeeping, so the audit log does not name it.
+ * Steps receive its `tx`. In a rehearsal, the work runs and is rolled back, which shows exactly what it would do.
  *
  * The work may run several times and must be repeatable: no network calls, no counters outside `tx`. It also runs again if the answer to
  * COMMIT was lost, unless `wasCommitted` finds the earlier attempt. Without `wasCommitted`, a second run must give the same result by

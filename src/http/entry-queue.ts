@@ -182,8 +182,9 @@ class EntryQueue {
     if (notifier[0] && this.#hasRoomFor('notifier')) return notifier.shift()
     const isStrangerNext = stranger[0] && !(known[0] && known[0].number < stranger[0].number)
     if (isStrangerNext && this.#hasRoomFor('stranger')) return stranger.shift()
-    this.#pace.began()
-    return known.shift()
+    const next = known.shift()
+    if (next) this.#pace.began()
+    return next
   }
 
   #hasSpareConnection(): boolean {
