@@ -52,9 +52,9 @@ export const createCheckoutSession = command({
   },
 })
 
-/** The amounts that may be due: the price's, and its trial's. */
-function amountsOf({ price: { amount, trialAmount } }: OfferedPrice, { skip_trial }: SubscriptionInput): number[] {
-  return trialAmount && skip_trial !== true ? [amount, trialAmount] : [amount]
+/** The amounts that may be due: the price's, and its trial's if the checkout grants one that costs something. */
+function amountsOf({ price: { amount } }: OfferedPrice, trial: TrialOffer | null): number[] {
+  return trial && trial.amount > 0 ? [amount, trial.amount] : [amount]
 }
 
 /** Throws `payment_method_unavailable` if the method that was chosen up front cannot take one of the amounts that may be due. */
@@ -86,11 +86,10 @@ async function openSubscriptionCheckout(
   endUser: string | null,
 ): Promise<CreatedSession> {
   const offer = await offerOf(tx, app, input, endUser)
-  const { endUserId, found, current, now } = offer
+  const { endUserId, found, current, trial, now } = offer
   if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
   const usable = await findPromotionFor(tx, input.promotion_code, { app, isClient: endUser !== null, ...offer })
-  if (usable) await requireAvailableFor(tx, app, input, found, usable.promotion)
-  const trial = input.skip_trial === true ? null : await trialOnOffer(tx, found, endUserId, current, now)
+  if (usable) await requireAvailableFor(tx, app, input, offer, usable.promotion)
   if (trial?.amount === 0) return openFreeTrial(tx, app, input, { offer, trial, usable })
   if (endUser !== null) await limitOpenCheckouts(tx, endUserId, now)
   return openPayable(tx, app, input, purchaseOf(input, offer, trial, usable), {
@@ -104,11 +103,11 @@ async function requireAvailableFor(
   tx: Tx,
   app: App,
   input: SubscriptionInput,
-  found: OfferedPrice,
+  { found, trial }: Offer,
   promotion: Promotion,
 ): Promise<void> {
   const { currency } = found.price
-  const left = amountsOf(found, input).map((amount) => discounted(promotion, { amount, currency }).amount || amount)
+  const left = amountsOf(found, trial).map((amount) => discounted(promotion, { amount, currency }).amount || amount)
   await requireAvailable(tx, app, input.payment_method, left, currency)
 }
 
@@ -196,12 +195,14 @@ interface Offer {
   readonly found: OfferedPrice
   readonly customerId: number | null
   readonly current: DecidedSubscription | null
+  /** The trial that the checkout grants. */
+  readonly trial: TrialOffer | null
   /** The app's own time. */
   readonly now: AppTime
 }
 
 /**
- * Locks the end user; returns the price and the customer that the input names, and the end user's subscription. Throws
+ * Locks the end user; returns the price and the customer that the input names, the end user's subscription, and the trial. Throws
  * `price_not_found`, `payment_method_unavailable`, `invalid_request`.
  */
 async function offerOf(tx: Tx, app: App, input: SubscriptionInput, endUser: string | null): Promise<Offer> {
@@ -211,11 +212,14 @@ async function offerOf(tx: Tx, app: App, input: SubscriptionInput, endUser: stri
   if (priceId === null) throw notOnSale()
   const endUserId = await lockEndUser(tx, app.id, externalRef)
   const found = requireOnSale(await findOffer(tx, app.id, { priceId, customerId, externalRef }))
+  const { current } = found
+  const now = wholeSeconds(appNow(app, tx.now))
+  const trial = input.skip_trial === true ? null : await trialOnOffer(tx, found, endUserId, current, now)
   // What a promotion leaves to pay is not known yet.
   if (input.promotion_code === undefined)
-    await requireAvailable(tx, app, input.payment_method, amountsOf(found, input), found.price.currency)
+    await requireAvailable(tx, app, input.payment_method, amountsOf(found, trial), found.price.currency)
   if (input.customer_id !== undefined) requireUsable(found.customer, endUser)
-  return { endUserId, found, customerId, current: found.current, now: wholeSeconds(appNow(app, tx.now)) }
+  return { endUserId, found, customerId, current, trial, now }
 }
 
 function keptMetadata(given: Metadata | undefined): Metadata | null {

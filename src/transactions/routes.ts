@@ -17,9 +17,9 @@ export const transactionRoutes: readonly AppRoute[] = [
     access: 'any',
     item: TransactionOutput,
     async list(ctx, { caller, query }) {
-      if (typeof query['external_ref'] === 'string') requireSelf(caller, query['external_ref'])
-      const own = caller.endUser === null ? {} : { external_ref: caller.endUser }
-      return listTransactions(ctx, caller.appId, { ...query, ...own })
+      const named = query['external_ref'] ?? caller.endUser
+      if (typeof named === 'string') requireSelf(caller, named)
+      return listTransactions(ctx, caller.appId, named === null ? query : { ...query, external_ref: named })
     },
     present: presentTransaction,
   }),

@@ -85,6 +85,7 @@ describe('identity-token apps', () => {
     ['PUT /subscriptions/user-2/customer', 'forbidden', () => ({ customer_id: ids.customer })],
     ['POST /checkout-sessions', 'forbidden', () => checkoutOf('user-2')],
     ['GET /transactions?external_ref=user-2', 'forbidden'],
+    ['GET /transactions?external_ref=user-1&external_ref=user-1', 'invalid_request'],
     ['GET /transactions/{others}', 'not_found'],
   ]
   for (const [what, expected, body] of rows) {

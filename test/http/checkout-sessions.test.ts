@@ -216,6 +216,17 @@ describe('POST /api/v1/checkout-sessions', () => {
     expect(await pending(answer.body.data.transaction_id)).to.include({ amount: 999, currency: 'USD' })
   })
 
+  it('checks the method against the regular amount only, too, where the end user has had the trial', async () => {
+    await enableMethod(service.ctx, 'tester', app.app, 'card', { secretKey: 'sk_test_1', webhookSecret: 'whsec_1' })
+    const trial = { ...PAID_TRIAL, amount: 10 }
+    const dollars = await aPlan(service.ctx, app, { code: 'usd', prices: [{ ...MONTHLY, ...DOLLARS, trial }] })
+    await paid(service.ctx, app, { price_id: priceId(dollars) })
+    const body = { ...subscription(), price_id: priceId(dollars), payment_method: 'card' }
+    const answer = await seller.post(PATH, body)
+    expect(answer.status, answer.text).to.equal(201)
+    expect(answer.body.data.trial).to.equal(null)
+  })
+
   it('answers 409 already_lifetime to the owner of a lifetime subscription, in mode subscription only', async () => {
     await paid(service.ctx, app, { price_id: priceId(plan, 3) })
     expectError(await seller.post(PATH, subscription()), 409, 'already_lifetime')
