@@ -82,7 +82,7 @@ export const commands: Commands = {
   'plan restore [app] [plan_id]': planStatus('restore', 'put a plan back on sale'),
   'price add [app] [plan_id]': {
     description: 'put one more price on sale',
-    options: [fileOption('price'), ['--price <amount:currency:unit[:count]>', 'such as 99000:VND:month']],
+    options: [fileOption('price'), ['--price <amount:currency:unit[:count]>', 'such as 99000:VND:month', onePrice]],
     examples: ['price add 1 plan_3 --file price.json', 'price add 1 plan_3 --price 129000:VND:month'],
     async change(session, [named, planId], options: Texts<'file' | 'price'>) {
       const { addPrice } = await import('#plans/add-price.ts')
@@ -174,6 +174,12 @@ function statusAfter(name: 'archive' | 'restore'): 'archived' | 'active' {
 /** The whole body in a file. Options beside it would be ignored, so they are refused. */
 function fileOption(...others: string[]): Option {
   return new Option('--file <file>', "JSON as the API's body; - for standard input").conflicts(others)
+}
+
+/** Commander would keep the last of several. */
+function onePrice(value: string, earlier: string | undefined): string {
+  if (earlier !== undefined) throw new UsageError('price add puts one price on sale: give --price once')
+  return value
 }
 
 function collect(value: string, earlier: readonly string[]): string[] {

@@ -30,6 +30,7 @@ import {
 } from '#transactions/store.ts'
 import { listReceiptsOf } from '#transactions/receipts/store.ts'
 import { listAttempts } from '#webhooks/attempts/store.ts'
+import type { EventType } from '#webhooks/events.ts'
 import { listEventsOfTransaction, type Event } from '#webhooks/store.ts'
 
 /** One thing that happened; `at` is real time, in UTC. The text marks times of a test clock. */
@@ -199,15 +200,19 @@ async function effectMoments(ctx: Context, app: App, transaction: Transaction): 
   }))
 }
 
-/** A completion without a decision or a flag is recorded by no change, but its first event was written at the same time. */
+/** Events that may be written before the transaction completes, or long after. */
+const OTHER_EVENTS: readonly string[] = ['transaction.flagged', 'transaction.refunded'] satisfies EventType[]
+
+/** A completion without a decision or a flag is recorded by no change, but its own event was written at the same time. */
 async function plainCompletion(
   ctx: Context,
   { id, completedAt }: Transaction,
   changes: readonly TransactionChange[],
 ): Promise<Pick<TransactionChange, 'at' | 'kind' | 'flagReason' | 'actor' | 'note'>[]> {
   if (completedAt === null || changes.some(({ kind }) => kind === 'completed')) return []
-  const [first] = await listEventsOfTransaction(ctx.db, id)
-  return first ? [{ at: first.writtenAt, kind: 'completed', flagReason: null, actor: null, note: null }] : []
+  const events = await listEventsOfTransaction(ctx.db, id)
+  const own = events.find(({ eventType }) => !OTHER_EVENTS.includes(eventType))
+  return own ? [{ at: own.writtenAt, kind: 'completed', flagReason: null, actor: null, note: null }] : []
 }
 
 function changeText(

@@ -224,6 +224,12 @@ describe('the command line: operators, their roles, and approvals', () => {
       expect(() => wordsOfLine(line), line).to.throw('single quotes')
   })
 
+  it('a line that a shell would wait for more of is refused: an open quote, a backslash at the end', () => {
+    for (const line of [`find 'nope`, 'app list "', `note --text 'payer's fee'`, 'find "a\\" b', 'find a\\', '\\'])
+      expect(() => wordsOfLine(line), line).to.throw('not complete')
+    expect(wordsOfLine(`note "payer's fee" 'a"b' c\\'d`)).to.deep.equal(['note', "payer's fee", 'a"b', "c'd"])
+  })
+
   it('the words that the console sends over SSH arrive as they were typed', () => {
     fc.assert(
       fc.property(

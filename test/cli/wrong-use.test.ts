@@ -43,6 +43,11 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
     expect((await cli.run([...help, '--json'])).stdout).to.equal((await cli.run(help)).stdout)
   })
 
+  it('exits 2 where price add is given several prices, of which one alone would go on sale', async () => {
+    const prices = ['--price', '1000:VND:month', '--price', '10000:VND:year']
+    expect(await openCli().misused(['price', 'add', '1', 'plan_1', ...prices])).to.include('give --price once')
+  })
+
   it('exits 2 where an argument is missing and nobody can be asked, even when answers are piped in', async () => {
     const cli = openCli()
     await anApp(testContext())

@@ -18,6 +18,7 @@ import { verifyLedger } from '#ledger/verify-ledger.ts'
 import { getApp } from '#apps/store.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { LIFETIME, MONTHLY, transferred } from '../support/factories.ts'
+import { changeApp } from '../support/operators.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
 const MAI = operator('mai')
@@ -216,6 +217,20 @@ describe('money is its own ledger', () => {
     const real = timeline.map(({ at }) => at)
     expect(real[0], 'when the transaction was opened').to.equal('2026-03-01 10:00:00')
     expect(real).to.deep.equal([...real].sort())
+  })
+
+  it('the timeline shows the completion where it happened, also if the app was sent the flag of a part first', async () => {
+    const { ctx } = scenario.service
+    const app = await getApp(ctx.db, scenario.app.app.id)
+    await changeApp(ctx, 'mai', app, { more_events: ['transaction.flagged', 'transaction.refunded'] })
+    const bought = await buy()
+    scenario.at('2026-03-01 10:01:00')
+    await arrives(bought, 60_000)
+    scenario.at('2026-03-03 10:00:00')
+    await arrives(bought, 39_000)
+    const { timeline } = await getTransactionTimeline(ctx, bought)
+    const completed = timeline.filter(({ text }) => text.startsWith('completed'))
+    expect(completed.map(({ at }) => at)).to.deep.equal(['2026-03-03 10:00:00'])
   })
 
   it('the timeline shows when a payment was opened in real time, whenever the test clock moved', async () => {
