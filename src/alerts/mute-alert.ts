@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { command } from '#commands/command.ts'
-import { DAY_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
+import { DAY_MS, addMs, formatTimestamp, formatTimestampOrNull, type RealTime } from '#shared/time.ts'
 import { ALERT_KINDS, type AlertKind } from './kinds.ts'
-import { saveMute } from './store.ts'
+import { listMutes, saveMute } from './store.ts'
 
 const MAX_MUTE_MS = 30 * DAY_MS
 
@@ -15,8 +15,13 @@ export const muteAlert = command({
   }),
   async run(tx, { kind, for_ms }): Promise<{ readonly kind: AlertKind; readonly mutedUntil: RealTime }> {
     const mutedUntil = addMs(tx.now, for_ms)
+    const mutedBefore = (await listMutes(tx, tx.now)).get(kind) ?? null
     await saveMute(tx, kind, mutedUntil)
-    await tx.audit({ subject: `alert ${kind}`, after: { muted_until: formatTimestamp(mutedUntil) } })
+    await tx.audit({
+      subject: `alert ${kind}`,
+      before: { muted_until: formatTimestampOrNull(mutedBefore) },
+      after: { muted_until: formatTimestamp(mutedUntil) },
+    })
     return { kind, mutedUntil }
   },
 })

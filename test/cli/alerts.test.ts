@@ -38,6 +38,8 @@ describe('alert', () => {
     ])
     expect(value[0]).to.include({ kind: 'disk_low', subject: '/data', closed_at: null, muted_until: muted.muted_until })
     expect(text).to.match(/^open +disk_low +\/data/m)
+    const rehearsed = await cli.table(['alert', 'mute', 'disk_low', '--for', '0m', '--dry-run'])
+    expect(rehearsed).to.include(`muted_until: ${muted.muted_until} → `)
     expect(await cli.table(['alert', 'mute', 'disk_low', '--for', '0m'])).to.include('disk_low is muted until')
     expect((await cli.json(['alert', 'list']))[0]!.muted_until).to.equal(null)
     expect((await cli.json(['audit', 'list']))[0]).to.include({ action: 'alert.mute', subject: 'alert disk_low' })
