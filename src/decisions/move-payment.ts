@@ -11,7 +11,7 @@ import { movableOf, movedAway, takeNewest } from '#payments/balance.ts'
 import { presentPayment } from '#payments/present.ts'
 import { allocate, listKeptOfPayment, lockPayment, updatePayment, type Payment } from '#payments/store.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
-import { AppError, invalidField, notFound } from '#shared/errors.ts'
+import { AppError, found, invalidField } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { saveReducedBalance } from '#transactions/change-transaction.ts'
@@ -60,10 +60,8 @@ const move = command({
     const { payment_id: paymentId, transaction_id: transactionId, note } = input
     const bookedBefore = (await listKeptOfPayment(tx, paymentId)).map((part) => part.transactionId)
     const transactions = await lockTransactions(tx, [...bookedBefore, transactionId])
-    const payment = await lockPayment(tx, paymentId)
-    if (!payment) throw notFound(`payment ${paymentId}`)
-    const target = transactions.get(transactionId)
-    if (!target) throw notFound(`transaction ${transactionId}`)
+    const payment = found(await lockPayment(tx, paymentId), `payment ${paymentId}`)
+    const target = found(transactions.get(transactionId), `transaction ${transactionId}`)
     if (payment.currency !== target.currency)
       throw invalidField('transaction_id', `is in ${target.currency}, and the payment in ${payment.currency}`)
     await refuseForeignMoney(tx, payment, target)

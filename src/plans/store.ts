@@ -4,7 +4,7 @@ import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 import type { IntervalUnit, TrialUnit } from '#shared/interval.ts'
 import type { SaleStatus } from './sale-status.ts'
 
@@ -124,8 +124,7 @@ export async function lockPlan(tx: Tx, appId: number, planId: number): Promise<P
 }
 
 async function withPrices(plan: Plan | null, readPrices: () => Promise<Price[]>): Promise<PlanWithPrices> {
-  if (!plan) throw notFound('plan')
-  return { ...plan, prices: await readPrices() }
+  return { ...found(plan, 'plan'), prices: await readPrices() }
 }
 
 /** The app's plans with all their prices, newest plan first. */

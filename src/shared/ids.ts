@@ -1,4 +1,4 @@
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 
 /** Prefixes of the public identifiers; inside, an id is a number (R26). */
 export type IdKind = 'plan' | 'price' | 'cus' | 'cs' | 'evt' | 'promo'
@@ -31,7 +31,5 @@ export function parseNumericId(text: string): number | null {
 
 /** A path id read strictly: what is not one names nothing, hence 404. */
 export function requireId(kind: IdKind, text: string): number {
-  const id = parseId(kind, text)
-  if (id === null) throw notFound(NOUN[kind])
-  return id
+  return found(parseId(kind, text), NOUN[kind])
 }
