@@ -17,6 +17,10 @@ export function formatId(kind: IdKind, id: number): string {
   return `${kind}_${id}`
 }
 
+export function formatIdOrNull(kind: IdKind, id: number | null): string | null {
+  return id === null ? null : formatId(kind, id)
+}
+
 /** The number of `plan_12`; null for `12`, `plan_012`, `plan_x` and anything beyond a safe integer. */
 export function parseId(kind: IdKind, text: string): number | null {
   return text.startsWith(`${kind}_`) ? parseNumericId(text.slice(kind.length + 1)) : null
