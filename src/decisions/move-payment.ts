@@ -7,7 +7,7 @@ import { command, type CommandTx } from '#commands/command.ts'
 import { noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
-import { movableOf, movedAway, takeNewest } from '#payments/balance.ts'
+import { movableOf, movedAway, takeNewest, unallocatedOf } from '#payments/balance.ts'
 import { presentPayment } from '#payments/present.ts'
 import { allocate, listKeptOfPayment, lockPayment, updatePayment, type Payment } from '#payments/store.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
@@ -110,8 +110,8 @@ function sourcesOf(
 }
 
 /** The unallocated amount; if it is unknown, what the operator states. */
-function freeOf({ amount, amountLeft }: Payment, input: MovePaymentInput): number {
-  if (amount !== null) return amountLeft ?? 0
+function freeOf(payment: Payment, input: MovePaymentInput): number {
+  if (payment.amount !== null) return unallocatedOf(payment)
   if (input.amount === undefined) throw invalidField('amount', 'is required: the amount of this payment is unknown')
   return input.amount
 }
