@@ -49,7 +49,7 @@ interface Source {
  */
 export async function movePayment(ctx: Context, caller: Caller, input: unknown): Promise<MovedPayment> {
   const moved = await perform(ctx, caller, move, input, null)
-  if (moved.status !== 'already_completed' && !ctx.rehearsal) await closeOpenSessions(ctx, moved.transaction_id)
+  if (moved.status !== 'already_completed') await closeOpenSessions(ctx, moved.transaction_id)
   return moved
 }
 
