@@ -39,12 +39,24 @@ const requestApproval = command({
   async run(tx, { effects }, wanted: WantedRefund): Promise<Approval> {
     const { terms, seen, appId, transactionId, paymentId, amount, currency } = wanted
     const openKey = sha256Hex(JSON.stringify([terms, seen]))
-    const row = {
-      ...({ status: 'open', openKey, requestedBy: auditName(tx.caller).slice(0, 191), requestedAt: tx.now } as const),
-      ...{ command: commandLine(terms), terms, seen, effects, appId, transactionId, paymentId, amount, currency },
-      ...{ decidedBy: null, decidedAt: null, note: null },
-    }
-    const isNew = await insertApproval(tx, row)
+    const isNew = await insertApproval(tx, {
+      status: 'open',
+      openKey,
+      requestedBy: auditName(tx.caller).slice(0, 191),
+      requestedAt: tx.now,
+      command: commandLine(terms),
+      terms,
+      seen,
+      effects,
+      appId,
+      transactionId,
+      paymentId,
+      amount,
+      currency,
+      decidedBy: null,
+      decidedAt: null,
+      note: null,
+    })
     const approval = await findOpenApproval(tx, openKey)
     if (!approval) throw new AppError('service_unavailable', 'the request was decided meanwhile: try again')
     if (isNew)

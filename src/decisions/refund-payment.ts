@@ -100,7 +100,12 @@ async function wantedRefund(
   return {
     terms: { of: 'payment', id: paymentId, amount: given ?? null, reference: reference ?? null, note },
     seen: JSON.stringify([payment.amount, amountLeft, closedAt, refundedBefore]),
-    ...{ appId, transactionId: null, paymentId, amount, refundedBefore, currency },
+    appId,
+    transactionId: null,
+    paymentId,
+    amount,
+    refundedBefore,
+    currency,
   }
 }
 

@@ -203,7 +203,11 @@ function wantedRefund(before: Transaction, { amount, reference }: Terms, note: s
   return {
     terms: { of: 'transaction', id: transactionId, amount, reference, note },
     seen: JSON.stringify({ ...presentStanding(before), ...balanceOf(before) }),
-    ...{ appId, transactionId, paymentId: null, currency, refundedBefore },
+    appId,
+    transactionId,
+    paymentId: null,
+    currency,
+    refundedBefore,
     amount: amountToRefund(before, amount),
   }
 }

@@ -41,7 +41,11 @@ export async function viewEndUser(ctx: Context, appId: number, externalRef: stri
   const now = appNow(app, ctx.clock.now())
   const subscription = await findSubscription(ctx.db, appId, externalRef)
   const transactions = await listTransactionRows(ctx.db, {
-    ...{ appId, externalRef, status: null, flagged: null, below: null },
+    appId,
+    externalRef,
+    status: null,
+    flagged: null,
+    below: null,
     limit: MAX_TRANSACTIONS,
   })
   const customerId = subscription?.customerId ?? transactions.find((row) => row.customerId !== null)?.customerId ?? null
