@@ -55,7 +55,6 @@ export const alertMutes = table('alert_mutes', {
   kind: exact('kind', 32).as<AlertKind>(),
   mutedUntil: realTime('muted_until'),
 })
-export type AlertMute = Row<typeof alertMutes>
 
 /** Periodic work that only one of several daemons does: `ledger`, `digest`. */
 export const alertChores = table('alert_chores', {

@@ -1,6 +1,6 @@
 import { auditName, type Caller } from '#commands/caller.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { AppError, notFound } from '#shared/errors.ts'
+import { AppError, found } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { closeApproval, lockApproval, type Approval, type RefundTerms } from './store.ts'
 
@@ -89,8 +89,7 @@ async function useGrant(tx: Tx, caller: Caller, wanted: WantedRefund, { approval
 
 /** The approval, which is open, under its lock. Throws `not_found`, and `invalid_request` where it was decided. */
 export async function lockOpen(tx: Tx, approvalId: number): Promise<Approval> {
-  const approval = await lockApproval(tx, approvalId)
-  if (!approval) throw notFound(`approval ${approvalId}`)
+  const approval = found(await lockApproval(tx, approvalId), `approval ${approvalId}`)
   if (approval.status !== 'open')
     throw new AppError('invalid_request', `approval ${approvalId} is ${approval.status}: it can no longer be decided`)
   return approval

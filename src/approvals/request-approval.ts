@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import { auditName, type Caller } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
+import { sha256Hex } from '#shared/crypto.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { shellWord } from '#shared/shell-word.ts'
 import { z } from 'zod'
@@ -38,15 +38,25 @@ const requestApproval = command({
   isRepeatable: true,
   async run(tx, { effects }, wanted: WantedRefund): Promise<Approval> {
     const { terms, seen, appId, transactionId, paymentId, amount, currency } = wanted
-    const openKey = createHash('sha256')
-      .update(JSON.stringify([terms, seen]))
-      .digest('hex')
-    const row = {
-      ...({ status: 'open', openKey, requestedBy: auditName(tx.caller).slice(0, 191), requestedAt: tx.now } as const),
-      ...{ command: commandLine(terms), terms, seen, effects, appId, transactionId, paymentId, amount, currency },
-      ...{ decidedBy: null, decidedAt: null, note: null },
-    }
-    const isNew = await insertApproval(tx, row)
+    const openKey = sha256Hex(JSON.stringify([terms, seen]))
+    const isNew = await insertApproval(tx, {
+      status: 'open',
+      openKey,
+      requestedBy: auditName(tx.caller).slice(0, 191),
+      requestedAt: tx.now,
+      command: commandLine(terms),
+      terms,
+      seen,
+      effects,
+      appId,
+      transactionId,
+      paymentId,
+      amount,
+      currency,
+      decidedBy: null,
+      decidedAt: null,
+      note: null,
+    })
     const approval = await findOpenApproval(tx, openKey)
     if (!approval) throw new AppError('service_unavailable', 'the request was decided meanwhile: try again')
     if (isNew)

@@ -3,7 +3,7 @@ import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 
 export type ApprovalStatus = 'open' | 'granted' | 'denied' | 'stale'
 
@@ -53,9 +53,7 @@ export async function findOpenApproval(db: Queries, openKey: string): Promise<Ap
 
 /** Throws `not_found`. */
 export async function getApproval(db: Queries, approvalId: number): Promise<Approval> {
-  const approval = await db.one(approvals, 'WHERE id = ?', [approvalId])
-  if (!approval) throw notFound(`approval ${approvalId}`)
-  return approval
+  return found(await db.one(approvals, 'WHERE id = ?', [approvalId]), `approval ${approvalId}`)
 }
 
 export async function lockApproval(tx: Tx, approvalId: number): Promise<Approval | null> {

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { appsByKey, findApp, type App } from './store.ts'
 
@@ -7,6 +7,5 @@ import { appsByKey, findApp, type App } from './store.ts'
 export async function appNamed(ctx: Context, name: string): Promise<App> {
   const id = parseNumericId(name)
   const app = id === null ? await appsByKey.find(ctx.db, name) : await findApp(ctx.db, id)
-  if (!app) throw notFound(`app "${name}"`)
-  return app
+  return found(app, `app "${name}"`)
 }

@@ -4,7 +4,7 @@ import type { Config } from '#config/config.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { validate, webAddress } from '#shared/validate.ts'
-import { isLoopbackHost } from '#shared/loopback.ts'
+import { isHttpsOrOwn } from '#shared/loopback.ts'
 import { presentApp } from './present.ts'
 import { realtimePath } from './realtime-path.ts'
 import { ServiceAccountFile } from './service-account.ts'
@@ -65,9 +65,9 @@ export const setRealtime = command({
 /** Without a path. The host names the database, or `ns` does where a host serves several. */
 function isDatabaseUrl(value: string, isDevelopment: boolean): boolean {
   if (!URL.canParse(value)) return false
-  const { protocol, hostname, pathname, searchParams, hash } = new URL(value)
-  const isBare = pathname === '/' && hash === '' && [...searchParams.keys()].every((name) => name === 'ns')
-  return isBare && (protocol === 'https:' || (isDevelopment && isLoopbackHost(hostname)))
+  const url = new URL(value)
+  const isBare = url.pathname === '/' && url.hash === '' && [...url.searchParams.keys()].every((name) => name === 'ns')
+  return isBare && isHttpsOrOwn(url, isDevelopment)
 }
 
 function readAccount(text: string): z.infer<typeof ServiceAccountFile> {

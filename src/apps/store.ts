@@ -4,7 +4,7 @@ import { shape, table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import { anyOf, rowsBy, SharedRead } from '#db/shared-read.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { notFound } from '#shared/errors.ts'
+import { found, notFound } from '#shared/errors.ts'
 import type { MoreEvent } from './more-events.ts'
 import type { PageSettings } from './page-settings.ts'
 
@@ -113,16 +113,12 @@ export async function findApp(db: Queries, appId: number): Promise<App | null> {
 }
 
 export async function getApp(db: Queries, appId: number): Promise<App> {
-  const app = await findApp(db, appId)
-  if (!app) throw notFound('app')
-  return app
+  return found(await findApp(db, appId), 'app')
 }
 
 /** The app as it is now, locked until the commit: for a change that depends on what it has. Throws `not_found`. */
 export async function lockApp(tx: Tx, appId: number): Promise<App> {
-  const app = await tx.one(apps, 'WHERE id = ? FOR UPDATE', [appId])
-  if (!app) throw notFound('app')
-  return app
+  return found(await tx.one(apps, 'WHERE id = ? FOR UPDATE', [appId]), 'app')
 }
 
 /** Looked up by every call of the API. */

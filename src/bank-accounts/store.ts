@@ -3,7 +3,7 @@ import { table, type Row } from '#db/table.ts'
 import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 import type { RealTime } from '#shared/time.ts'
 
 /** An account that customers transfer to. Several apps may be paid to one. */
@@ -46,9 +46,7 @@ export async function findBankAccount(db: Queries, accountId: number): Promise<B
 
 /** The account as it is now, locked until the commit: for a change that depends on what it has. Throws `not_found`. */
 export async function lockBankAccount(tx: Tx, accountId: number): Promise<BankAccount> {
-  const account = await tx.one(bankAccounts, 'WHERE id = ? FOR UPDATE', [accountId])
-  if (!account) throw notFound('bank account')
-  return account
+  return found(await tx.one(bankAccounts, 'WHERE id = ? FOR UPDATE', [accountId]), 'bank account')
 }
 
 export async function findBankAccountByForwardCode(db: Queries, forwardCode: string): Promise<BankAccount | null> {

@@ -9,7 +9,7 @@ import { emptyRehearsal, type Context } from '#context.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { keptOf } from '#payments/balance.ts'
 import { findPayment } from '#payments/store.ts'
-import { AppError, invalidField, notFound } from '#shared/errors.ts'
+import { AppError, found, invalidField } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { effectOfCompletion, periodEndText } from '#transactions/effect-of-completion.ts'
@@ -155,8 +155,7 @@ const REVIEW_WARNINGS: Readonly<Record<Review, string | null>> = {
 }
 
 async function requirePayable(tx: Tx, transactionId: number): Promise<Transaction> {
-  const transaction = await findTransaction(tx, transactionId)
-  if (!transaction) throw notFound('transaction')
+  const transaction = found(await findTransaction(tx, transactionId), 'transaction')
   if (transaction.currency !== 'VND') throw invalidField('transaction_id', 'is not in VND')
   return transaction
 }

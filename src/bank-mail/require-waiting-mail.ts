@@ -1,13 +1,12 @@
 import type { Queries } from '#db/queries.ts'
 import { listKeptOfPayment } from '#payments/store.ts'
-import { invalidField, notFound } from '#shared/errors.ts'
+import { found, invalidField } from '#shared/errors.ts'
 import { formatUtc } from '#shared/time.ts'
 import { findBankMail, type BankMail } from './store.ts'
 
 /** A mail that waits for an operator. Throws `not_found`, or `invalid_request` with the reason why it does not wait. */
 export async function requireWaitingMail(db: Queries, mailId: number): Promise<BankMail> {
-  const mail = await findBankMail(db, mailId)
-  if (!mail) throw notFound('bank mail')
+  const mail = found(await findBankMail(db, mailId), 'bank mail')
   if (mail.review !== null) return mail
   if (mail.closedAt) throw invalidField('id', `was closed at ${formatUtc(mail.closedAt)}`)
   const where = mail.paymentId === null ? '' : `: ${await whereMoneyIs(db, mail.paymentId)}`

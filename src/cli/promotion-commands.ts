@@ -127,13 +127,11 @@ function statusCommand(name: 'archive' | 'restore', description: string): Declar
 async function findNamed(ctx: Context, app: App, named: string | undefined): Promise<ShownPromotion> {
   const { findShownPromotion, getPromotion } = await import('#promotions/store.ts')
   const { parseId } = await import('#shared/ids.ts')
-  const { notFound } = await import('#shared/errors.ts')
+  const { found } = await import('#shared/errors.ts')
   const text = await required(named, '<promotion>', 'Promotion (its id or its code):')
   const id = parseId('promo', text)
   if (id !== null) return getPromotion(ctx.db, app.id, id)
-  const found = await findShownPromotion(ctx.db, app.id, text.toUpperCase())
-  if (!found) throw notFound('promotion')
-  return found
+  return found(await findShownPromotion(ctx.db, app.id, text.toUpperCase()), 'promotion')
 }
 
 async function print({ out }: Session, app: App, promotion: ShownPromotion): Promise<void> {

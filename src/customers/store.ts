@@ -5,7 +5,7 @@ import { insertedNew } from '#db/database-error.ts'
 import { following, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 
 export const customers = table('customers', {
   id: id(),
@@ -62,15 +62,11 @@ export async function findCustomer(db: Queries, appId: number, customerId: numbe
 
 /** The customer as it is now, locked until the commit: for a change that records what it was. Throws `not_found`. */
 export async function lockCustomer(tx: Tx, appId: number, customerId: number): Promise<Customer> {
-  const customer = await tx.one(customers, 'WHERE id = ? AND app_id = ? FOR UPDATE', [customerId, appId])
-  if (!customer) throw notFound('customer')
-  return customer
+  return found(await tx.one(customers, 'WHERE id = ? AND app_id = ? FOR UPDATE', [customerId, appId]), 'customer')
 }
 
 export async function getCustomer(db: Queries, appId: number, customerId: number): Promise<Customer> {
-  const customer = await findCustomer(db, appId, customerId)
-  if (!customer) throw notFound('customer')
-  return customer
+  return found(await findCustomer(db, appId, customerId), 'customer')
 }
 
 /** The newest customer with this address that belongs to the end user or to no end user. */

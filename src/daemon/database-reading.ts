@@ -7,7 +7,7 @@ import { SECOND_MS } from '#shared/time.ts'
 export const FRESH_MS = 5 * SECOND_MS
 const DEADLINE_MS = 2 * SECOND_MS
 
-/** Throws if the database takes longer than a scrape waits. */
+/** Throws if the database takes longer than a scrape or a check of readiness waits. */
 export function inTime<T>(reading: Promise<T>): Promise<T> {
   return within(reading, DEADLINE_MS, new Error(`no answer in ${DEADLINE_MS} ms`))
 }

@@ -4,18 +4,17 @@ import { isWithoutMajority } from '#db/inspect-servers.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import type { RequestState } from '#http/errors.ts'
 import { skewWarning } from '#doctor/check-database.ts'
-import { within } from '#shared/budget.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import { AppError, messageOf, notFound } from '#shared/errors.ts'
 import type { Metrics } from './metrics.ts'
 import { CachedReading } from './cached-reading.ts'
+import { inTime } from './database-reading.ts'
 
 /** The state of the daemon itself. */
 export interface Health {
   readonly isStopping: boolean
 }
 
-const DATABASE_DEADLINE_MS = 2000
 /** Maximum age of an answer about the database: more frequent requests share it. */
 const FRESH_MS = 1000
 
@@ -52,8 +51,7 @@ interface DatabaseState {
 async function readDatabaseState(ctx: Context): Promise<DatabaseState> {
   try {
     const all = Promise.all([pendingMigrations(ctx.db), skewWarning(ctx), isWithoutMajority(ctx.db)])
-    const late = new Error(`no answer in ${DATABASE_DEADLINE_MS} ms`)
-    const [pending, warning, isAlone] = await within(all, DATABASE_DEADLINE_MS, late)
+    const [pending, warning, isAlone] = await inTime(all)
     if (isAlone) return { failure: 'the database is cut off from the majority of its group', warning }
     return { failure: pending.length === 0 ? null : 'the schema is behind: run billing-cli migrate', warning }
   } catch (error) {

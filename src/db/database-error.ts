@@ -77,7 +77,7 @@ export function isServerUnusable(error: unknown): boolean {
 
 /** Whether a Galera node without a majority refused the command. */
 function isFromCutOffNode(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('WSREP') && detailsOf(error).errno === UNKNOWN_COMMAND
+  return error instanceof Error && error.message.includes('WSREP') && hasErrno(error, UNKNOWN_COMMAND)
 }
 
 /** Whether the server could not prepare the statement, and so ran nothing. */
@@ -109,9 +109,14 @@ export function isDatabaseBusy(error: unknown): boolean {
   return isRetryable(error) && (isFatal || (errno !== undefined && errno > 0))
 }
 
+/** Whether it is the server's error with this number. */
+export function hasErrno(error: unknown, errno: number): boolean {
+  return detailsOf(error).errno === errno
+}
+
 /** Whether a unique key refused a row (1062). It is the only error after which a transaction continues, without that statement. */
 export function isAnyDuplicate(error: unknown): boolean {
-  return detailsOf(error).errno === 1062
+  return hasErrno(error, 1062)
 }
 
 /** Whether the error is a duplicate on the named unique key. */

@@ -1,4 +1,5 @@
 import { show, type Ask } from './cluster.ts'
+import { hasErrno } from './database-error.ts'
 
 /** The state of a member of a group (MySQL Group Replication). */
 export interface GroupMember {
@@ -46,7 +47,7 @@ export async function readGroupState(ask: Ask): Promise<GroupState | null> {
       unreachable: members.filter(({ state }) => state === 'UNREACHABLE').length,
     }
   } catch (error) {
-    if ((error as { readonly errno?: number }).errno === DENIED_ERRNO) return null
+    if (hasErrno(error, DENIED_ERRNO)) return null
     throw error
   }
 }

@@ -5,6 +5,7 @@ import type { MigrationExecutor, QueryRunner } from 'typeorm'
 import type { Migration, Phase } from '#migrations/migration.ts'
 import { readClusterNode } from './cluster.ts'
 import { exact } from './columns.ts'
+import { hasErrno } from './database-error.ts'
 import { underLease } from './migration-lease.ts'
 import type { Queries } from './queries.ts'
 import { shape } from './table.ts'
@@ -58,7 +59,7 @@ async function readBookkeeping(db: Readable): Promise<Bookkeeping> {
     }
   } catch (error) {
     // Another process has just replaced the old table.
-    if ((error as { errno?: unknown }).errno === NO_SUCH_TABLE) return readBookkeeping(db)
+    if (hasErrno(error, NO_SUCH_TABLE)) return readBookkeeping(db)
     throw error
   }
 }

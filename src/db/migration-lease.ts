@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { QueryRunner } from 'typeorm'
 import { randomHex } from '#shared/crypto.ts'
-import { insertedNew } from './database-error.ts'
+import { hasErrno, insertedNew } from './database-error.ts'
 
 const LEASE_SECONDS = 15
 const RENEW_MS = 5000
@@ -59,7 +59,7 @@ async function refuseVersion01(leaseRunner: QueryRunner): Promise<void> {
     await leaseRunner.query('ALTER TABLE schema_lease CHANGE token holder VARCHAR(64) NULL')
   } catch (error) {
     // Another process was faster.
-    if ((error as { errno?: unknown }).errno !== NO_SUCH_COLUMN) throw error
+    if (!hasErrno(error, NO_SUCH_COLUMN)) throw error
   }
 }
 

@@ -3,7 +3,7 @@ import { closeReviewsOfPayment } from '#bank-mail/store.ts'
 import { command } from '#commands/command.ts'
 import { presentPayment } from '#payments/present.ts'
 import { lockPayment, updatePayment, type Payment } from '#payments/store.ts'
-import { AppError, notFound } from '#shared/errors.ts'
+import { AppError, found } from '#shared/errors.ts'
 import { formatUtc } from '#shared/time.ts'
 import { integer, text } from '#shared/validate.ts'
 
@@ -21,8 +21,7 @@ export const closePayment = command({
   name: 'payment.close',
   input: ClosePaymentInput,
   async run(tx, { payment_id: paymentId, note }): Promise<Payment> {
-    const payment = await lockPayment(tx, paymentId)
-    if (!payment) throw notFound(`payment ${paymentId}`)
+    const payment = found(await lockPayment(tx, paymentId), `payment ${paymentId}`)
     requireClosable(payment)
     const after = { ...payment, closedAt: tx.now }
     await updatePayment(tx, paymentId, { closedAt: tx.now })

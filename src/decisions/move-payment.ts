@@ -7,11 +7,11 @@ import { command, type CommandTx } from '#commands/command.ts'
 import { noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
-import { movableOf, movedAway, takeNewest } from '#payments/balance.ts'
+import { movableOf, movedAway, takeNewest, unallocatedOf } from '#payments/balance.ts'
 import { presentPayment } from '#payments/present.ts'
 import { allocate, listKeptOfPayment, lockPayment, updatePayment, type Payment } from '#payments/store.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
-import { AppError, invalidField, notFound } from '#shared/errors.ts'
+import { AppError, found, invalidField } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { saveReducedBalance } from '#transactions/change-transaction.ts'
@@ -49,7 +49,7 @@ interface Source {
  */
 export async function movePayment(ctx: Context, caller: Caller, input: unknown): Promise<MovedPayment> {
   const moved = await perform(ctx, caller, move, input, null)
-  if (moved.status !== 'already_completed' && !ctx.rehearsal) await closeOpenSessions(ctx, moved.transaction_id)
+  if (moved.status !== 'already_completed') await closeOpenSessions(ctx, moved.transaction_id)
   return moved
 }
 
@@ -60,10 +60,8 @@ const move = command({
     const { payment_id: paymentId, transaction_id: transactionId, note } = input
     const bookedBefore = (await listKeptOfPayment(tx, paymentId)).map((part) => part.transactionId)
     const transactions = await lockTransactions(tx, [...bookedBefore, transactionId])
-    const payment = await lockPayment(tx, paymentId)
-    if (!payment) throw notFound(`payment ${paymentId}`)
-    const target = transactions.get(transactionId)
-    if (!target) throw notFound(`transaction ${transactionId}`)
+    const payment = found(await lockPayment(tx, paymentId), `payment ${paymentId}`)
+    const target = found(transactions.get(transactionId), `transaction ${transactionId}`)
     if (payment.currency !== target.currency)
       throw invalidField('transaction_id', `is in ${target.currency}, and the payment in ${payment.currency}`)
     await refuseForeignMoney(tx, payment, target)
@@ -112,8 +110,8 @@ function sourcesOf(
 }
 
 /** The unallocated amount; if it is unknown, what the operator states. */
-function freeOf({ amount, amountLeft }: Payment, input: MovePaymentInput): number {
-  if (amount !== null) return amountLeft ?? 0
+function freeOf(payment: Payment, input: MovePaymentInput): number {
+  if (payment.amount !== null) return unallocatedOf(payment)
   if (input.amount === undefined) throw invalidField('amount', 'is required: the amount of this payment is unknown')
   return input.amount
 }

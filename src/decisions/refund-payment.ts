@@ -11,7 +11,7 @@ import type { Context } from '#context.ts'
 import { presentPayment } from '#payments/present.ts'
 import { listRefundsOfPayment, lockPayment, updatePayment, type Payment, type Refund } from '#payments/store.ts'
 import { refundWayOf, sendRefunds } from '#providers/engine/refunds.ts'
-import { AppError, invalidField, notFound } from '#shared/errors.ts'
+import { AppError, found, invalidField } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { orderRefundOfPayment } from '#transactions/order-refunds.ts'
@@ -54,8 +54,7 @@ const orderRefund = command({
   input: RefundPaymentInput,
   async run(tx, input, { grant }: { readonly grant: Grant | null }): Promise<Refund> {
     const { payment_id: paymentId, note, reference = null } = input
-    const payment = await lockPayment(tx, paymentId)
-    if (!payment) throw notFound(`payment ${paymentId}`)
+    const payment = found(await lockPayment(tx, paymentId), `payment ${paymentId}`)
     if (payment.amount === null && input.amount === undefined)
       throw invalidField('amount', 'is required: the amount of this payment is unknown')
     const known = payment.amount ?? input.amount ?? 0
@@ -101,7 +100,12 @@ async function wantedRefund(
   return {
     terms: { of: 'payment', id: paymentId, amount: given ?? null, reference: reference ?? null, note },
     seen: JSON.stringify([payment.amount, amountLeft, closedAt, refundedBefore]),
-    ...{ appId, transactionId: null, paymentId, amount, refundedBefore, currency },
+    appId,
+    transactionId: null,
+    paymentId,
+    amount,
+    refundedBefore,
+    currency,
   }
 }
 

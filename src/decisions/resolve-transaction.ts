@@ -15,7 +15,7 @@ import type { Queries } from '#db/queries.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { bankPageProvider, providerOfCode } from '#providers/providers.ts'
 import { refundWayOf, sendRefunds } from '#providers/engine/refunds.ts'
-import { AppError, notFound } from '#shared/errors.ts'
+import { AppError, found } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { findLineOfTransaction } from '#subscriptions/store.ts'
@@ -185,8 +185,8 @@ const resolve = command({
     const { transactionId, action, grant = null } = scope
     const { note, amount, reference } = input
     const terms: Terms = { action, amount: amount ?? null, reference: reference ?? null }
-    const before = (await lockTransactions(tx, [transactionId])).get(transactionId)
-    if (!before) throw notFound(`transaction ${transactionId}`)
+    const transactions = await lockTransactions(tx, [transactionId])
+    const before = found(transactions.get(transactionId), `transaction ${transactionId}`)
     const refusal = await explainRefusal(tx, before, action, terms.amount)
     if (refusal !== null && !grant) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
     const wanted = action === 'refund' ? wantedRefund(before, terms, note) : null
@@ -203,7 +203,11 @@ function wantedRefund(before: Transaction, { amount, reference }: Terms, note: s
   return {
     terms: { of: 'transaction', id: transactionId, amount, reference, note },
     seen: JSON.stringify({ ...presentStanding(before), ...balanceOf(before) }),
-    ...{ appId, transactionId, paymentId: null, currency, refundedBefore },
+    appId,
+    transactionId,
+    paymentId: null,
+    currency,
+    refundedBefore,
     amount: amountToRefund(before, amount),
   }
 }

@@ -3,7 +3,7 @@ import { listAuditEntries } from '#commands/store.ts'
 import type { Context } from '#context.ts'
 import { presentAllocation, presentPayment, presentRefund } from '#payments/present.ts'
 import { findPayment, listAllocationsOfPayment, listRefundsOfPayment } from '#payments/store.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 import { formatTimestamp } from '#shared/time.ts'
 
 /** All that is known of a payment: what it was booked for and by whom, what was refunded, and which bank mails reported it. */
@@ -22,8 +22,7 @@ export interface ShownPayment {
 
 /** Throws `not_found`. */
 export async function showPayment(ctx: Context, paymentId: number): Promise<ShownPayment> {
-  const payment = await findPayment(ctx.db, paymentId)
-  if (!payment) throw notFound(`payment ${paymentId}`)
+  const payment = found(await findPayment(ctx.db, paymentId), `payment ${paymentId}`)
   const entries = await listAuditEntries(ctx.db, { subject: `payment ${paymentId}`, limit: 100 })
   return {
     payment: presentPayment(payment),

@@ -3,7 +3,7 @@ import { getApp } from '#apps/store.ts'
 import { command, type Command } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { AppError, notFound } from '#shared/errors.ts'
+import { AppError, found, notFound } from '#shared/errors.ts'
 import { findSubscriptionById, viewSubscription } from '#subscriptions/store.ts'
 import type { MailRow } from '#mail/mail-columns.ts'
 import { claimOf, mailState, markSent, releaseAfterFailure, type Claim } from './claims/store.ts'
@@ -37,8 +37,7 @@ function settling<Mail extends MailRow>(
     input: z.strictObject({ outcome: z.enum(['sent', 'not_sent']) }),
     async run(tx, { outcome }, { mailId }: { readonly mailId: number }) {
       // Locked until the commit, so that of two decisions about it one is the first.
-      const mail = await tx.one(table, 'WHERE id = ? FOR UPDATE', [mailId])
-      if (!mail) throw notFound(noun)
+      const mail = found(await tx.one(table, 'WHERE id = ? FOR UPDATE', [mailId]), noun)
       const now = await databaseNow(tx.ctx, tx)
       if (mailState(mail, now) !== 'unconfirmed')
         throw new AppError('invalid_request', `this ${noun} is not unconfirmed`)

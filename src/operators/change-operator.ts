@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { command, nothing } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 import { operatorRole } from './operator-fields.ts'
 import { deleteOperator, lockOperator, updateRole, type Operator } from './store.ts'
 
@@ -34,7 +34,5 @@ export const removeOperator = command({
 })
 
 async function getLocked(tx: Tx, name: string): Promise<Operator> {
-  const operator = await lockOperator(tx, name)
-  if (!operator) throw notFound(`operator "${name}"`)
-  return operator
+  return found(await lockOperator(tx, name), `operator "${name}"`)
 }

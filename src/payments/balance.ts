@@ -26,6 +26,11 @@ export function movableOf(balance: Balance): number {
   return keptOf(balance) - balance.amountUsed
 }
 
+/** The money of a payment that is neither allocated nor refunded; 0 if its amount is unknown. */
+export function unallocatedOf({ amountLeft }: { readonly amountLeft: number | null }): number {
+  return amountLeft ?? 0
+}
+
 /** Adds received money to `amountLeft`, until something uses it. */
 export function arrived(balance: Balance, amount: number): Balance {
   const { amountReceived, amountRefunded, amountUsed, amountLeft } = balance

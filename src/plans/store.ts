@@ -4,7 +4,7 @@ import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 import type { IntervalUnit, TrialUnit } from '#shared/interval.ts'
 import type { SaleStatus } from './sale-status.ts'
 
@@ -124,8 +124,7 @@ export async function lockPlan(tx: Tx, appId: number, planId: number): Promise<P
 }
 
 async function withPrices(plan: Plan | null, readPrices: () => Promise<Price[]>): Promise<PlanWithPrices> {
-  if (!plan) throw notFound('plan')
-  return { ...plan, prices: await readPrices() }
+  return { ...found(plan, 'plan'), prices: await readPrices() }
 }
 
 /** The app's plans with all their prices, newest plan first. */
@@ -138,12 +137,10 @@ export async function listPlans(db: Queries, appId: number, status?: SaleStatus)
   return found.map((plan) => ({ ...plan, prices: byPlan.get(plan.id) ?? [] }))
 }
 
-const PRICE_WITH_PLAN = joinedRows(
-  'prices price JOIN plans plan ON plan.id = price.plan_id',
-  { price: prices, plan: plans },
-  {},
-  {},
-)
+const PRICE_WITH_PLAN = joinedRows('prices price JOIN plans plan ON plan.id = price.plan_id', {
+  price: prices,
+  plan: plans,
+})
 
 /** A price of the app with its plan, on sale or not; null if there is none. */
 export async function findPrice(db: Queries, appId: number, priceId: number): Promise<PriceWithPlan | null> {

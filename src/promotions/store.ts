@@ -5,7 +5,7 @@ import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { SaleStatus } from '#plans/sale-status.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 import type { AppTime } from '#shared/time.ts'
 
 /** A promotion of an app. Its code and what it takes off never change. */
@@ -79,9 +79,7 @@ export async function updatePromotionRow(
 
 /** Throws `not_found`. */
 export async function getPromotion(db: Queries, appId: number, promotionId: number): Promise<ShownPromotion> {
-  const found = await db.one(shownPromotions, 'WHERE p.id = ? AND p.app_id = ?', [promotionId, appId])
-  if (!found) throw notFound('promotion')
-  return found
+  return found(await db.one(shownPromotions, 'WHERE p.id = ? AND p.app_id = ?', [promotionId, appId]), 'promotion')
 }
 
 export async function findPromotion(db: Queries, appId: number, code: string): Promise<Promotion | null> {

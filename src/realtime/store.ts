@@ -58,34 +58,31 @@ async function requestAgain(tx: Tx, subscriptionId: number, revision: number): P
   return found === 1
 }
 
-/** Claims the lease of a node for `leaseSeconds`; false while another writer has it, or if its write is not in `state`. */
+/** Longer than any write, so that a lease expires only when its writer died. */
+const LEASE_SECONDS = 20
+
+/** Claims the lease of a node; false while another writer has it, or if its write is not in `state`. */
 export async function claimWrite(
   tx: Tx,
   subscriptionId: number,
   leaseToken: string,
-  leaseSeconds: number,
   state: 'pending' | 'any',
 ): Promise<boolean> {
   const andPending = state === 'pending' ? "AND state = 'pending'" : ''
   const found = await tx.run(
     `UPDATE realtime_writes SET lease_token = ?, lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND
      WHERE subscription_id = ? AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3) OR lease_token = ?) ${andPending}`,
-    [leaseToken, leaseSeconds, subscriptionId, leaseToken],
+    [leaseToken, LEASE_SECONDS, subscriptionId, leaseToken],
   )
   return found === 1
 }
 
 /** Extends the lease; false if it was lost. */
-export async function extendLease(
-  tx: Tx,
-  subscriptionId: number,
-  leaseToken: string,
-  leaseSeconds: number,
-): Promise<boolean> {
+export async function extendLease(tx: Tx, subscriptionId: number, leaseToken: string): Promise<boolean> {
   const found = await tx.run(
     `UPDATE realtime_writes SET lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND
      WHERE subscription_id = ? AND lease_token = ?`,
-    [leaseSeconds, subscriptionId, leaseToken],
+    [LEASE_SECONDS, subscriptionId, leaseToken],
   )
   return found === 1
 }

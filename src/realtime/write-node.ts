@@ -12,8 +12,6 @@ import { claimWrite, extendLease, findRealtimeWrite, finishWrite, isBeingWritten
 
 /** The budget for waiting, token, read and write together. With its records, a call that writes a node returns within 6 s (R162). */
 const WRITE_MS = 4000
-/** Longer than any write, so that a lease expires only when its writer died. */
-const LEASE_SECONDS = 20
 /** With less time than this left, a write would only fail. */
 const MIN_WRITE_MS = 250
 const FIRST_WAIT_MS = 10
@@ -86,7 +84,7 @@ type ClaimResult =
 async function claim(ctx: Context, { subscriptionId, leaseToken, reason }: Writer): Promise<ClaimResult> {
   return inTransaction(ctx, async (tx) => {
     const state = reason === 'resync' ? 'any' : 'pending'
-    const isClaimed = await claimWrite(tx, subscriptionId, leaseToken, LEASE_SECONDS, state)
+    const isClaimed = await claimWrite(tx, subscriptionId, leaseToken, state)
     const row = await findRealtimeWrite(tx, subscriptionId)
     if (!row) throw new Error(`no realtime write was requested for subscription ${subscriptionId}`)
     if (isClaimed) return { kind: 'claimed', revision: row.requestedRevision }
@@ -154,7 +152,7 @@ async function loadState({ subscriptionId, load }: Writer): Promise<NodeState> {
 /** Extends the lease, and returns the revision that is requested now; null if the lease was lost. */
 async function extend(ctx: Context, { subscriptionId, leaseToken }: Writer): Promise<number | null> {
   return inTransaction(ctx, async (tx) => {
-    if (!(await extendLease(tx, subscriptionId, leaseToken, LEASE_SECONDS))) return null
+    if (!(await extendLease(tx, subscriptionId, leaseToken))) return null
     const row = await findRealtimeWrite(tx, subscriptionId)
     return row?.requestedRevision ?? null
   })

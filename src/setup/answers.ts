@@ -93,9 +93,12 @@ function isKnown(key: string): key is AnswerKey {
 function settingErrors(given: Given): [string, string][] {
   const { base_url, database, smtp_url, mail_from } = given
   const settings = {
-    ...{ BILLING_ENV: 'production', BILLING_ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}` },
+    BILLING_ENV: 'production',
+    BILLING_ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}`,
     ...(database === EMBEDDED ? { BILLING_ALLOW_EMBEDDED_DB: '1' } : { BILLING_DATABASE_URL: database }),
-    ...{ BILLING_BASE_URL: base_url, BILLING_SMTP_URL: smtp_url, BILLING_MAIL_FROM: mail_from },
+    BILLING_BASE_URL: base_url,
+    BILLING_SMTP_URL: smtp_url,
+    BILLING_MAIL_FROM: mail_from,
     ...relaySettings(given),
   }
   try {

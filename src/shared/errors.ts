@@ -68,6 +68,12 @@ export function notFound(what: string): AppError {
   return new AppError('not_found', `${what} not found`)
 }
 
+/** Returns the row; throws `not_found`, which names `what`, if there is none. */
+export function found<T>(row: T | null | undefined, what: string): T {
+  if (row === null || row === undefined) throw notFound(what)
+  return row
+}
+
 /** The message of whatever was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)

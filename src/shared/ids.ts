@@ -1,4 +1,4 @@
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 
 /** Prefixes of the public identifiers; inside, an id is a number (R26). */
 export type IdKind = 'plan' | 'price' | 'cus' | 'cs' | 'evt' | 'promo'
@@ -17,6 +17,10 @@ export function formatId(kind: IdKind, id: number): string {
   return `${kind}_${id}`
 }
 
+export function formatIdOrNull(kind: IdKind, id: number | null): string | null {
+  return id === null ? null : formatId(kind, id)
+}
+
 /** The number of `plan_12`; null for `12`, `plan_012`, `plan_x` and anything beyond a safe integer. */
 export function parseId(kind: IdKind, text: string): number | null {
   return text.startsWith(`${kind}_`) ? parseNumericId(text.slice(kind.length + 1)) : null
@@ -31,7 +35,5 @@ export function parseNumericId(text: string): number | null {
 
 /** A path id read strictly: what is not one names nothing, hence 404. */
 export function requireId(kind: IdKind, text: string): number {
-  const id = parseId(kind, text)
-  if (id === null) throw notFound(NOUN[kind])
-  return id
+  return found(parseId(kind, text), NOUN[kind])
 }

@@ -4,8 +4,6 @@ declare const kind: unique symbol
 export type RealTime = Date & { readonly [kind]: 'real' }
 /** An instant of an app's own time, which a sandbox app's test clock moves. Comparing it with real time does not compile. */
 export type AppTime = Date & { readonly [kind]: 'app' }
-/** Either kind, for arithmetic that keeps it. */
-export type Instant = RealTime | AppTime
 
 /** The source of the present instant everywhere, so that tests can move it. */
 export interface Clock {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
 import { requireCustomer } from '#customers/require-customer.ts'
-import { formatId } from '#shared/ids.ts'
+import { formatIdOrNull } from '#shared/ids.ts'
 import { recordChange } from './record-change.ts'
 import { getPlanAndCustomer, getSubscription, lockExistingEndUser } from './store.ts'
 
@@ -34,7 +34,7 @@ export const attachCustomer = command({
     await tx.audit({
       appId: app.id,
       subject: `subscription ${current.id}`,
-      before: { customer_id: current.customerId === null ? null : formatId('cus', current.customerId) },
+      before: { customer_id: formatIdOrNull('cus', current.customerId) },
       after: { customer_id },
     })
     return view

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Plan } from '#plans/store.ts'
-import { formatId } from '#shared/ids.ts'
+import { formatId, formatIdOrNull } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import { publicId, timestamp } from '#shared/validate.ts'
 import type { EventData, SubscriptionSubject } from '#webhooks/events.ts'
@@ -45,7 +45,7 @@ export function presentSubscription(
     plan_ref: plan.code,
     plan_id: formatId('plan', subscription.planId),
     price_id: formatId('price', subscription.priceId),
-    customer_id: subscription.customerId === null ? null : formatId('cus', subscription.customerId),
+    customer_id: formatIdOrNull('cus', subscription.customerId),
     ...presentPeriod(subscription, now),
   }
 }
@@ -68,7 +68,7 @@ export function expiredData(
 export function presentSubject({ subscription, plan, customer }: SubscriptionView): SubscriptionSubject {
   return {
     external_ref: subscription.externalRef,
-    paygate_customer_id: subscription.customerId === null ? null : formatId('cus', subscription.customerId),
+    paygate_customer_id: formatIdOrNull('cus', subscription.customerId),
     merchant_customer_id: customer?.merchantCustomerId ?? null,
     plan_id: formatId('plan', subscription.planId),
     price_id: formatId('price', subscription.priceId),

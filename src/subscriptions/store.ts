@@ -6,7 +6,7 @@ import { anyOf, rowsBy, SharedRead } from '#db/shared-read.ts'
 import { namedCustomers, type NamedCustomer } from '#customers/store.ts'
 import { plans, type NamedPlan } from '#plans/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 import type { IntervalUnit } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 import { planChoiceAfter, type ChoiceLine, type PlanChoice, type Purpose } from './lifecycle.ts'
@@ -154,7 +154,6 @@ const PLAN_AND_CUSTOMER = joinedRows(
   'plans plan LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id',
   { plan: plans },
   { customer: namedCustomers },
-  {},
 )
 
 /** The plan and the customer of a subscription, as it is or will be. */
@@ -202,15 +201,11 @@ export async function getSubscriptionWithPlanCode(
   appId: number,
   externalRef: string,
 ): Promise<SubscriptionWithPlanCode> {
-  const found = await sharedByRef.find(db, { appId, externalRef })
-  if (!found) throw notFound('subscription')
-  return found
+  return found(await sharedByRef.find(db, { appId, externalRef }), 'subscription')
 }
 
 export async function getSubscription(db: Queries, appId: number, externalRef: string): Promise<Subscription> {
-  const subscription = await findSubscription(db, appId, externalRef)
-  if (!subscription) throw notFound('subscription')
-  return subscription
+  return found(await findSubscription(db, appId, externalRef), 'subscription')
 }
 
 export async function findSubscriptionById(db: Queries, subscriptionId: number): Promise<Subscription | null> {

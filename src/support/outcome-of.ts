@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
 import { keptOf } from '#payments/balance.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { formatDay } from '#shared/time.ts'
 import { findPlan } from '#plans/store.ts'
@@ -9,8 +9,7 @@ import { findTransaction } from '#transactions/store.ts'
 
 /** What the money of a transaction has done for the person: `user-lan has Premium until 2026-12-22`. */
 export async function outcomeOf(ctx: Context, transactionId: number): Promise<string> {
-  const transaction = await findTransaction(ctx.db, transactionId)
-  if (!transaction) throw notFound('transaction')
+  const transaction = found(await findTransaction(ctx.db, transactionId), 'transaction')
   const { externalRef, amount, currency, status, flagReason } = transaction
   const name = `transaction ${transactionId} of ${externalRef}`
   if (status === 'pending')

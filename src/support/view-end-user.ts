@@ -14,7 +14,7 @@ import { firstMailAt } from '#mails/reminders/stages.ts'
 import { mailState } from '#mails/claims/store.ts'
 import { listRemindersOf } from '#mails/reminders/store.ts'
 import { dueOf } from '#payments/balance.ts'
-import { formatId } from '#shared/ids.ts'
+import { formatIdOrNull } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull, type AppTime, type RealTime } from '#shared/time.ts'
 import { presentSubscription } from '#subscriptions/present.ts'
 import { findSubscription, viewSubscription, type Subscription } from '#subscriptions/store.ts'
@@ -41,7 +41,11 @@ export async function viewEndUser(ctx: Context, appId: number, externalRef: stri
   const now = appNow(app, ctx.clock.now())
   const subscription = await findSubscription(ctx.db, appId, externalRef)
   const transactions = await listTransactionRows(ctx.db, {
-    ...{ appId, externalRef, status: null, flagged: null, below: null },
+    appId,
+    externalRef,
+    status: null,
+    flagged: null,
+    below: null,
     limit: MAX_TRANSACTIONS,
   })
   const customerId = subscription?.customerId ?? transactions.find((row) => row.customerId !== null)?.customerId ?? null
@@ -61,7 +65,7 @@ export async function viewEndUser(ctx: Context, appId: number, externalRef: stri
     unmatched: await unmatchedFor(ctx, transactions),
     mails: subscription ? await mailsOf(ctx, subscription, realNow) : [],
     receipts: await receiptsOf(ctx, transactions, realNow),
-    events: { pending, failed, last_failed: lastFailed === null ? null : formatId('evt', lastFailed) },
+    events: { pending, failed, last_failed: formatIdOrNull('evt', lastFailed) },
   }
   const renewsFrom = subscription?.currentPeriodEnd
     ? firstMailAt(subscription.periodStart, subscription.currentPeriodEnd)

@@ -5,7 +5,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { arrived, completed, keptOf } from '#payments/balance.ts'
 import { countUse } from '#promotions/take-use.ts'
 import { AppError } from '#shared/errors.ts'
-import { formatId } from '#shared/ids.ts'
+import { formatIdOrNull } from '#shared/ids.ts'
 import { wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
 import { applyPayment, type PaidTransaction } from '#subscriptions/apply-payment.ts'
 import type { Refusal } from '#subscriptions/lifecycle.ts'
@@ -150,7 +150,7 @@ async function announceCompletion(tx: Tx, app: NotifiedApp, transaction: Transac
   const data = {
     transaction_id: transaction.id,
     external_ref: externalRef,
-    paygate_customer_id: customerId === null ? null : formatId('cus', customerId),
+    paygate_customer_id: formatIdOrNull('cus', customerId),
     plan_ref: planRef,
     amount,
     currency,

@@ -2,7 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { balanceOf, keptOf, refunded, takeNewest, type Balance } from '#payments/balance.ts'
+import { balanceOf, keptOf, refunded, takeNewest, unallocatedOf, type Balance } from '#payments/balance.ts'
 import { allocate, insertRefund, listPaymentsOf, updatePayment, type Payment, type Refund } from '#payments/store.ts'
 import { invalidField } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
@@ -92,7 +92,7 @@ export async function orderRefundOfPayment(
   payment: Payment,
   { amount, wayOf, reference, operatorNote }: RefundOrder,
 ): Promise<Refund> {
-  const free = payment.amountLeft ?? 0
+  const free = unallocatedOf(payment)
   if (amount > free)
     throw invalidField('amount', `is more than the ${englishMoney(free, payment.currency)} that are left`)
   const way = wayOf(payment.provider)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { discountOf } from '#promotions/discount.ts'
 import { DiscountOutput } from '#promotions/present.ts'
-import { formatId } from '#shared/ids.ts'
+import { formatIdOrNull } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { publicId, timestamp } from '#shared/validate.ts'
 import { metadataOutput } from './metadata.ts'
@@ -77,8 +77,8 @@ export function presentStanding(transaction: Transaction) {
     external_ref: transaction.externalRef,
     mode: transaction.mode,
     plan_ref: transaction.planRef,
-    price_id: transaction.priceId === null ? null : formatId('price', transaction.priceId),
-    paygate_customer_id: transaction.customerId === null ? null : formatId('cus', transaction.customerId),
+    price_id: formatIdOrNull('price', transaction.priceId),
+    paygate_customer_id: formatIdOrNull('cus', transaction.customerId),
     amount: transaction.amount,
     amount_received: transaction.amountReceived,
     currency: transaction.currency,

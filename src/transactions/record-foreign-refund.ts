@@ -1,6 +1,6 @@
 import { getApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { refunded, takeNewest, type Balance } from '#payments/balance.ts'
+import { refunded, takeNewest, unallocatedOf, type Balance } from '#payments/balance.ts'
 import {
   allocate,
   insertRefund,
@@ -50,7 +50,7 @@ export async function recordForeignRefund(
   if (refundId === null) return null
   const refund = { ...row, id: refundId }
   for (const share of shares) await takeFromTransaction(tx, refund, share)
-  if (fromFree > 0) await updatePayment(tx, paymentId, { amountLeft: freeOf(payment) - fromFree })
+  if (fromFree > 0) await updatePayment(tx, paymentId, { amountLeft: unallocatedOf(payment) - fromFree })
   return refund
 }
 
@@ -82,7 +82,7 @@ function planRefund(
   kept: readonly { readonly transactionId: number; readonly kept: number }[],
   transactions: ReadonlyMap<number, Transaction>,
 ): RefundPlan | null {
-  const free = freeOf(payment)
+  const free = unallocatedOf(payment)
   if (amount > free + kept.reduce((sum, part) => sum + part.kept, 0)) return null
   const fromFree = Math.min(free, amount)
   const shares = takeNewest(amount - fromFree, kept).map(({ part, amount: share }) => {
@@ -91,10 +91,6 @@ function planRefund(
     return { transaction, amount: share, balance: refunded(transaction, share) }
   })
   return { fromFree, shares }
-}
-
-function freeOf({ amountLeft }: Payment): number {
-  return amountLeft ?? 0
 }
 
 async function takeFromTransaction(tx: Tx, refund: Refund, { transaction, amount, balance }: Share): Promise<void> {

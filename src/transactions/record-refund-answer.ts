@@ -1,7 +1,7 @@
 import { getApp, type App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
-import { keptOf, notRefunded, refundFailed } from '#payments/balance.ts'
+import { keptOf, notRefunded, refundFailed, unallocatedOf } from '#payments/balance.ts'
 import {
   allocate,
   listRefundedShares,
@@ -162,7 +162,7 @@ async function returnToPayment(tx: Tx, refund: Refund, shares: readonly Share[])
   const restored = isRefused(refund) ? shares.reduce((sum, { amount }) => sum + amount, 0) : 0
   const returned = refund.amount - restored
   if (returned === 0) return
-  await updatePayment(tx, payment.id, { amountLeft: (payment.amountLeft ?? 0) + returned, closedAt: null })
+  await updatePayment(tx, payment.id, { amountLeft: unallocatedOf(payment) + returned, closedAt: null })
 }
 
 async function lockKnownPayment(tx: Tx, paymentId: number): Promise<Payment> {

@@ -1,6 +1,6 @@
 import { appTime, bigint, exact, flag, id, json, realTime, text, words } from '#db/columns.ts'
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
-import { notFound } from '#shared/errors.ts'
+import { found, notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { following, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
@@ -175,16 +175,12 @@ export async function findOwner(
 
 /** Throws `not_found`. */
 export async function getTransaction(db: Queries, transactionId: number): Promise<Transaction> {
-  const transaction = await findTransaction(db, transactionId)
-  if (!transaction) throw notFound(`transaction ${transactionId}`)
-  return transaction
+  return found(await findTransaction(db, transactionId), `transaction ${transactionId}`)
 }
 
 /** As callers see it. Throws `not_found`. */
 export async function getShownTransaction(db: Queries, transactionId: number): Promise<ShownTransaction> {
-  const transaction = await findShownTransaction(db, transactionId)
-  if (!transaction) throw notFound(`transaction ${transactionId}`)
-  return transaction
+  return found(await findShownTransaction(db, transactionId), `transaction ${transactionId}`)
 }
 
 /** What a transaction was opened for; null for a one-time purchase. */
@@ -235,9 +231,9 @@ export interface TransactionRows {
 
 /** Reads the rows once, under the end user's lock, which keeps other writers out until the commit. Throws `not_found`. */
 export async function getTransactionRows(tx: Tx, transactionId: number): Promise<TransactionRows> {
-  const found = await tx.one(TRANSACTION_ROWS, 'WHERE transaction.id = ?', [transactionId])
-  if (!found) throw notFound(`transaction ${transactionId}`)
-  const { app, transaction, price, plan, ...rest } = found
+  const rows = await tx.one(TRANSACTION_ROWS, 'WHERE transaction.id = ?', [transactionId])
+  if (!rows) throw notFound(`transaction ${transactionId}`)
+  const { app, transaction, price, plan, ...rest } = rows
   const quote = quoteOf(transaction)
   if (!quote) return { app, transaction, forSubscription: null }
   if (!price || !plan) throw new Error(`transaction ${transactionId} names a price that does not exist`)

@@ -3,7 +3,7 @@ import { following, idAmong, where, type Position } from '#db/conditions.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { notFound } from '#shared/errors.ts'
+import { found } from '#shared/errors.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
 import type { EventType } from './events.ts'
 
@@ -85,16 +85,12 @@ function rowOf(event: NewEvent): Omit<Event, 'id'> {
 
 /** Throws `not_found`. */
 export async function getEvent(db: Queries, eventId: number): Promise<Event> {
-  const event = await db.one(events, 'WHERE id = ?', [eventId])
-  if (!event) throw notFound('event')
-  return event
+  return found(await db.one(events, 'WHERE id = ?', [eventId]), 'event')
 }
 
 /** As `getEvent`; throws `not_found` for an event of another app, too. */
 export async function getEventOfApp(db: Queries, appId: number, eventId: number): Promise<Event> {
-  const event = await db.one(events, 'WHERE id = ? AND app_id = ?', [eventId, appId])
-  if (!event) throw notFound('event')
-  return event
+  return found(await db.one(events, 'WHERE id = ? AND app_id = ?', [eventId, appId]), 'event')
 }
 
 export interface EventFilter {
