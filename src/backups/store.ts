@@ -4,7 +4,7 @@ import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { isMoney } from './money-columns.ts'
 
-type Readable = Pick<Queries, 'all' | 'one'>
+type Readable = Pick<Queries, 'all' | 'one' | 'single'>
 
 /** Column names by table. */
 export type MoneyColumns = ReadonlyMap<string, readonly string[]>
@@ -18,8 +18,7 @@ export interface Contents {
 const NAME = shape({ name: exact('name', 255) })
 
 export async function readFamily(db: Readable): Promise<{ readonly family: Family; readonly version: string }> {
-  const found = await db.one(shape({ version: text() }), 'SELECT VERSION() AS version')
-  const version = found?.version ?? ''
+  const { version } = await db.single(shape({ version: text() }), 'SELECT VERSION() AS version')
   return { family: version.includes('MariaDB') ? 'MariaDB' : 'MySQL', version }
 }
 
@@ -88,11 +87,10 @@ export async function readContents(db: Readable, money: MoneyColumns): Promise<C
   for (const table of (await readTables(db)).keys()) {
     const columns = money.get(table) ?? []
     const totals = columns.map((column) => `COALESCE(SUM(\`${column}\`), 0) AS \`${column}\``)
-    const found = await db.one(
+    const { rowCount, ...totalOf } = await db.single(
       shape({ rowCount: bigint(), ...Object.fromEntries(columns.map((column) => [column, sum()])) }),
       `SELECT ${['COUNT(*) AS rowCount', ...totals].join(', ')} FROM \`${table}\``,
     )
-    const { rowCount, ...totalOf } = found ?? { rowCount: 0 }
     rows[table] = rowCount
     if (columns.length > 0) sums[table] = totalOf
   }
@@ -123,7 +121,7 @@ const GAP = 10_000_000
 export async function leaveGaps(db: Queries): Promise<void> {
   const present = await readTables(db)
   for (const table of SEEN_OUTSIDE.filter((name) => present.has(name))) {
-    const found = await db.one(shape({ last: bigint() }), `SELECT COALESCE(MAX(id), 0) AS last FROM ${table}`)
-    if (found) await db.run(`ALTER TABLE ${table} AUTO_INCREMENT = ${found.last + GAP}`)
+    const { last } = await db.single(shape({ last: bigint() }), `SELECT COALESCE(MAX(id), 0) AS last FROM ${table}`)
+    await db.run(`ALTER TABLE ${table} AUTO_INCREMENT = ${last + GAP}`)
   }
 }

@@ -66,8 +66,8 @@ export function retryable(message: string, errno = 1213): Error {
 }
 
 /** A statement was killed, and its answer lacks a value that is always there. */
-export function endedEarly(column: string): Error {
-  return retryable(`the server ended a statement before it had read ${column}`, 1317)
+export function endedEarly(missing: string): Error {
+  return retryable(`the server ended a statement before it had read ${missing}`, 1317)
 }
 
 /** Whether the server is unusable now. Another one of its cluster may be usable. */

@@ -9,9 +9,7 @@ import { shape } from './table.ts'
  */
 export async function databaseNow({ clock }: { readonly clock: Clock }, db: Queries): Promise<RealTime> {
   if (clock.database) return clock.database.now()
-  const row = await db.one(shape({ now: realTime() }), 'SELECT UTC_TIMESTAMP(3) AS now')
-  if (!row) throw new Error('the database returned no time')
-  return row.now
+  return (await db.single(shape({ now: realTime() }), 'SELECT UTC_TIMESTAMP(3) AS now')).now
 }
 
 /** The current time by the database's clock as an SQL expression with the values of its `?`. Costs no round trip. */

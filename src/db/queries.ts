@@ -1,4 +1,6 @@
-import type { Source, Table } from './table.ts'
+import { bigint } from './columns.ts'
+import { endedEarly } from './database-error.ts'
+import { shape, type Source, type Table } from './table.ts'
 
 /** SQL text with the values of its `?`. */
 export interface Sql {
@@ -20,6 +22,8 @@ export interface Changed {
 export interface Queries {
   /** The first row, or null. */
   one<R>(source: Source<R>, text: string, params?: readonly Param[]): Promise<R | null>
+  /** The row of a statement that always returns exactly one, such as a total. If it was killed, the work runs again. */
+  single<R>(source: Source<R>, text: string, params?: readonly Param[]): Promise<R>
   all<R>(source: Source<R>, text: string, params?: readonly Param[]): Promise<R[]>
   /** The number of matching rows. */
   count<R>(table: Table<R>, text: string, params?: readonly Param[]): Promise<number>
@@ -48,10 +52,17 @@ export type RowMatch<R> = { readonly [K in keyof R]?: R[K] | readonly R[K][] }
 /** Sends one statement; resolves with the rows of a SELECT, or `Changed`. */
 export type Send = (sql: string, params: readonly Param[]) => Promise<unknown>
 
+const COUNT = shape({ count: bigint() })
+
 export function queriesOver(send: Send): Queries {
   const all = async <R>(source: Source<R>, text: string, params: readonly Param[] = []): Promise<R[]> => {
     const rows = (await send(source.statement(text), params)) as Record<string, unknown>[]
     return rows.map((row) => source.decode(row))
+  }
+  const single = async <R>(source: Source<R>, text: string, params?: readonly Param[]): Promise<R> => {
+    const [row] = await all(source, text, params)
+    if (!row) throw endedEarly('its row')
+    return row
   }
   const run = async (sql: string, params: readonly Param[] = []): Promise<number> =>
     affectedRows(await send(sql, params))
@@ -66,11 +77,10 @@ export function queriesOver(send: Send): Queries {
       const changed = (await send(sql, matching.params)) as Changed
       return changed.affectedRows === 0 ? null : insertedId(changed)
     },
-    count: async (table, text, params = []) => {
-      const [row] = (await send(`SELECT COUNT(*) AS count FROM ${table.name} ${text}`, params)) as { count: number }[]
-      return row?.count ?? 0
-    },
+    count: async (table, text, params) =>
+      (await single(COUNT, `SELECT COUNT(*) AS count FROM ${table.name} ${text}`, params)).count,
     one: async (source, text, params) => (await all(source, text, params))[0] ?? null,
+    single,
     insert: async (table, row) => {
       const { properties, values } = valuesOf(table, row)
       return insertedId((await send(table.insertion(properties).oneRow, values)) as Changed)

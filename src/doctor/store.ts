@@ -14,12 +14,10 @@ export interface ServerFacts {
 }
 
 export async function readServerFacts(db: Queries): Promise<ServerFacts> {
-  const facts = await db.one(
+  return db.single(
     shape({ version: text(), now: realTime(), isReadOnly: flag() }),
     `SELECT VERSION() AS version, UTC_TIMESTAMP(3) AS now, ${IS_READ_ONLY} AS isReadOnly`,
   )
-  if (!facts) throw new Error('the database did not report its version')
-  return facts
 }
 
 /** What the server does so that a committed payment survives a loss of power. */
@@ -30,22 +28,21 @@ export interface Durability {
 }
 
 export async function readDurability(db: Queries): Promise<Durability> {
-  const found = await db.one(
+  return db.single(
     shape({ flushesLog: bigint(), hasBinaryLog: flag(), syncsBinaryLog: bigint() }),
     `SELECT @@GLOBAL.innodb_flush_log_at_trx_commit AS flushesLog, @@GLOBAL.log_bin AS hasBinaryLog, @@GLOBAL.sync_binlog AS syncsBinaryLog`,
   )
-  if (!found) throw new Error('the database did not report its settings')
-  return found
 }
 
 /** The folders of the server's data and logs, as the server names them. */
 export async function readDataFolders(db: Queries): Promise<string[]> {
-  const found = await db.one(
+  const found = await db.single(
     shape({ data: text(), redo: text().nullable(), binaryLog: text().nullable() }),
     `SELECT @@datadir AS data, NULLIF(@@innodb_log_group_home_dir, './') AS redo, @@log_bin_basename AS binaryLog`,
   )
-  const folders = found ? [found.data, found.redo, found.binaryLog] : []
-  return folders.filter((folder) => folder !== null).filter((folder) => folder.startsWith('/'))
+  return [found.data, found.redo, found.binaryLog]
+    .filter((folder) => folder !== null)
+    .filter((folder) => folder.startsWith('/'))
 }
 
 /** The state of an app's webhooks. Counts are of undelivered events that were attempted. */
@@ -95,13 +92,12 @@ export async function listWebhookStandings(db: Queries): Promise<WebhookStanding
 
 /** Events waiting to be sent: how many (counted up to `limit`), and when the oldest was or will be due. */
 export async function readOutbox(db: Queries, limit: number): Promise<{ depth: number; oldestDueAt: RealTime | null }> {
-  const outbox = await db.one(
+  return db.single(
     shape({ depth: bigint(), oldestDueAt: realTime().nullable() }),
     `SELECT (SELECT COUNT(*) FROM (${eventsIn('pending', 'e.id')} LIMIT ?) waiting) AS depth,
        (SELECT MIN(dueAt) FROM (${FIRST_DUE}) waiting) AS oldestDueAt`,
     [limit],
   )
-  return outbox ?? { depth: 0, oldestDueAt: null }
 }
 
 /** Provider events since `since` that did not match what was opened, so that nothing was applied; newest first. */

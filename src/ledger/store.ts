@@ -49,12 +49,12 @@ async function lastOfStep(
   after: number,
 ): Promise<number | null> {
   const rows = where([`x.${key} > ?`, after], ofApp(table, appId))
-  const step = await db.one(
+  const { last } = await db.single(
     shape({ last: bigint().nullable() }),
     `SELECT MAX(step.id) AS last FROM (SELECT x.${key} AS id FROM ${table} x ${rows.sql} ORDER BY x.${key} LIMIT ?) step`,
     [...rows.params, STEP],
   )
-  return step?.last ?? null
+  return last
 }
 
 function ofApp(table: string, appId: number | null): readonly [string, number] | null {

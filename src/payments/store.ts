@@ -111,13 +111,12 @@ export async function sumOfPayments(
   provider: string,
   { start, named }: { readonly start: string; readonly named: string },
 ): Promise<{ readonly sum: number; readonly hasNamed: boolean }> {
-  const found = await db.one(
+  return db.single(
     shape({ sum: bigint(), hasNamed: flag() }),
     `SELECT COALESCE(SUM(amount), 0) AS sum, COALESCE(MAX(reference = ?), 0) AS hasNamed
      FROM payments WHERE provider = ? AND reference LIKE ?`,
     [named, provider, `${start.replaceAll(/[\\%_]/g, '\\$&')}%`],
   )
-  return found ?? { sum: 0, hasNamed: false }
 }
 
 /** The payment of a charge; null if there is none. */

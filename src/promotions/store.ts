@@ -157,14 +157,14 @@ export async function hasUsed(db: Queries, promotionId: number, endUserId: numbe
  * that is paid between two would be counted by neither.
  */
 export async function countTaken(db: Queries, promotionId: number, endUserId: number, now: AppTime): Promise<number> {
-  const counted = await db.one(
+  const { taken } = await db.single(
     shape({ taken: bigint() }),
     `SELECT (SELECT COUNT(*) FROM promotion_uses WHERE promotion_id = ? AND status = 'used')
        + (SELECT COUNT(*) FROM promotion_uses
           WHERE promotion_id = ? AND status = 'reserved' AND reserved_until > ? AND end_user_id <> ?) AS taken`,
     [promotionId, promotionId, now, endUserId],
   )
-  return counted?.taken ?? 0
+  return taken
 }
 
 /** The end user's reservation passes to another checkout; returns whether there was one. */

@@ -278,14 +278,13 @@ const ACCOUNT_USE = shape({ openSessions: bigint(), refundablePayments: bigint()
 
 /** How much still depends on an account. */
 export async function countAccountUse(db: Queries, accountId: number): Promise<Row<typeof ACCOUNT_USE>> {
-  const use = await db.one(
+  return db.single(
     ACCOUNT_USE,
     `SELECT
        (SELECT COUNT(*) FROM provider_sessions WHERE provider_account_id = ? AND status IN (?)) AS openSessions,
        (SELECT COUNT(*) FROM payments p WHERE p.provider_account_id = ? AND ${IS_REFUNDABLE}) AS refundablePayments`,
     [accountId, PAYABLE, accountId],
   )
-  return use ?? { openSessions: 0, refundablePayments: 0 }
 }
 
 /** An app's account at a provider. */
@@ -337,12 +336,11 @@ export async function countFailing(
   db: Queries,
   failures: number,
 ): Promise<{ count: number; transactionId: number | null }> {
-  const failing = await db.one(
+  return db.single(
     shape({ count: bigint(), transactionId: bigint().nullable() }),
     `SELECT COUNT(*) AS count,
        (SELECT transaction_id FROM provider_sessions WHERE status IN (?) AND failures >= ? ORDER BY id DESC LIMIT 1) AS transactionId
      FROM provider_sessions WHERE status IN (?) AND failures >= ?`,
     [PAYABLE, failures, PAYABLE, failures],
   )
-  return failing ?? { count: 0, transactionId: null }
 }

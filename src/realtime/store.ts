@@ -186,8 +186,8 @@ export async function countAbandoned(db: Queries, before: RealTime, limit: numbe
 
 async function countWrites(db: Queries, condition: string, params: readonly Param[]): Promise<number> {
   const writes = `SELECT 1 FROM realtime_writes FORCE INDEX (realtime_writes_state) WHERE ${condition} LIMIT ?`
-  const found = await db.one(shape({ total: bigint() }), `SELECT COUNT(*) AS total FROM (${writes}) writes`, params)
-  return found?.total ?? 0
+  const sql = `SELECT COUNT(*) AS total FROM (${writes}) writes`
+  return (await db.single(shape({ total: bigint() }), sql, params)).total
 }
 
 const WRITE_OF_APP = 'SELECT 1 FROM realtime_writes w FORCE INDEX (realtime_writes_due) WHERE w.app_id = a.id AND'

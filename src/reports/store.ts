@@ -79,7 +79,7 @@ export async function countSubscriptions(
   graceDays: number,
 ): Promise<SubscriptionCounts> {
   const count = bigint().nullable()
-  const counts = await db.one(
+  const counts = await db.single(
     shape({
       active: count,
       in_trial: count,
@@ -103,7 +103,7 @@ export async function countSubscriptions(
     [graceDays, graceDays, now, appIds],
   )
   // A sum over no rows is null.
-  return Object.fromEntries(Object.entries(counts ?? {}).map(([name, sum]) => [name, sum ?? 0])) as SubscriptionCounts
+  return Object.fromEntries(Object.entries(counts).map(([name, sum]) => [name, sum ?? 0])) as SubscriptionCounts
 }
 
 /** Active subscriptions of a plan. */
@@ -191,7 +191,7 @@ export async function countEndedPeriods(
   now: RealTime,
   days: number,
 ): Promise<{ renewed: number; lapsed: number }> {
-  const ended = await db.one(
+  return db.single(
     shape({ renewed: bigint(), lapsed: bigint() }),
     `SELECT
        (SELECT COUNT(DISTINCT l.subscription_id, l.end_before) FROM payment_applications l JOIN apps a ON a.id = l.app_id
@@ -202,7 +202,6 @@ export async function countEndedPeriods(
           AND s.current_period_end > DATE_SUB(${APP_NOW}, INTERVAL ? DAY) AND s.current_period_end <= ${APP_NOW}) AS lapsed`,
     [appIds, now, days, now, appIds, now, days, now],
   )
-  return ended ?? { renewed: 0, lapsed: 0 }
 }
 
 export async function countEventsByStatus(

@@ -242,14 +242,13 @@ export async function readUndelivered(
   appId: number,
   externalRef: string,
 ): Promise<{ readonly pending: number; readonly failed: number; readonly lastFailed: number | null }> {
-  const found = await db.one(
+  return db.single(
     shape({ pending: bigint(), failed: bigint(), lastFailed: bigint().nullable() }),
     `SELECT COALESCE(SUM(delivery_status = 'pending'), 0) AS pending, COALESCE(SUM(delivery_status = 'failed'), 0) AS failed,
        MAX(CASE WHEN delivery_status = 'failed' THEN id END) AS lastFailed
      FROM events WHERE app_id = ? AND external_ref = ?`,
     [appId, externalRef],
   )
-  return found ?? { pending: 0, failed: 0, lastFailed: null }
 }
 
 const TOKENS: Partial<Record<FoundKind, string>> = {

@@ -101,7 +101,7 @@ describe('doctor', () => {
     const facts = { flushesLog: 1, hasBinaryLog: true, syncsBinaryLog: 0 }
     const found = async (changes: Partial<typeof facts>) => {
       const ctx = presentContext()
-      const db = { ...ctx.db, one: () => Promise.resolve({ ...facts, ...changes }) as never }
+      const db = { ...ctx.db, single: () => Promise.resolve({ ...facts, ...changes }) as never }
       return (await checkDurability({ ...ctx, db }))[0]!
     }
     expect((await found({})).fix).to.include('sync_binlog = 1')

@@ -103,7 +103,7 @@ export async function listOpenClaims(
 /** How many `listSelected` lists in all. */
 export async function countSelected(db: Queries, selection: Selected): Promise<number> {
   const { sql, params } = columnsOf('COUNT(*) AS mails', selection)
-  return (await db.one(shape({ mails: bigint() }), sql, params))?.mails ?? 0
+  return (await db.single(shape({ mails: bigint() }), sql, params)).mails
 }
 
 /** A statement that reads some columns of all selected mails. */

@@ -109,8 +109,7 @@ export async function requeue(
 const FAILED = `FROM events e FORCE INDEX (events_app_due) WHERE e.app_id = ? AND e.delivery_status = 'failed' AND ${REPORTS_CHANGE}`
 
 export async function countFailedEvents(db: Queries, appId: number): Promise<number> {
-  const counted = await db.one(shape({ failed: bigint() }), `SELECT COUNT(*) AS failed ${FAILED}`, [appId])
-  return counted?.failed ?? 0
+  return (await db.single(shape({ failed: bigint() }), `SELECT COUNT(*) AS failed ${FAILED}`, [appId])).failed
 }
 
 /** The ids above `above` of an app's failed events, ascending. `next_attempt_at` is NULL for all, so the index returns them by id. */
