@@ -42,7 +42,7 @@ const requestApproval = command({
       .update(JSON.stringify([terms, seen]))
       .digest('hex')
     const row = {
-      ...({ status: 'open', openKey, requestedBy: auditName(tx.caller).slice(0, 191), requestedAt: tx.now } as const),
+      ...({ status: 'open', openKey, requestedBy: auditName(tx.caller), requestedAt: tx.now } as const),
       ...{ command: commandLine(terms), terms, seen, effects, appId, transactionId, paymentId, amount, currency },
       ...{ decidedBy: null, decidedAt: null, note: null },
     }
