@@ -34,8 +34,9 @@ export interface Rehearsal {
   readonly events: { readonly event_type: string; readonly app_id: number; readonly data: object }[]
 }
 
-export function emptyRehearsal(): Rehearsal {
-  return { changes: [], events: [] }
+/** The same context, in which all work is rehearsed: `rehearsal` collects what it would have written. */
+export function rehearsing(ctx: Context): Context & { readonly rehearsal: Rehearsal } {
+  return { ...ctx, rehearsal: { changes: [], events: [] } }
 }
 
 /** Counters that domain code raises; `daemon/metrics.ts` has a help text for each. */

@@ -3,6 +3,7 @@ import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { messageOf } from '#shared/errors.ts'
 import { MINUTE_MS, addMs, type RealTime } from '#shared/time.ts'
+import { truncate } from '#shared/truncate.ts'
 import { bankSilent } from './conditions/bank-silence.ts'
 import { ledgerFault } from './conditions/ledger-fault.ts'
 import { backupOld, clockSkew, diskLow, jobSilent } from './conditions/machine.ts'
@@ -91,7 +92,7 @@ async function readOrNull(
 
 /** Cuts the texts to the length of their columns. */
 function fitted(condition: AlertCondition): AlertCondition {
-  return { ...condition, subject: condition.subject.slice(0, 191), text: condition.text.slice(0, 1000) }
+  return { ...condition, subject: truncate(condition.subject, 191), text: truncate(condition.text, 1000) }
 }
 
 interface Differences {

@@ -2,6 +2,7 @@ import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { messageOf } from '#shared/errors.ts'
 import { DAY_MS, MINUTE_MS, SECOND_MS, addMs, doublingPauseMs } from '#shared/time.ts'
+import { truncate } from '#shared/truncate.ts'
 import type { OutgoingAlert } from './deliver.ts'
 import { channelsOf } from './messages.ts'
 import { claimMessage, listDueMessages, markNotified, updateMessage, type AlertMessage, type Channel } from './store.ts'
@@ -74,7 +75,7 @@ async function errorOf(send: () => Promise<void>): Promise<string | null> {
     await send()
     return null
   } catch (error) {
-    return messageOf(error).slice(0, 500)
+    return truncate(messageOf(error), 500)
   }
 }
 

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { command } from '#commands/command.ts'
-import { integer, text } from '#shared/validate.ts'
+import { noteField } from '#commands/operator-note.ts'
+import { integer } from '#shared/validate.ts'
 import { decidedBy, lockOpen } from './refund-limit.ts'
 import { closeApproval, type Approval, type ApprovalStatus } from './store.ts'
 
 const Decision = z.strictObject({
   approval_id: integer(1),
-  /** Why; kept in the audit log. */
-  note: text(500),
+  note: noteField,
 })
 
 /** Denies a refund that waits; whoever asked for it may, too. Throws `not_found`, and `invalid_request` where it was decided. */

@@ -101,5 +101,5 @@ function refuseOwn({ id, requestedBy }: Approval, caller: Caller): void {
 }
 
 export function decidedBy(tx: Tx, caller: Caller, note: string): Pick<Approval, 'decidedBy' | 'decidedAt' | 'note'> {
-  return { decidedBy: auditName(caller).slice(0, 191), decidedAt: tx.now, note }
+  return { decidedBy: auditName(caller), decidedAt: tx.now, note }
 }

@@ -42,7 +42,7 @@ const requestApproval = command({
     const isNew = await insertApproval(tx, {
       status: 'open',
       openKey,
-      requestedBy: auditName(tx.caller).slice(0, 191),
+      requestedBy: auditName(tx.caller),
       requestedAt: tx.now,
       command: commandLine(terms),
       terms,

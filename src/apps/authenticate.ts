@@ -4,9 +4,9 @@ import { admitByKey, RecentlyProven } from '#http/admission.ts'
 import { routesOf, type Access, type ApiRoute, type AuthPolicy, type SignedCall } from '#http/route.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
-import { unixSeconds } from '#shared/time.ts'
+import { isTimely } from '#shared/signed-time.ts'
 import { CallSignature, type ApiSecrets } from './call-signature.ts'
-import { explainRefusal, TIMESTAMP_TOLERANCE_SECONDS } from './explain-refusal.ts'
+import { explainRefusal } from './explain-refusal.ts'
 import { appsByKey, type App } from './store.ts'
 import { verifyIdentityToken, type EndUserToken } from './verify-identity-token.ts'
 
@@ -97,13 +97,10 @@ function readCredentials(ctx: Context, call: SignedCall): Credentials | null {
   const apiKey = header(call, 'x-app-key')
   const timestamp = header(call, 'x-timestamp')
   const signature = header(call, 'x-signature')
-  const isTimely =
-    SIGNATURE.test(signature) &&
-    /^\d{1,12}$/.test(timestamp) &&
-    Math.abs(Number(timestamp) - unixSeconds(ctx.clock.now())) <= TIMESTAMP_TOLERANCE_SECONDS
+  const isUsable = SIGNATURE.test(signature) && isTimely(timestamp, ctx.clock.now())
   const bearer = BEARER.exec(header(call, 'authorization'))?.[1] ?? null
-  if (!API_KEY.test(apiKey) || (!isTimely && bearer === null)) return null
-  return { apiKey, signature: isTimely ? new CallSignature(ctx, call, { apiKey, timestamp, signature }) : null, bearer }
+  if (!API_KEY.test(apiKey) || (!isUsable && bearer === null)) return null
+  return { apiKey, signature: isUsable ? new CallSignature(ctx, call, { apiKey, timestamp, signature }) : null, bearer }
 }
 
 /** Whether the same credentials, or the same app's signature, were accepted recently. It only decides how long the caller may wait. */

@@ -1,8 +1,6 @@
-import { unixSeconds, type RealTime } from '#shared/time.ts'
+import { secondsBehind, SIGNED_TIME_TOLERANCE_SECONDS } from '#shared/signed-time.ts'
+import type { RealTime } from '#shared/time.ts'
 import type { App } from './store.ts'
-
-/** How far `X-Timestamp` may be from the service's clock, either way (R3). */
-export const TIMESTAMP_TOLERANCE_SECONDS = 300
 
 /** The headers of a call, empty if they are missing, and the text that the signature must cover. */
 export interface SentHeaders {
@@ -36,11 +34,11 @@ function explainToken({ authorization }: SentHeaders): string {
 
 function explainSignature({ timestamp, signature, signedText }: SentHeaders, now: RealTime): string {
   if (timestamp === '') return 'X-Timestamp: is missing'
-  if (!/^\d{1,12}$/.test(timestamp)) return 'X-Timestamp: must be Unix seconds, in digits alone'
-  const behind = unixSeconds(now) - Number(timestamp)
-  if (Math.abs(behind) > TIMESTAMP_TOLERANCE_SECONDS) {
+  const behind = secondsBehind(timestamp, now)
+  if (behind === null) return 'X-Timestamp: must be Unix seconds, in digits alone'
+  if (Math.abs(behind) > SIGNED_TIME_TOLERANCE_SECONDS) {
     const side = behind > 0 ? 'behind' : 'ahead of'
-    return `X-Timestamp: is ${Math.abs(behind)} s ${side} our clock; at most ${TIMESTAMP_TOLERANCE_SECONDS} s are allowed`
+    return `X-Timestamp: is ${Math.abs(behind)} s ${side} our clock; at most ${SIGNED_TIME_TOLERANCE_SECONDS} s are allowed`
   }
   if (signature === '') return 'X-Signature: is missing'
   if (!/^[0-9a-f]{64}$/.test(signature)) return 'X-Signature: must be 64 hex digits in lower case'

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Locale } from '#shared/locale.ts'
 import { given } from '#shared/patch.ts'
 import { isTimeZone } from '#shared/time.ts'
 import { emailAddress, name, webAddress } from '#shared/validate.ts'
@@ -69,7 +70,7 @@ export function changeSettings(
 
 /** The reader of a page or a mail, whose language and zone dates and amounts are written in. */
 export interface Reader {
-  readonly locale: 'en' | 'vi'
+  readonly locale: Locale
   readonly timeZone: string
 }
 
@@ -77,7 +78,7 @@ export interface Reader {
 const USUAL_ZONE = { en: 'UTC', vi: 'Asia/Ho_Chi_Minh' } as const
 
 /** The reader of an app's page or mail in a language. */
-export function readerOf(app: { readonly pageSettings: PageSettings | null }, locale: Reader['locale']): Reader {
+export function readerOf(app: { readonly pageSettings: PageSettings | null }, locale: Locale): Reader {
   return { locale, timeZone: app.pageSettings?.time_zone ?? USUAL_ZONE[locale] }
 }
 

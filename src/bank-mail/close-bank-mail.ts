@@ -1,17 +1,17 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { command } from '#commands/command.ts'
+import { noteField } from '#commands/operator-note.ts'
 import { updatePayment } from '#payments/store.ts'
 import { invalidField } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
-import { integer, text } from '#shared/validate.ts'
+import { integer } from '#shared/validate.ts'
 import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
 import { closeReviewsOfPayment, markBankMailClosed, type BankMail } from './store.ts'
 
 const CloseBankMailInput = z.strictObject({
   id: integer(1),
-  /** Why; kept in the audit log. */
-  note: text(500),
+  note: noteField,
 })
 
 /**

@@ -2,16 +2,16 @@ import { z } from 'zod'
 import { refuseForeignMoney } from '#bank-accounts/refuse-foreign-money.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
-import { noteOf, type OperatorNote } from '#commands/operator-note.ts'
+import { noteField, noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { emptyRehearsal, type Context } from '#context.ts'
+import { rehearsing, type Context } from '#context.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { keptOf } from '#payments/balance.ts'
 import { findPayment } from '#payments/store.ts'
 import { AppError, found, invalidField } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
-import { integer, text } from '#shared/validate.ts'
+import { integer } from '#shared/validate.ts'
 import { effectOfCompletion, periodEndText } from '#transactions/effect-of-completion.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { bookMoney, isAnotherMovement, movementOf, type MailMoney } from './book-money.ts'
@@ -26,8 +26,7 @@ const MatchBankMailInput = z.strictObject({
   transactionId: integer(1),
   /** In whole dong: required if the mail's amount could not be read, and refused otherwise. */
   amount: integer(1, MAX_AMOUNT).optional(),
-  /** Why; kept in the audit log. */
-  note: text(500),
+  note: noteField,
 })
 
 export type MatchTarget = Omit<z.infer<typeof MatchBankMailInput>, 'note'>
@@ -57,8 +56,7 @@ export async function matchBankMail(ctx: Context, caller: Caller, input: unknown
 
 /** Runs `matchBankMail`, rolls it back, and returns what it would do. Throws the same errors. */
 export async function previewMatch(ctx: Context, caller: Caller, input: MatchTarget): Promise<MatchPreview> {
-  const rehearsed = { ...ctx, rehearsal: emptyRehearsal() }
-  return perform(rehearsed, caller, match, { ...input, note: 'a preview' }, null)
+  return perform(rehearsing(ctx), caller, match, { ...input, note: 'a preview' }, null)
 }
 
 const match = command({

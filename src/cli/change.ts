@@ -1,4 +1,4 @@
-import { emptyRehearsal, type Rehearsal } from '#context.ts'
+import { rehearsing, type Rehearsal } from '#context.ts'
 import { askNote, goAhead, isTerminal } from './ask.ts'
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
@@ -16,8 +16,9 @@ export async function changeIn(
   work: (session: Session) => Promise<void>,
 ): Promise<void> {
   if (dryRun !== true) return work(session)
-  const rehearsal = emptyRehearsal()
-  await work({ ...session, ctx: { ...session.ctx, rehearsal }, out: mutedOutput(session.out) })
+  const ctx = rehearsing(session.ctx)
+  await work({ ...session, ctx, out: mutedOutput(session.out) })
+  const { rehearsal } = ctx
   const appIds = rehearsal.changes.map((change) => change.app_id)
   printRehearsal(session.out, rehearsal, await bannersOf(session.ctx, appIds))
 }
@@ -40,8 +41,7 @@ export async function changeWithNote<T>(
   change: (session: Session, note: string) => Promise<T>,
 ): Promise<T> {
   const isAsked = (given === undefined || given === '') && isTerminal()
-  const rehearsal = emptyRehearsal()
-  if (isAsked) await change({ ...session, ctx: { ...session.ctx, rehearsal } }, 'a rehearsal')
+  if (isAsked) await change({ ...session, ctx: rehearsing(session.ctx) }, 'a rehearsal')
   const note = await askNote(given)
   if (question !== null && !dryRun) await goAhead(yes, question)
   return change(session, note)

@@ -1,4 +1,4 @@
-import { emptyRehearsal, type Context } from '#context.ts'
+import { rehearsing } from '#context.ts'
 import { confirmed, DeclinedError } from './ask.ts'
 import type { Commands, Flags } from './declaration.ts'
 import { performAs, type Session } from './session.ts'
@@ -53,8 +53,7 @@ async function remove(session: Session, { yes, dryRun }: DemoOptions): Promise<v
   const { removeDemo } = await import('#demo/remove-demo.ts')
   const app = await findDemo(ctx)
   if (!app) throw new UsageError('there is no demo to remove')
-  const rehearsed: Context = { ...ctx, rehearsal: emptyRehearsal() }
-  const planned = await performAs({ ...session, ctx: rehearsed }, removeDemo, undefined, { app })
+  const planned = await performAs({ ...session, ctx: rehearsing(ctx) }, removeDemo, undefined, { app })
   const rows = Object.values(planned.rows).reduce((sum, count) => sum + count, 0)
   if (!dryRun && !(await confirmed(yes, `Remove the demo, app ${app.id}, and its ${rows} rows for good?`)))
     throw new DeclinedError()

@@ -1,6 +1,7 @@
 import type { Command as CommandValue } from '#commands/command.ts'
 import type { MailList, unconfirmedReceipts, unconfirmedReminders, ViewOf } from '#mails/mail-lists.ts'
 import { counted } from '#shared/counted.ts'
+import { LOCALES, type Locale } from '#shared/locale.ts'
 import type { ResyncInput } from '#subscriptions/resync-node.ts'
 import { required } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stageCell, stateCell } from './cells.ts'
@@ -96,9 +97,9 @@ export const commands: Commands = {
   }),
   'mail test [address]': {
     description: 'send a sample reminder with the TEST mark to your own address',
-    options: [['--locale <locale>', 'en or vi', oneOf('en', 'vi'), 'en']],
+    options: [['--locale <locale>', 'en or vi', oneOf(...LOCALES), 'en']],
     examples: ['mail test me@example.com', 'mail test me@example.com --locale vi'],
-    async run({ ctx, out }, [address], { locale }: { locale: 'en' | 'vi' }) {
+    async run({ ctx, out }, [address], { locale }: { locale: Locale }) {
       const to = await required(address, '<address>', 'Your address:')
       const { sendTestMail } = await import('#mails/send-test-mail.ts')
       await sendTestMail(ctx, to, locale)

@@ -18,7 +18,7 @@ export async function recordAudit(tx: Tx, caller: Caller, change: AuditChange): 
   tx.drafts.changes.push({ action, app_id: appId, subject, before, after })
   await insertAuditEntry(tx, {
     at: tx.now,
-    actor: auditName(caller).slice(0, 191),
+    actor: auditName(caller),
     action,
     appId,
     subject,

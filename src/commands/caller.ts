@@ -1,3 +1,5 @@
+import { truncate } from '#shared/truncate.ts'
+
 /** Who asked for a command. The audit log names every caller. */
 export interface Caller {
   readonly kind: 'operator' | 'server' | 'end_user' | 'payer' | 'provider' | 'job'
@@ -23,7 +25,10 @@ export function provider(code: string): Caller {
 /** Anybody with the link to a hosted page. */
 export const payer: Caller = { kind: 'payer', name: 'page' }
 
+/** The length of the columns for it. */
+const MAX_AUDIT_NAME = 191
+
 /** The caller as the audit log shows it: an operator by login name, others by kind and name: `end user u-42`, `job reminders`. */
 export function auditName({ kind, name }: Caller): string {
-  return kind === 'operator' ? name : `${kind.replace('_', ' ')} ${name}`
+  return truncate(kind === 'operator' ? name : `${kind.replace('_', ' ')} ${name}`, MAX_AUDIT_NAME)
 }

@@ -1,10 +1,8 @@
 import { z } from 'zod'
+import { LOCALES } from '#shared/locale.ts'
 import { emailAddress, name, text } from '#shared/validate.ts'
 
 const emailList = z.array(emailAddress).max(10, 'must contain at most 10 addresses')
-
-/** The languages of mails and pages. */
-export const LOCALES = ['en', 'vi'] as const
 
 /** The fields of a customer; null clears an optional one (R50). */
 export const requiredFields = {

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { formatId } from '#shared/ids.ts'
+import { LOCALES } from '#shared/locale.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { publicId, timestamp } from '#shared/validate.ts'
-import { LOCALES } from './customer-fields.ts'
 import type { Customer } from './store.ts'
 
 /** The Customer of the API. */

@@ -6,6 +6,7 @@ import { following, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { found } from '#shared/errors.ts'
+import type { Locale } from '#shared/locale.ts'
 
 export const customers = table('customers', {
   id: id(),
@@ -15,7 +16,7 @@ export const customers = table('customers', {
   merchantCustomerId: exact('merchant_customer_id', 191).nullable(),
   ccEmails: json<string[]>('cc_emails'),
   bccEmails: json<string[]>('bcc_emails'),
-  locale: exact('locale', 8).as<'en' | 'vi'>(),
+  locale: exact('locale', 8).as<Locale>(),
   /** The `sub` of the end user whose client created it; null for all others (R11). */
   endUser: exact('end_user', 191).nullable(),
   /** From 1: the unique key over end user and slot limits the number of customers. */

@@ -43,7 +43,7 @@ export class Column<T> {
     return new Column<T>({ ...this.options, primary: true }, this.codec)
   }
 
-  /** The same column with a narrower type: `code('status', 16).as<'active' | 'archived'>()`. */
+  /** The same column with a narrower type: `exact('status', 16).as<'active' | 'archived'>()`. */
   as<U extends T>(): Column<U> {
     return new Column<U>(this.options, this.codec)
   }

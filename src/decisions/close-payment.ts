@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import { closeReviewsOfPayment } from '#bank-mail/store.ts'
 import { command } from '#commands/command.ts'
+import { noteField } from '#commands/operator-note.ts'
 import { presentPayment } from '#payments/present.ts'
 import { lockPayment, updatePayment, type Payment } from '#payments/store.ts'
 import { AppError, found } from '#shared/errors.ts'
 import { formatUtc } from '#shared/time.ts'
-import { integer, text } from '#shared/validate.ts'
+import { integer } from '#shared/validate.ts'
 
 const ClosePaymentInput = z.strictObject({
   payment_id: integer(1),
-  /** Why; kept in the audit log. */
-  note: text(500),
+  note: noteField,
 })
 
 /**

@@ -3,14 +3,15 @@ import { expireApproval } from '#approvals/deny-approval.ts'
 import { StaleApproval, type Grant } from '#approvals/refund-limit.ts'
 import { getApproval, type Approval } from '#approvals/store.ts'
 import type { Caller } from '#commands/caller.ts'
+import { noteField } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
 import { AppError } from '#shared/errors.ts'
-import { integer, text, validate } from '#shared/validate.ts'
+import { integer, validate } from '#shared/validate.ts'
 import { refundPayment } from './refund-payment.ts'
 import { resolveTransaction } from './resolve-transaction.ts'
 
-const GrantInput = z.strictObject({ approval_id: integer(1), note: text(500) })
+const GrantInput = z.strictObject({ approval_id: integer(1), note: noteField })
 
 /**
  * Makes the refund that another operator requested. Throws `not_found`, `forbidden` for one's own request, `invalid_request` if it was

@@ -4,7 +4,7 @@ import { refuseForeignMoney } from '#bank-accounts/refuse-foreign-money.ts'
 import { endReviewsOfPayment } from '#bank-mail/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command, type CommandTx } from '#commands/command.ts'
-import { noteOf, type OperatorNote } from '#commands/operator-note.ts'
+import { noteField, noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
 import { movableOf, movedAway, takeNewest, unallocatedOf } from '#payments/balance.ts'
@@ -13,7 +13,7 @@ import { allocate, listKeptOfPayment, lockPayment, updatePayment, type Payment }
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { AppError, found, invalidField } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
-import { integer, text } from '#shared/validate.ts'
+import { integer } from '#shared/validate.ts'
 import { saveReducedBalance } from '#transactions/change-transaction.ts'
 import { lockTransactions, movedMeanwhile } from '#transactions/lock-transactions.ts'
 import { receiveMoney, type Received } from '#transactions/complete-transaction.ts'
@@ -24,8 +24,7 @@ const MovePaymentInput = z.strictObject({
   transaction_id: integer(1),
   /** In the smallest unit; required if the payment's amount is unknown. Absent: all that may be moved. */
   amount: integer(1).optional(),
-  /** Why; kept in the audit log. */
-  note: text(500),
+  note: noteField,
 })
 type MovePaymentInput = z.infer<typeof MovePaymentInput>
 

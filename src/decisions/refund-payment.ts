@@ -4,7 +4,7 @@ import { orStoreApproval } from '#approvals/request-approval.ts'
 import { endReviewsOfPayment } from '#bank-mail/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
-import { noteOf } from '#commands/operator-note.ts'
+import { noteField, noteOf } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
@@ -22,8 +22,7 @@ const RefundPaymentInput = z.strictObject({
   amount: integer(1).optional(),
   /** Of a manual transfer. */
   reference: text(191).optional(),
-  /** Why; kept in the audit log. */
-  note: text(500),
+  note: noteField,
 })
 type RefundPaymentInput = z.infer<typeof RefundPaymentInput>
 

@@ -3,10 +3,10 @@ import { refuseAboveLimit, type Grant, type WantedRefund } from '#approvals/refu
 import { orStoreApproval } from '#approvals/request-approval.ts'
 import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
-import { emptyRehearsal, type Context } from '#context.ts'
+import { rehearsing, type Context } from '#context.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command, type CommandTx } from '#commands/command.ts'
-import { noteOf, type OperatorNote } from '#commands/operator-note.ts'
+import { noteField, noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { balanceOf, dismissed, keptOf } from '#payments/balance.ts'
@@ -114,8 +114,7 @@ function resendEffect({ id, amount }: Refund, { currency }: Transaction): string
 }
 
 async function rehearse(ctx: Context, caller: Caller, input: Omit<ResolveInput, 'note'>): Promise<Resolved> {
-  const rehearsed = { ...ctx, rehearsal: emptyRehearsal() }
-  return perform(rehearsed, caller, resolve, commandInputOf({ ...input, note: 'a preview' }), input)
+  return perform(rehearsing(ctx), caller, resolve, commandInputOf({ ...input, note: 'a preview' }), input)
 }
 
 /**
@@ -177,7 +176,7 @@ interface Resolved {
 const resolve = command({
   name: 'transaction.resolve',
   input: z.strictObject({
-    note: text(500),
+    note: noteField,
     amount: integer(1).optional(),
     reference: text(191).optional(),
   }),

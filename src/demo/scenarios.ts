@@ -1,3 +1,5 @@
+import type { Locale } from '#shared/locale.ts'
+
 /** The length of the demo's history in days: the first is day 0, the last is today. */
 export const DAYS = 365
 
@@ -53,7 +55,7 @@ export type Step = { readonly day: number } & (
 export interface Scenario {
   readonly externalRef: string
   readonly name: string
-  readonly locale: 'en' | 'vi'
+  readonly locale: Locale
   readonly steps: readonly Step[]
 }
 
@@ -74,7 +76,7 @@ function pay(day: number, price: PriceName): Step {
   return { day, action: 'pay', price }
 }
 
-function scenario(externalRef: string, name: string, locale: Scenario['locale'], ...steps: readonly Step[]): Scenario {
+function scenario(externalRef: string, name: string, locale: Locale, ...steps: readonly Step[]): Scenario {
   return { externalRef, name, locale, steps }
 }
 

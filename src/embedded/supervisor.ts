@@ -19,7 +19,7 @@ import type { EmbeddedSetup } from './setup.ts'
 import { READY, logTail } from './supervisor-protocol.ts'
 
 /**
- * The process that owns the embedded server: `node supervisor.ts <setup as JSON> <path of setpriv or ''>`, started by `embedded.ts`
+ * The process that owns the embedded server: `node supervisor.ts <setup as JSON> <path of setpriv or ''>`, started by `start-embedded.ts`
  * under a lock that only one supervisor of a home can hold. It imports only Node's own modules, so that it starts quickly.
  */
 

@@ -2,6 +2,7 @@ import type { ParameterizedContext } from 'koa'
 import type { Liquid } from 'liquidjs'
 import type { Context } from '#context.ts'
 import { sha256Base64 } from '#shared/crypto.ts'
+import type { Locale } from '#shared/locale.ts'
 import { assetFiles, PAGE_FOLDER } from './assets.ts'
 import type { RequestState } from './errors.ts'
 import { keepWordsTogether } from './vietnamese.ts'
@@ -32,17 +33,14 @@ import { keepWordsTogether } from './vietnamese.ts'
  * `friendlyErrors` (`pages/message.ts`), which goes before the routes, turns the errors of a route into a page.
  */
 
-/** Languages of the pages. */
-export type PageLocale = 'en' | 'vi'
-
 /** The seller whose page it is. A route sets it as soon as it knows, so that an error page shows it too. */
 export interface PageOwner {
   readonly appName: string
   /** Sandbox apps' pages carry a visible TEST mark (R218). */
   readonly isTest: boolean
-  readonly customerLocale: PageLocale | null
+  readonly customerLocale: Locale | null
   /** How the seller's pages look; see `brandOf`. */
-  readonly brand?: (locale: PageLocale) => Brand
+  readonly brand?: (locale: Locale) => Brand
 }
 
 /** The look that a seller has set for its pages. */
@@ -115,13 +113,13 @@ async function openEngine(): Promise<Liquid> {
  * The language of a page: the one picked on the page (`?lang=vi`), else what the browser asks for, else the customer's, else English. A
  * browser that accepts any language counts as asking for none.
  */
-export function pageLocale(http: PageHttp): PageLocale {
+export function pageLocale(http: PageHttp): Locale {
   const fallback = http.state.owner?.customerLocale ?? 'en'
   const accepted = http.acceptsLanguages(fallback, fallback === 'en' ? 'vi' : 'en')
   return pickedLocale(http) ?? (accepted === 'en' || accepted === 'vi' ? accepted : fallback)
 }
 
-function pickedLocale(http: PageHttp): PageLocale | null {
+function pickedLocale(http: PageHttp): Locale | null {
   const { lang } = http.query
   return lang === 'en' || lang === 'vi' ? lang : null
 }
@@ -139,7 +137,7 @@ export function pathBase(ctx: Context): string {
 
 /** The facts about a request that its page uses. */
 export interface Visit {
-  readonly locale: PageLocale
+  readonly locale: Locale
   /** Appended to each of our paths, so that a chosen language stays. */
   readonly keep: string
   readonly owner: PageOwner | undefined

@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Liquid, type Template } from 'liquidjs'
+import type { Locale } from '#shared/locale.ts'
 
-/** Languages of mails (R50). */
-export type MailLocale = 'en' | 'vi'
 /** For each locale there are files under `templates/emails`: `<name>.<locale>.txt`, and `….html`, which `npm run docs` makes from `….mjml`. */
 export type MailTemplate = 'renewal-reminder' | 'expired-notice' | 'receipt'
 /** The values of a template's placeholders, and the lists that it repeats a part for. They are escaped in HTML. */
@@ -31,11 +30,7 @@ const forText = new Liquid({ strictVariables: true, strictFilters: true })
 const parsedMails = new Map<string, Promise<ParsedMail>>()
 
 /** One mail in one language. Each thread reads and parses a template once per locale. */
-export async function renderMail(
-  template: MailTemplate,
-  locale: MailLocale,
-  values: MailValues,
-): Promise<RenderedMail> {
+export async function renderMail(template: MailTemplate, locale: Locale, values: MailValues): Promise<RenderedMail> {
   const mail = await parseOnce(`${template}.${locale}`)
   const all = { ...values, locale, test_note: TEST_NOTE[locale] }
   const subject = oneLine(fill(forText, mail.subject, all))

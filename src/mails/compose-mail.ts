@@ -3,9 +3,10 @@ import type { App } from '#apps/store.ts'
 import type { Config } from '#config/config.ts'
 import { mailNameOf } from '#customers/mail-name.ts'
 import type { Customer } from '#customers/store.ts'
-import { renderMail, type MailLocale, type MailTemplate, type MailValues } from '#mail/render.ts'
+import { renderMail, type MailTemplate, type MailValues } from '#mail/render.ts'
 import type { Mail } from '#mail/mail.ts'
 import { senderOf } from '#mail/open-mailer.ts'
+import type { Locale } from '#shared/locale.ts'
 import { sellerLinks } from '#words/seller-links.ts'
 
 /** The default colours, as in `templates/pages/style.css`. */
@@ -50,11 +51,7 @@ export async function composeMail(
 }
 
 /** The values of the seller's logo, colours and links in its mails in a language. A logo that is not set is empty. */
-export function mailBrand(
-  { pageSettings }: Pick<App, 'pageSettings'>,
-  locale: MailLocale,
-  baseUrl: string,
-): MailValues {
+export function mailBrand({ pageSettings }: Pick<App, 'pageSettings'>, locale: Locale, baseUrl: string): MailValues {
   const { accent, logo } = pageSettings ?? {}
   const onDark = accent === undefined ? USUAL.onDark : accentOnDark(accent)
   return {

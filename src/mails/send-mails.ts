@@ -6,6 +6,7 @@ import { openMailer } from '#mail/open-mailer.ts'
 import { MAIL_CONNECTIONS } from '#mail/smtp-mailer.ts'
 import { messageOf } from '#shared/errors.ts'
 import { MINUTE_MS } from '#shared/time.ts'
+import { truncate } from '#shared/truncate.ts'
 import { claimMails, releaseUntried } from './claim-mails.ts'
 import { listDeadClaims, markHandedOver, type Claim } from './claims/store.ts'
 import type { MailKind } from './mail-kinds.ts'
@@ -129,7 +130,7 @@ async function recordError<Due>(
     await inTransaction(ctx, (tx) => queue.stop(tx, claim, cause))
     return 'dropped'
   }
-  const reason = messageOf(error).slice(0, 500)
+  const reason = truncate(messageOf(error), 500)
   ctx.log.warn(
     { kind: queue.kind.noun, id: claim.id, appId: claim.appId, failure, reason },
     failure === 'unknown' ? 'a mail may or may not have been sent' : 'a mail was not sent',

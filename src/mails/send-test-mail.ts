@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
-import type { MailLocale } from '#mail/render.ts'
 import { openMailer } from '#mail/open-mailer.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
+import type { Locale } from '#shared/locale.ts'
 import { DAY_MS, addMs, asAppTime, type RealTime } from '#shared/time.ts'
 import { emailAddress, validate } from '#shared/validate.ts'
 import { composeReminder, type ReminderContent } from './reminders/compose-reminder.ts'
@@ -15,7 +15,7 @@ import { composeReminder, type ReminderContent } from './reminders/compose-remin
 export async function sendTestMail(
   ctx: Pick<Context, 'config' | 'clock' | 'log'>,
   address: string,
-  locale: MailLocale = 'en',
+  locale: Locale = 'en',
 ): Promise<void> {
   const { address: to } = validate(z.object({ address: emailAddress }), { address })
   const mailer = openMailer(ctx.config, ctx.log)
@@ -29,7 +29,7 @@ export async function sendTestMail(
   }
 }
 
-function sampleFor(to: string, locale: MailLocale, now: RealTime): ReminderContent {
+function sampleFor(to: string, locale: Locale, now: RealTime): ReminderContent {
   return {
     app: { name: 'Paygate', mailFrom: null, pageSettings: null, isSandbox: true },
     subscription: { id: 0, inTrial: false, renewalToken: 'sample' },

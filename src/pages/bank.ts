@@ -3,11 +3,12 @@ import { openBankPage } from '#checkout/open-bank-page.ts'
 import type { CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
-import { pageLocale, seeOther, sendPage, setPageHeaders, type PageHttp, type PageLocale } from '#http/html.ts'
+import { pageLocale, seeOther, sendPage, setPageHeaders, type PageHttp } from '#http/html.ts'
 import { bankAppLinks, type BankAppLink } from '#bank-accounts/bank-app-links.ts'
 import { transferDetails, type TransferDetails } from '#bank-accounts/transfer-details.ts'
 import { qrPng, qrSvg } from '#bank-accounts/qr-image.ts'
 import { bankPageProvider } from '#providers/providers.ts'
+import type { Locale } from '#shared/locale.ts'
 import { formatMoney } from '#shared/money.ts'
 import { contactLink } from '#words/seller-links.ts'
 import { cancelLink, checkoutPath, progressTag, whileTransferable } from './checkout-frame.ts'
@@ -102,7 +103,7 @@ async function sendQrPicture(ctx: Context, http: PageHttp, { session }: Checkout
   http.body = png
 }
 
-function money(amount: number, locale: PageLocale): string {
+function money(amount: number, locale: Locale): string {
   return formatMoney(amount, 'VND', locale)
 }
 
@@ -111,7 +112,7 @@ function hasOtherMethods({ methods }: CheckoutView): boolean {
 }
 
 /** What the page says after that wait: how long a transfer usually takes, and whom to contact with which code. */
-function helpOf({ app }: CheckoutView, { transferCode }: TransferDetails, locale: PageLocale): object {
+function helpOf({ app }: CheckoutView, { transferCode }: TransferDetails, locale: Locale): object {
   const words = pageTexts(locale).bank
   const support = app.pageSettings?.support
   return {
@@ -126,7 +127,7 @@ function helpOf({ app }: CheckoutView, { transferCode }: TransferDetails, locale
 /** How much has arrived; null before the first transfer. */
 function partialOf(
   { amount, amountReceived }: TransferDetails,
-  locale: PageLocale,
+  locale: Locale,
 ): { received: string; max: number; value: number } | null {
   if (amountReceived === 0) return null
   const words = pageTexts(locale).bank

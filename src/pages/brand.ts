@@ -2,13 +2,14 @@ import { accentStyle } from '#apps/accent.ts'
 import { findLogo, type PayableApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { admit } from '#http/admission.ts'
-import type { Brand, PageHttp, PageLocale } from '#http/html.ts'
+import type { Brand, PageHttp } from '#http/html.ts'
 import { isHex64 } from '#shared/crypto.ts'
 import { notFound } from '#shared/errors.ts'
+import type { Locale } from '#shared/locale.ts'
 import { sellerLinks } from '#words/seller-links.ts'
 
 /** The app's look on its pages in a language. */
-export function brandOf({ pageSettings }: Pick<PayableApp, 'pageSettings'>, locale: PageLocale): Brand {
+export function brandOf({ pageSettings }: Pick<PayableApp, 'pageSettings'>, locale: Locale): Brand {
   const { logo, accent } = pageSettings ?? {}
   return {
     logo: logo === undefined ? null : `/logo/${logo}`,

@@ -8,19 +8,12 @@ import type { Context } from '#context.ts'
 import { sendAsset } from '#http/assets.ts'
 import { pageBody } from '#http/body.ts'
 import type { RequestState } from '#http/errors.ts'
-import {
-  formSource,
-  pageLocale,
-  seeOther,
-  sendPage,
-  setPageHeaders,
-  type PageHttp,
-  type PageLocale,
-} from '#http/html.ts'
+import { formSource, pageLocale, seeOther, sendPage, setPageHeaders, type PageHttp } from '#http/html.ts'
 import { discounted } from '#promotions/discount.ts'
 import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#words/plans.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
+import type { Locale } from '#shared/locale.ts'
 import { formatMoney } from '#shared/money.ts'
 import { validate } from '#shared/validate.ts'
 import { intervalOf } from '#subscriptions/decide-payment.ts'
@@ -134,7 +127,7 @@ async function sendCheckout(
   })
 }
 
-function termsOf({ price, transaction }: CheckoutView, locale: PageLocale): string {
+function termsOf({ price, transaction }: CheckoutView, locale: Locale): string {
   const words = pageTexts(locale).checkout
   if (!price) return words.oneTime
   const interval = intervalOf(price, transaction.isTrial)
@@ -145,7 +138,7 @@ function termsOf({ price, transaction }: CheckoutView, locale: PageLocale): stri
 }
 
 /** What the next period costs, after a trial or a discounted period. */
-function afterwards({ renewals, transaction }: CheckoutView, locale: PageLocale): string | null {
+function afterwards({ renewals, transaction }: CheckoutView, locale: Locale): string | null {
   const { price, promotion } = renewals
   const isCheaper = transaction.isTrial || transaction.promotionCode !== null
   if (!price || price.intervalUnit === 'lifetime' || !isCheaper) return null
@@ -154,7 +147,7 @@ function afterwards({ renewals, transaction }: CheckoutView, locale: PageLocale)
   return pageTexts(locale).checkout.afterwards(amount, intervalWords(intervalOf(price, false), locale))
 }
 
-function refusalOf({ app, preview }: CheckoutView, locale: PageLocale): string | null {
+function refusalOf({ app, preview }: CheckoutView, locale: Locale): string | null {
   if (preview?.kind !== 'refused') return null
   const words = pageTexts(locale).checkout
   return preview.reason === 'already_lifetime' ? words.refusedLifetime : words.refusedPeriod(app.name)

@@ -1,8 +1,9 @@
 import type { PayableApp } from '#apps/store.ts'
 import { readerOf } from '#apps/page-settings.ts'
 import type { Context } from '#context.ts'
-import { linkable, pageLocale, seeOther, sendPage, type PageHttp, type PageLocale } from '#http/html.ts'
+import { linkable, pageLocale, seeOther, sendPage, type PageHttp } from '#http/html.ts'
 import { keptOf } from '#payments/balance.ts'
+import type { Locale } from '#shared/locale.ts'
 import { momentWords } from '#words/dates.ts'
 import { discountFact } from '#words/discounts.ts'
 import { intervalWords } from '#words/plans.ts'
@@ -38,7 +39,7 @@ interface PaidPayment {
 }
 
 /** What was paid, what it bought and until when, and the reference to quote. */
-export function paidViewOf({ app, title, transaction, line }: PaidPayment, locale: PageLocale): PaidView {
+export function paidViewOf({ app, title, transaction, line }: PaidPayment, locale: Locale): PaidView {
   const words = pageTexts(locale).paid
   const fact = (label: string, value: string, day: PageDay | null = null) => ({ label, value, day })
   const interval = line && { unit: line.intervalUnit, count: line.intervalCount }
@@ -63,7 +64,7 @@ export function paidViewOf({ app, title, transaction, line }: PaidPayment, local
 function paymentFacts(
   app: PayableApp,
   transaction: PayableTransaction,
-  locale: PageLocale,
+  locale: Locale,
 ): [label: string, value: string][] {
   const { completedAt, providerCode } = transaction
   const words = pageTexts(locale).paid

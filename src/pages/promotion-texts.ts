@@ -1,4 +1,4 @@
-import type { PageLocale } from '#http/html.ts'
+import type { Locale } from '#shared/locale.ts'
 
 /** The texts about promotions in one language. */
 export interface PromotionTexts {
@@ -11,7 +11,7 @@ export interface PromotionTexts {
   readonly nothingDue: string
 }
 
-const TEXTS: Readonly<Record<PageLocale, PromotionTexts>> = {
+const TEXTS: Readonly<Record<Locale, PromotionTexts>> = {
   en: {
     discount: (code, off, regular) => `You save ${off} with the code ${code}. Regular price: ${regular}.`,
     haveCode: 'I have a promotion code',
@@ -32,6 +32,6 @@ const TEXTS: Readonly<Record<PageLocale, PromotionTexts>> = {
   },
 }
 
-export function promotionTexts(locale: PageLocale): PromotionTexts {
+export function promotionTexts(locale: Locale): PromotionTexts {
   return TEXTS[locale]
 }

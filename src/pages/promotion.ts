@@ -3,17 +3,18 @@ import { appNow } from '#apps/app-time.ts'
 import { applyPromotion } from '#checkout/apply-promotion.ts'
 import type { CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
-import { pageLocale, seeOther, setPageHeaders, type PageHttp, type PageLocale } from '#http/html.ts'
+import { pageLocale, seeOther, setPageHeaders, type PageHttp } from '#http/html.ts'
 import type { DiscountedAmount } from '#promotions/discount.ts'
 import { hasCodeToType } from '#promotions/store.ts'
 import { AppError } from '#shared/errors.ts'
+import type { Locale } from '#shared/locale.ts'
 import { formatMoney } from '#shared/money.ts'
 import { checkoutPath, openView, tokenOf, type TokenHttp } from './checkout-frame.ts'
 import { speaksJson } from './message.ts'
 import { promotionTexts, type PromotionTexts } from './promotion-texts.ts'
 
 /** What the page says about a discount; null without one. */
-export function discountWords(due: DiscountedAmount, currency: string, locale: PageLocale): string | null {
+export function discountWords(due: DiscountedAmount, currency: string, locale: Locale): string | null {
   if (due.promotionCode === null) return null
   const money = (amount: number) => formatMoney(amount, currency, locale)
   const regular = money(due.amount + due.discountAmount)

@@ -1,5 +1,5 @@
-import type { PageLocale } from '#http/html.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
+import type { Locale } from '#shared/locale.ts'
 import { formatMoney } from '#shared/money.ts'
 import type { PayableTransaction } from '#transactions/store.ts'
 import { pageTexts } from './texts.ts'
@@ -18,7 +18,7 @@ export function partPaidOf(transaction: PayableTransaction): PartPaid {
 }
 
 /** How much of a payment has arrived, as a sentence; null if nothing has. */
-export function receivedOf(transaction: PayableTransaction, locale: PageLocale): string | null {
+export function receivedOf(transaction: PayableTransaction, locale: Locale): string | null {
   const { amount, currency } = transaction
   const received = keptOf(transaction)
   if (received === 0) return null
@@ -30,7 +30,7 @@ export function receivedOf(transaction: PayableTransaction, locale: PageLocale):
 export function restWords(
   { received, asked, due, currency }: PartPaid,
   { transferCode, appName }: { readonly transferCode: string; readonly appName: string },
-  locale: PageLocale,
+  locale: Locale,
 ): string[] {
   const { part } = pageTexts(locale)
   const money = (amount: number): string => formatMoney(amount, currency, locale)

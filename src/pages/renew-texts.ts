@@ -1,4 +1,4 @@
-import type { PageLocale } from '#http/html.ts'
+import type { Locale } from '#shared/locale.ts'
 
 /** The texts of the renewal and opt-out pages in one language. */
 export interface RenewTexts {
@@ -91,6 +91,6 @@ const vi: RenewTexts = {
   },
 }
 
-export function renewTexts(locale: PageLocale): RenewTexts {
+export function renewTexts(locale: Locale): RenewTexts {
   return locale === 'vi' ? vi : en
 }

@@ -6,16 +6,7 @@ import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
 import { pageBody } from '#http/body.ts'
 import type { RequestState } from '#http/errors.ts'
-import {
-  keptLanguage,
-  pageLocale,
-  pathBase,
-  seeOther,
-  sendPage,
-  setPageHeaders,
-  type PageHttp,
-  type PageLocale,
-} from '#http/html.ts'
+import { keptLanguage, pageLocale, pathBase, seeOther, sendPage, setPageHeaders, type PageHttp } from '#http/html.ts'
 import { payer } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { openRenewal } from '#renewals/open-renewal.ts'
@@ -25,6 +16,7 @@ import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#words/plans.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
+import type { Locale } from '#shared/locale.ts'
 import { formatMoney } from '#shared/money.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { effectiveStatus } from '#subscriptions/lifecycle.ts'
@@ -195,7 +187,7 @@ function isUnpayable({ due, methods }: RenewalView): boolean {
   return due.amount > 0 && methods.length === 0
 }
 
-function refusalOf({ app, effect, open }: RenewalView, locale: PageLocale): string | null {
+function refusalOf({ app, effect, open }: RenewalView, locale: Locale): string | null {
   const texts = renewTexts(locale)
   if (app.disabledAt && !open) return texts.disabled(app.name)
   return effect.kind === 'refused' ? texts.cannotExtend(app.name) : null
@@ -249,7 +241,7 @@ function continueLink(ctx: Context, http: PageHttp, open: OpenPayment): PageLink
   }
 }
 
-function openWords(open: OpenPayment, { name }: App, locale: PageLocale): string[] {
+function openWords(open: OpenPayment, { name }: App, locale: Locale): string[] {
   const { transaction, takesRest, isProcessing } = open
   const { checkout } = pageTexts(locale)
   if (isProcessing) return [checkout.processing, checkout.processingHint]

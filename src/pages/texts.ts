@@ -1,5 +1,5 @@
-import type { PageLocale } from '#http/html.ts'
 import type { ErrorCode } from '#shared/errors.ts'
+import type { Locale } from '#shared/locale.ts'
 
 /** The text of a page with one message. */
 export interface Notice {
@@ -414,8 +414,8 @@ function lengthOf(seconds: number): [count: number, unit: 'hour' | 'minute'] {
   return minutes < 120 ? [minutes, 'minute'] : [Math.floor(minutes / 60), 'hour']
 }
 
-const TEXTS: Record<PageLocale, PageTexts> = { en, vi }
+const TEXTS: Record<Locale, PageTexts> = { en, vi }
 
-export function pageTexts(locale: PageLocale): PageTexts {
+export function pageTexts(locale: Locale): PageTexts {
   return TEXTS[locale]
 }

@@ -1,4 +1,4 @@
-import type { PageLocale } from '#http/html.ts'
+import type { Locale } from '#shared/locale.ts'
 import { formatMoney } from '#shared/money.ts'
 import { pageTexts } from './texts.ts'
 
@@ -24,12 +24,12 @@ export interface Fact {
 }
 
 /** The note: the transfer code, by which the transfer is recognized. */
-export function noteFact({ transferCode }: TransferFacts, locale: PageLocale): Fact {
+export function noteFact({ transferCode }: TransferFacts, locale: Locale): Fact {
   return factOf(locale, pageTexts(locale).bank.code, transferCode, transferCode)
 }
 
 /** Bank, account and holder: banking apps ask for these first, then for the amount and the note (R343). */
-export function accountFacts({ bankName, accountNumber, accountHolder }: TransferFacts, locale: PageLocale): Fact[] {
+export function accountFacts({ bankName, accountNumber, accountHolder }: TransferFacts, locale: Locale): Fact[] {
   const words = pageTexts(locale).bank
   return [
     factOf(locale, words.bankName, bankName),
@@ -39,12 +39,12 @@ export function accountFacts({ bankName, accountNumber, accountHolder }: Transfe
 }
 
 /** The amount that is left to pay. */
-export function amountFact({ amountDue, amountReceived }: TransferFacts, locale: PageLocale): Fact {
+export function amountFact({ amountDue, amountReceived }: TransferFacts, locale: Locale): Fact {
   const words = pageTexts(locale).bank
   const amount = formatMoney(amountDue, 'VND', locale)
   return factOf(locale, amountReceived > 0 ? words.amountLeft : words.amount, amount, String(amountDue))
 }
 
-function factOf(locale: PageLocale, label: string, value: string, copy: string | null = null): Fact {
+function factOf(locale: Locale, label: string, value: string, copy: string | null = null): Fact {
   return { label, value, copy, copy_label: pageTexts(locale).bank.copyLabel(label), is_exact: value === copy }
 }

@@ -1,5 +1,6 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { truncate } from '#shared/truncate.ts'
 import { insertProviderEvent, type ProviderEvent } from '#transactions/store.ts'
 
 const MAX_NOTE = 500
@@ -19,8 +20,8 @@ export async function noteEvent(ctx: Context, { note, eventType, ...event }: Pro
   const isNew = await inTransaction(ctx, (tx) =>
     insertProviderEvent(tx, {
       ...event,
-      eventType: eventType.slice(0, MAX_EVENT_TYPE),
-      note: note.slice(0, MAX_NOTE),
+      eventType: truncate(eventType, MAX_EVENT_TYPE),
+      note: truncate(note, MAX_NOTE),
       receivedAt: tx.now,
     }),
   )

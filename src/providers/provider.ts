@@ -20,6 +20,7 @@ import type { Config } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Payment, Refund } from '#payments/store.ts'
+import type { Locale } from '#shared/locale.ts'
 import type { RefundAnswer } from '#transactions/record-refund-answer.ts'
 import type { PayableTransaction } from '#transactions/store.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -42,7 +43,7 @@ export interface PaymentRequest {
   /** End of the checkout, in real time: providers do not follow a sandbox app's clock. */
   readonly expiresAt: RealTime
   readonly customerEmail: string | null
-  readonly locale: 'en' | 'vi'
+  readonly locale: Locale
 }
 
 /**
@@ -140,7 +141,7 @@ export interface Provider<Method extends string = string> {
   readonly method: Method
   /** The code in stored sessions, payments and events: the API's `provider_code`. */
   readonly code: string
-  readonly texts: Readonly<Record<'en' | 'vi', MethodTexts>>
+  readonly texts: Readonly<Record<Locale, MethodTexts>>
   /** Moves no money. */
   readonly isSandboxOnly?: true
   /** `open` completes the payment, so that the choice is not recorded first. */

@@ -4,6 +4,7 @@ import { insertedNew } from '#db/database-error.ts'
 import type { Param, Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
+import { truncate } from '#shared/truncate.ts'
 
 /** The pending or last write of a subscription's realtime node. */
 export const realtimeWrites = table('realtime_writes', {
@@ -98,7 +99,7 @@ export async function finishWrite(
   const [outcome, values] =
     error === null
       ? ["state = 'done', attempts = 0, last_error = NULL, written_at = ?", [tx.now]]
-      : ["state = 'failed', attempts = attempts + 1, last_error = ?", [cut(error)]]
+      : ["state = 'failed', attempts = attempts + 1, last_error = ?", [truncate(error, ERROR_CHARACTERS)]]
   const finished = await tx.run(
     `UPDATE realtime_writes SET ${outcome}, lease_token = NULL, lease_until = NULL
      WHERE subscription_id = ? AND lease_token = ? AND wanted_revision = ?`,
@@ -117,7 +118,7 @@ export async function releaseWrite(
   await tx.run(
     `UPDATE realtime_writes SET lease_token = NULL, lease_until = NULL, attempts = attempts + ?, last_error = COALESCE(?, last_error)
      WHERE subscription_id = ? AND lease_token = ?`,
-    [error === null ? 0 : 1, error && cut(error), subscriptionId, leaseToken],
+    [error === null ? 0 : 1, error && truncate(error, ERROR_CHARACTERS), subscriptionId, leaseToken],
   )
 }
 
@@ -204,8 +205,4 @@ export async function listAppsWithUnwritten(db: Queries, before: RealTime): Prom
 async function listAppsWith(db: Queries, condition: string, before: RealTime): Promise<number[]> {
   const rows = await db.all(shape({ id: id() }), `SELECT a.id FROM apps a WHERE ${condition} ORDER BY a.id`, [before])
   return rows.map((row) => row.id)
-}
-
-function cut(error: string): string {
-  return Array.from(error).slice(0, ERROR_CHARACTERS).join('')
 }

@@ -33,7 +33,7 @@ export interface NodeWrite {
 export type WriteOutcome = 'written' | 'failed' | 'pending'
 
 /**
- * Writes the node with the subscription's state at the time of the write, after `queueRealtimeWrite` was committed. Takes 5 s at most and
+ * Writes the node with the subscription's state at the time of the write, after `queueRealtimeWrite` was committed. Takes 6 s at most and
  * never throws: a failure is recorded in `realtime_writes`, logged and counted (R162). Does nothing for apps
  * without a realtime database. A re-sync always writes by itself, because another writer's change may leave `premium` where a re-sync
  * writes `free`.

@@ -1,3 +1,5 @@
+import { truncate } from './truncate.ts'
+
 /** Every error a caller can see: its code, and the HTTP status that code always has (R21). */
 export const ERROR_STATUS = {
   invalid_request: 400,
@@ -53,9 +55,7 @@ const MAX_REPEATED = 200
 
 /** The text, cut to 200 characters with a final `…` where it is longer. */
 export function clipped(text: string): string {
-  if (text.length <= MAX_REPEATED) return text
-  // Half of a surrogate pair is no character.
-  return `${text.slice(0, MAX_REPEATED - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+  return truncate(text, MAX_REPEATED) === text ? text : `${truncate(text, MAX_REPEATED - 1)}…`
 }
 
 /** 400 `invalid_request` that names the field in its message and in `field`, at most 200 characters of it. */

@@ -1,3 +1,5 @@
+import type { Locale } from './locale.ts'
+
 /** Amounts are integers in the currency's smallest unit everywhere; sums of them are bigints. Only this file knows how many decimals a currency has. */
 
 const ZERO_DECIMAL = new Set([
@@ -28,7 +30,7 @@ export function currencyDecimals(currency: string): 0 | 2 | 3 {
 }
 
 /** An amount as people write it in the language: `99.000 ₫` for 99000 VND in Vietnamese. */
-export function formatMoney(amount: number | bigint, currency: string, locale: 'en' | 'vi'): string {
+export function formatMoney(amount: number | bigint, currency: string, locale: Locale): string {
   // A decimal string: a division would round large amounts.
   return formatFor(currency, locale).format(decimalString(amount, currencyDecimals(currency)) as unknown as number)
 }
@@ -37,7 +39,7 @@ export function formatMoney(amount: number | bigint, currency: string, locale: '
 const MAX_FORMATS = 100
 const formats = new Map<string, Intl.NumberFormat>()
 
-function formatFor(currency: string, locale: 'en' | 'vi'): Intl.NumberFormat {
+function formatFor(currency: string, locale: Locale): Intl.NumberFormat {
   const name = `${locale} ${currency}`
   const known = formats.get(name)
   if (known) return known

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
+import { noteField } from '#commands/operator-note.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatTimestamp, formatUtc, formatTimestampOrNull, wholeSeconds } from '#shared/time.ts'
-import { text } from '#shared/validate.ts'
 import type { Emission } from '#webhooks/emit-event.ts'
 import { unpaidLine } from './unpaid-line.ts'
 import { effectiveStatus } from './lifecycle.ts'
@@ -12,10 +12,7 @@ import { expiredData } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { getPlanAndCustomer, getSubscription, lockExistingEndUser, type SubscriptionView } from './store.ts'
 
-const EndSubscriptionInput = z.strictObject({
-  /** Why; kept in the audit log. */
-  note: text(500),
-})
+const EndSubscriptionInput = z.strictObject({ note: noteField })
 
 /**
  * Ends a subscription now for an operator, because its purchase was refunded, disputed or a mistake (R114). A lifetime subscription can be

@@ -5,7 +5,7 @@ import { listAbandoned } from '#realtime/store.ts'
 import { addMs, type RealTime } from '#shared/time.ts'
 import { writeNodeOf } from './queue-node.ts'
 
-/** No caller waits for a write this old: none waits longer than 5 s. */
+/** No caller waits for a write this old: none waits longer than 6 s. */
 const ABANDONED_MS = 15_000
 /** Per run; the next run takes the rest. */
 const MAX_WRITES = 100

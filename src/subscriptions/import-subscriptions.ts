@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync'
 import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
-import { emptyRehearsal, type Context } from '#context.ts'
+import { rehearsing, type Context } from '#context.ts'
 import { newCustomerOf } from '#customers/create-customer.ts'
 import { findCustomerFor, insertCustomer } from '#customers/store.ts'
 import type { Caller } from '#commands/caller.ts'
@@ -112,7 +112,7 @@ async function importLine(
   { line, record, isDryRun }: TableRow & { readonly isDryRun: boolean },
 ): Promise<LineReport> {
   const named = { line, external_ref: record['external_ref'] ?? '' }
-  const inner = isDryRun ? { ...ctx, rehearsal: emptyRehearsal() } : ctx
+  const inner = isDryRun ? rehearsing(ctx) : ctx
   try {
     if (!(await perform(inner, caller, importSubscription, record, { app })))
       return { ...named, result: 'skipped', reason: 'has a subscription already' }

@@ -15,6 +15,7 @@ import {
 } from '#payments/store.ts'
 import { AppError } from '#shared/errors.ts'
 import type { RealTime } from '#shared/time.ts'
+import { truncate } from '#shared/truncate.ts'
 import { announceRefunds } from './announce-refund.ts'
 import { changeTransaction } from './change-transaction.ts'
 import { completeTransaction } from './complete-transaction.ts'
@@ -79,7 +80,8 @@ function refundAfter(before: Refund, answer: RefundAnswer, now: RealTime): Refun
   const reference = answer.reference ?? before.reference
   if (before.status === answer.status && before.reference === reference) return null
   const ending = answer.status === 'pending' ? {} : endedNow({ now }, answer.status)
-  return { ...before, status: answer.status, reference, failure: answer.failure?.slice(0, 191) ?? null, ...ending }
+  const failure = answer.failure && truncate(answer.failure, 191)
+  return { ...before, status: answer.status, reference, failure, ...ending }
 }
 
 async function saveRefund(tx: Tx, before: Refund, after: Refund): Promise<void> {

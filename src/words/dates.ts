@@ -1,9 +1,9 @@
 import type { Reader } from '#apps/page-settings.ts'
-import type { MailLocale } from '#mail/render.ts'
+import type { Locale } from '#shared/locale.ts'
 import type { AppTime } from '#shared/time.ts'
 
 // `31 March 2026` cannot be misread, unlike an English date in digits; Vietnamese writes 31/3/2026.
-const DAY: Record<MailLocale, Intl.DateTimeFormatOptions> = {
+const DAY: Record<Locale, Intl.DateTimeFormatOptions> = {
   en: { dateStyle: 'long' },
   vi: { day: 'numeric', month: 'numeric', year: 'numeric' },
 }
@@ -13,7 +13,7 @@ const MOMENT: Intl.DateTimeFormatOptions = {
   hourCycle: 'h23',
   timeZoneName: 'short',
 }
-const TAGS: Record<MailLocale, string> = { en: 'en-GB', vi: 'vi-VN' }
+const TAGS: Record<Locale, string> = { en: 'en-GB', vi: 'vi-VN' }
 
 // Cached: creating a format takes longer than the rest of a mail. The number of zones bounds the cache.
 type Formats = Readonly<Record<'day' | 'iso' | 'moment', Intl.DateTimeFormat>>

@@ -1,4 +1,5 @@
-import type { PageSettings, Reader } from '#apps/page-settings.ts'
+import type { PageSettings } from '#apps/page-settings.ts'
+import type { Locale } from '#shared/locale.ts'
 
 /** A link of a seller's pages and mails. */
 export interface SellerLink {
@@ -14,7 +15,7 @@ const LABELS = {
 } as const
 
 /** The links that a seller has set, in the order in which its pages and mails show them. */
-export function sellerLinks(settings: PageSettings | null, locale: Reader['locale']): SellerLink[] {
+export function sellerLinks(settings: PageSettings | null, locale: Locale): SellerLink[] {
   const { support, terms_url: terms, privacy_url: privacy } = settings ?? {}
   const labels = LABELS[locale]
   return [

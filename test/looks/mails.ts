@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { operator } from '#commands/caller.ts'
 import { openBankPage } from '#checkout/open-bank-page.ts'
-import type { MailLocale } from '#mail/render.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { sendDueReceipts } from '#mails/receipts/send-due-receipts.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
@@ -26,6 +25,7 @@ import {
   tokenOf,
 } from '../support/factories.ts'
 import { changeApp } from '../support/operators.ts'
+import { LOCALES, type Locale } from '#shared/locale.ts'
 
 const OPERATOR = 'tester'
 
@@ -54,7 +54,7 @@ export async function lookAtMails(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true })
   const browser = await startBrowser()
   for (const [title, shop] of Object.entries(SHOPS)) {
-    for (const locale of ['en', 'vi'] as const) {
+    for (const locale of LOCALES) {
       for (const [what, mail] of await mailsOf(shop, locale)) {
         const { subject = '', text = '', html = '' } = mail.parsed
         writeFileSync(join(folder, `${title}-${what}.${locale}.txt`), `${subject}\n\n${text}`)
@@ -77,7 +77,7 @@ async function photograph(browser: Browser, html: string, pathOf: (screen: strin
   }
 }
 
-async function mailsOf(shop: Shop, locale: MailLocale): Promise<[string, ReceivedMail][]> {
+async function mailsOf(shop: Shop, locale: Locale): Promise<[string, ReceivedMail][]> {
   const app = { name: shop.name, sandbox: shop.sandbox }
   const scene = await aScene({ app })
   const { ctx, seller } = scene

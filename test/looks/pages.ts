@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { DESKTOP, PHONE, startBrowser, visit } from '../pages/browser.ts'
 import { SCENES, withShop, type Scene } from '../pages/scenes.ts'
+import { LOCALES } from '#shared/locale.ts'
 
 const SCREENS = {
   phone: { viewport: PHONE, hasTouch: true, isMobile: true },
@@ -67,7 +68,7 @@ export async function lookAtPages(folder: string): Promise<void> {
     await withShop('Sách Nói Hay', async (scenario, prices) => {
       const url = await scene(scenario, prices)
       for (const [screen, device] of Object.entries(SCREENS)) {
-        for (const locale of ['en', 'vi'] as const) {
+        for (const locale of LOCALES) {
           for (const colorScheme of ['light', 'dark'] as const) {
             const visitor = await visit(browser, [scenario.service.url], {
               ...device,

@@ -3,7 +3,8 @@ import { describe, it } from 'mocha'
 import { mailBrand } from '#mails/compose-mail.ts'
 import { htmlOf, renderMail } from '#mail/render.ts'
 import { textOf } from '../pages/read-page.ts'
-import { LOCALES, REMINDER, SAMPLES } from './samples.ts'
+import { LOCALES } from '#shared/locale.ts'
+import { REMINDER, SAMPLES } from './samples.ts'
 
 const REMINDERS = LOCALES.flatMap((locale) =>
   (['renewal-reminder', 'expired-notice'] as const).map((template) => [template, locale] as const),

@@ -1,11 +1,12 @@
-import type { MailLocale, MailTemplate, MailValues } from '#mail/render.ts'
+import type { MailTemplate, MailValues } from '#mail/render.ts'
 import { mailBrand } from '#mails/compose-mail.ts'
+import { LOCALES, type Locale } from '#shared/locale.ts'
 
 /** A mail of each kind in each language, with values of the length that real ones have. */
 export interface SampleMail {
   readonly name: string
   readonly template: MailTemplate
-  readonly locale: MailLocale
+  readonly locale: Locale
   readonly values: MailValues
 }
 
@@ -64,8 +65,6 @@ const RECEIPTS = [
   },
   { ...RECEIPT, kind: 'refunded' },
 ] satisfies readonly MailValues[]
-
-export const LOCALES = ['en', 'vi'] as const
 
 /** Among the longest that `period_end` has. */
 const ENDS = { en: '30 September 2026, 10:05 UTC', vi: '17:05 ngày 30/12/2026 (GMT+7)' } as const

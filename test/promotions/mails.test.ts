@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { sendDueReceipts } from '#mails/receipts/send-due-receipts.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { changeApp } from '../support/operators.ts'
+import type { Locale } from '#shared/locale.ts'
 import { receipts } from '#transactions/receipts/store.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
 import { aCustomer, aPromotion, paid, priceId } from '../support/factories.ts'
@@ -14,7 +15,7 @@ describe('mails about a discounted subscription', () => {
   })
   afterEach(() => scene.stop())
 
-  const subscribe = async (locale: 'en' | 'vi', externalRef: string): Promise<void> => {
+  const subscribe = async (locale: Locale, externalRef: string): Promise<void> => {
     const customer = await aCustomer(scene.ctx, scene.seller, { locale, email: `${externalRef}@example.com` })
     const body = { external_ref: externalRef, customer_id: `cus_${customer.id}`, promotion_code: 'TET' }
     await paid(scene.ctx, scene.seller, { price_id: priceId(scene.plan), ...body })

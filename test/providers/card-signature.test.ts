@@ -1,7 +1,9 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { Stripe } from 'stripe'
-import { isSignedWith, isTimely, parseSignature } from '#providers/card/signature.ts'
+import { isSignedWith, parseSignature } from '#providers/card/signature.ts'
+import { isTimely } from '#shared/signed-time.ts'
+import { asRealTime } from '#shared/time.ts'
 
 const SECRET = 'whsec_test'
 const NOW = 1_772_359_200
@@ -13,7 +15,11 @@ function header(timestamp = NOW, payload = BODY.toString(), secret = SECRET): st
 
 function accepts(text: string | undefined, body = BODY, now = NOW): boolean {
   const signature = parseSignature(text)
-  return signature !== null && isTimely(signature, now) && isSignedWith(SECRET, signature, body)
+  return (
+    signature !== null &&
+    isTimely(signature.timestamp, asRealTime(new Date(now * 1000))) &&
+    isSignedWith(SECRET, signature, body)
+  )
 }
 
 describe("the card provider's signature", () => {

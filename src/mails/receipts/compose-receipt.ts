@@ -8,10 +8,11 @@ import type { Context } from '#context.ts'
 import { mailNameOf } from '#customers/mail-name.ts'
 import { findCustomer, type Customer } from '#customers/store.ts'
 import type { Mail } from '#mail/mail.ts'
-import type { MailLocale, MailValues } from '#mail/render.ts'
+import type { MailValues } from '#mail/render.ts'
 import { dueOf } from '#payments/balance.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
 import { findPlan } from '#plans/store.ts'
+import type { Locale } from '#shared/locale.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findLineOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import { referenceOf } from '#transactions/reference.ts'
@@ -63,7 +64,7 @@ async function customerOf(ctx: Context, { appId, mode, endUserId, customerId }: 
   return customer
 }
 
-function moneyOf(transaction: Transaction, { kind }: Receipt, amount: number, locale: MailLocale): MailValues {
+function moneyOf(transaction: Transaction, { kind }: Receipt, amount: number, locale: Locale): MailValues {
   const money = (value: number): string => formatMoney(value, transaction.currency, locale)
   return {
     amount: money(amount),

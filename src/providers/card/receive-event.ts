@@ -8,12 +8,13 @@ import { parseContent, unverified } from '#providers/notification-content.ts'
 import type { NotificationResult } from '#providers/provider.ts'
 import { findReportedSession } from '#providers/store.ts'
 import { parseNumericId } from '#shared/ids.ts'
-import { SECOND_MS, asRealTime, unixSeconds } from '#shared/time.ts'
+import { isTimely } from '#shared/signed-time.ts'
+import { SECOND_MS, asRealTime } from '#shared/time.ts'
 import { confirmSession } from './confirm-session.ts'
 import { cardAccounts, type CardCredentials } from './credentials.ts'
 import { REFUND_EVENTS, receiveRefundEvent } from './note-refunds.ts'
 import { CardSession, isPaid } from './session-facts.ts'
-import { isSignedWith, isTimely, parseSignature, type CardSignature } from './signature.ts'
+import { isSignedWith, parseSignature, type CardSignature } from './signature.ts'
 
 const PAYMENT_FAILED = 'checkout.session.async_payment_failed'
 /** Events about a session, the last of which reports no money. */
@@ -51,7 +52,7 @@ const IGNORED: CardResult = { status: 'ignored', toClose: null }
  */
 export async function receiveCardEvent(ctx: Context, notification: CardNotification): Promise<CardResult> {
   const signature = parseSignature(typeof notification.signature === 'string' ? notification.signature : undefined)
-  if (!signature || !isTimely(signature, unixSeconds(ctx.clock.now()))) throw unverified()
+  if (!signature || !isTimely(signature.timestamp, ctx.clock.now())) throw unverified()
   const content = parseContent(notification.body)
   const accounts = await signers(ctx, signature, notification.body, namedApp(content))
   const appIds = [...new Set(accounts.map(({ appId }) => appId))]

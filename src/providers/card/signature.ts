@@ -1,7 +1,5 @@
 import { constantTimeIncludes, hmacHex } from '#shared/crypto.ts'
 
-/** How far the signed timestamp may be from now, either way (R3). */
-export const TOLERANCE_SECONDS = 300
 /** Stripe sends two while an endpoint's secret is rolled. The limit bounds the comparisons, one per candidate and app. */
 const MAX_CANDIDATES = 5
 
@@ -31,11 +29,6 @@ export function parseSignature(header: string | undefined): CardSignature | null
     }
   }
   return timestamp === null || candidates.length === 0 ? null : { timestamp, candidates }
-}
-
-/** Whether the signed timestamp is close enough to `nowSeconds` (Unix seconds). */
-export function isTimely(signature: CardSignature, nowSeconds: number): boolean {
-  return Math.abs(Number(signature.timestamp) - nowSeconds) <= TOLERANCE_SECONDS
 }
 
 /** Whether one of the signatures signs exactly these bytes with the endpoint's secret. */
