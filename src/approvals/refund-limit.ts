@@ -47,8 +47,8 @@ function passesLimit(limits: ReadonlyMap<string, number>, wanted: WantedRefund):
 }
 
 /**
- * Lets a refund pass that needs no second operator, or that one has granted, and throws `ApprovalNeeded` for any other. Returns a sentence
- * for a rehearsal, which only says that it would wait. A step.
+ * Checks a refund against the limit. Returns null if it may go ahead: it is within the limit, or the grant allows it. Above the limit,
+ * throws `ApprovalNeeded`; in a rehearsal, returns the sentence that says it would wait. A step.
  */
 export async function refuseAboveLimit(
   tx: Tx,

@@ -10,8 +10,8 @@ import { ApprovalNeeded, limitWords, type WantedRefund } from './refund-limit.ts
 import { findOpenApproval, insertApproval, type Approval, type RefundTerms } from './store.ts'
 
 /**
- * Does work that may order a refund. Where that needs a second operator, the request is stored with what its dry run says, and `forbidden`
- * is thrown, which names it.
+ * Runs work that may order a refund. If it needs a second operator, stores the request with its dry run's effects and throws `forbidden`,
+ * naming the approval.
  */
 export async function orStoreApproval<T>(
   ctx: Context,

@@ -9,7 +9,7 @@ import type { Transaction } from '#transactions/store.ts'
 import { listAwaitingTransfers, type BankMail } from './store.ts'
 import { suggest } from './suggest.ts'
 
-/** A pending transaction that money may be meant for. */
+/** A pending transaction that money may be for. */
 export interface Suggestion {
   readonly transaction_id: number
   readonly app_id: number
@@ -21,7 +21,7 @@ export interface Suggestion {
 
 const MAX_CANDIDATES = 2000
 
-/** Payments that the rest of a payment may be meant for, the most likely first. */
+/** Transactions that a payment's unallocated money may be for, the most likely first. */
 export async function suggestionsForPayment(ctx: Context, paymentId: number): Promise<Suggestion[]> {
   const payment = await findPayment(ctx.db, paymentId)
   if (!payment || payment.currency !== 'VND') return []

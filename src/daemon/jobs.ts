@@ -43,7 +43,7 @@ export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readon
       longestSweepMs: 30 * MINUTE_MS,
       sweep: { everyMs, hasWork: hasDueMails, isHourly: false },
     },
-    // Looks around every BILLING_ALERT_SECONDS.
+    // Evaluates alerts every BILLING_ALERT_SECONDS.
     { name: 'alerts', memoryMb: 128, youngMb: 4, longestSweepMs: null },
     // Removes old rows every hour.
     {

@@ -20,7 +20,7 @@ export interface RotationOptions {
 
 /**
  * Re-encrypts every sealed secret under the first key of the settings, in small transactions. A run that was interrupted can be repeated.
- * A secret that is replaced meanwhile stays as it was set. Throws `invalid_request` if secrets do not open, after the others were
+ * A secret that is replaced meanwhile stays as it was set. Throws `invalid_request` if secrets cannot be decrypted, after the others were
  * rotated.
  */
 export async function rotateKeys(
@@ -59,7 +59,7 @@ interface Resealed {
   readonly sealed: string
 }
 
-/** The secret under the current key, or why it does not open. */
+/** The secret under the current key, or why it cannot be decrypted. */
 function reseal(
   ctx: Context,
   secret: SealedSecret,
