@@ -1,4 +1,4 @@
-import { realTime } from '#apps/app-time.ts'
+import { toRealTime } from '#apps/app-time.ts'
 import { listApps } from '#apps/store.ts'
 import { listAssignments } from '#bank-accounts/store.ts'
 import type { Context } from '#context.ts'
@@ -52,7 +52,7 @@ export async function candidatesAmong(ctx: Context, awaiting: readonly Transacti
     return {
       transaction,
       amountDue: dueOf(transaction),
-      createdAt: app ? realTime(app, transaction.createdAt) : asRealTime(transaction.createdAt),
+      createdAt: app ? toRealTime(app, transaction.createdAt) : asRealTime(transaction.createdAt),
       isBankPageOpened: transaction.bankPageOpenedAt !== null,
       mayHavePaidOn: (bankAccountId) => owners.get(bankAccountId)?.has(transaction.appId) === true,
     }

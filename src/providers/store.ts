@@ -1,4 +1,4 @@
-import { bigint, exact, flag, id, int, longtext, realTime, words } from '#db/columns.ts'
+import { bigint, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { where } from '#db/conditions.ts'
@@ -211,7 +211,7 @@ export const providerAccounts = table('provider_accounts', {
   appId: bigint('app_id'),
   method: exact('method', 32),
   version: int('version'),
-  credentials: longtext('credentials').nullable(),
+  credentials: text('credentials').nullable(),
   createdAt: realTime('created_at'),
   retiredAt: realTime('retired_at').nullable(),
 })
