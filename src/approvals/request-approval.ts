@@ -6,7 +6,7 @@ import type { Context } from '#context.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { shellWord } from '#shared/shell-word.ts'
 import { z } from 'zod'
-import { ApprovalNeeded, limitWords, type WantedRefund } from './refund-limit.ts'
+import { ApprovalNeeded, limitWords, type RefundRequest } from './refund-limit.ts'
 import { findOpenApproval, insertApproval, type Approval, type RefundTerms } from './store.ts'
 
 /**
@@ -17,14 +17,14 @@ export async function orStoreApproval<T>(
   ctx: Context,
   caller: Caller,
   work: () => Promise<T>,
-  effects: (wanted: WantedRefund) => readonly string[] | Promise<readonly string[]>,
+  effects: (request: RefundRequest) => readonly string[] | Promise<readonly string[]>,
 ): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof ApprovalNeeded)) throw error
-    const { id } = await perform(ctx, caller, requestApproval, { effects: await effects(error.wanted) }, error.wanted)
-    const why = limitWords(ctx.config.refundLimit, error.wanted)
+    const { id } = await perform(ctx, caller, requestApproval, { effects: await effects(error.request) }, error.request)
+    const why = limitWords(ctx.config.refundLimit, error.request)
     throw new AppError(
       'forbidden',
       `${why}: approval ${id} waits for another operator, who runs billing-cli approval grant ${id}`,
@@ -36,8 +36,8 @@ const requestApproval = command({
   name: 'approval.request',
   input: z.strictObject({ effects: z.array(z.string()) }),
   isRepeatable: true,
-  async run(tx, { effects }, wanted: WantedRefund): Promise<Approval> {
-    const { terms, seen, appId, transactionId, paymentId, amount, currency } = wanted
+  async run(tx, { effects }, request: RefundRequest): Promise<Approval> {
+    const { terms, seen, appId, transactionId, paymentId, amount, currency } = request
     const openKey = createHash('sha256')
       .update(JSON.stringify([terms, seen]))
       .digest('hex')

@@ -199,7 +199,7 @@ export class Scheduler {
 
   #endHung(): void {
     for (const [name, worker] of this.#bree.workers)
-      if (this.#threads.get(name)?.foundHung() === true) void worker.terminate()
+      if (this.#threads.get(name)?.failIfHung() === true) void worker.terminate()
   }
 
   /** Records a heartbeat for each job that sweeps and has no thread now: this thread checks for its work. */

@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { counted } from '#shared/counted.ts'
 import { messageOf } from '#shared/errors.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
-import { allSealedSecrets, secretName, encryptionContextOf } from '#upkeep/sealed-secrets.ts'
+import { allSealedSecrets, placeOf, secretName } from '#upkeep/sealed-secrets.ts'
 import type { SealedSecret } from '#upkeep/store.ts'
 
 const MAX_NAMED = 5
@@ -32,7 +32,7 @@ export async function checkSecrets(ctx: Context): Promise<CheckResult[]> {
 
 function reasonClosed(ctx: Context, secret: SealedSecret): string | null {
   try {
-    ctx.keyring.open(secret.sealed, encryptionContextOf(secret))
+    ctx.keyring.open(secret.sealed, placeOf(secret))
     return null
   } catch (error) {
     return messageOf(error)

@@ -5,7 +5,7 @@ import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { counted } from '#shared/counted.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
-import { allSealedSecrets, secretName, encryptionContextOf } from './sealed-secrets.ts'
+import { allSealedSecrets, placeOf, secretName } from './sealed-secrets.ts'
 import { replaceSealed, type SealedSecret } from './store.ts'
 
 export interface RotationReport {
@@ -64,7 +64,7 @@ function reseal(
   ctx: Context,
   secret: SealedSecret,
 ): { readonly renewed: Resealed | null; readonly problem: string | null } {
-  const place = encryptionContextOf(secret)
+  const place = placeOf(secret)
   try {
     const sealed = ctx.keyring.seal(ctx.keyring.open(secret.sealed, place), place)
     return { renewed: { secret, sealed }, problem: null }
