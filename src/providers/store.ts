@@ -247,7 +247,7 @@ export async function forgetProviderAccount(tx: Tx, accountId: number): Promise<
   return tx.update(providerSessions, sessions, { status: 'closed', nextLookupAt: null, updatedAt: tx.now })
 }
 
-/** Whether something of a payment can still be refunded, or is being refunded. */
+/** Whether part of a payment can still be refunded, or is being refunded. */
 const IS_REFUNDABLE = `p.amount > (
   SELECT COALESCE(SUM(r.amount), 0) FROM refunds r WHERE r.payment_id = p.id AND r.status = 'succeeded')`
 
@@ -306,7 +306,7 @@ export const providerPauses = table('provider_pauses', {
 })
 export type ProviderPause = Row<typeof providerPauses>
 
-/** The pause of every account that has not answered since, expired or not. */
+/** All pauses, expired or not. An account's pause is deleted once its provider answers. */
 export async function listPauses(db: Queries): Promise<ProviderPause[]> {
   return db.all(providerPauses, 'ORDER BY app_id, provider')
 }

@@ -75,7 +75,7 @@ function rowOf(event: NewEvent): Omit<Event, 'id'> {
     retriesLeft: retries,
     nextAttemptAt: event.deliveryStatus === 'pending' ? event.writtenAt : null,
     lease: 0,
-    // Columns that a claim changes get a value now: InnoDB moves a row that grows within its page, which was most of the cost of a claim.
+    // Columns that a claim changes have a value from the start: InnoDB moves a row that grows, which was most of the cost of a claim.
     leaseUntil: event.deliveryStatus === 'pending' ? event.writtenAt : null,
     begun: false,
     deliveredAt: null,

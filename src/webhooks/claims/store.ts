@@ -8,8 +8,8 @@ import { envelopeOf } from '#webhooks/envelope.ts'
 
 /**
  * Every app with pending events, and when the first of them is due: one index lookup for each app. A GROUP BY over the events may read all
- * of them, including delivered ones, if the server estimates that they are few. The comment in the ORDER BY is read by MySQL alone: without
- * the first columns of the index it reads all pending events, and with them MariaDB does, in a prepared statement.
+ * of them, including delivered ones, if the server estimates that they are few. Only MySQL reads the comment in the ORDER BY:
+ * it needs the first columns of the index there, or it reads all pending events. With them, MariaDB does so in a prepared statement.
  */
 export const FIRST_DUE = `SELECT a.id AS appId,
     (SELECT e.next_attempt_at FROM events e FORCE INDEX (events_app_due)
