@@ -362,7 +362,7 @@ export interface CreatePromotionInput {
 }
 export interface UpdatePromotionInput {
   /**
-   * An archived promotion can be used no more; it can be restored.
+   * An archived promotion cannot be used until it is restored.
    */
   status?: 'active' | 'archived'
   /**

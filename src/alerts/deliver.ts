@@ -49,7 +49,7 @@ function titleOf(messages: readonly OutgoingAlert[]): string {
 
 function headOf({ type, kind, subject }: OutgoingAlert): string {
   if (type === 'alert.digest' || type === 'alert.test') return `${kind}: ${subject}`
-  return `${type === 'alert.closed' ? 'over: ' : ''}${kind}: ${subject}`
+  return `${type === 'alert.closed' ? 'resolved: ' : ''}${kind}: ${subject}`
 }
 
 function paragraphOf(message: OutgoingAlert): string {

@@ -20,6 +20,6 @@ export async function writeMessages(tx: Tx, channels: readonly Channel[], conten
 /** The content of a message about an alert. */
 export function contentOf(alert: Alert, type: MessageType): Content {
   const { id: alertId, kind, subject, since } = alert
-  const text = type === 'alert.closed' ? `This is over: ${alert.text}` : alert.text
+  const text = type === 'alert.closed' ? `Resolved: ${alert.text}` : alert.text
   return { alertId, type, kind, subject, text, since }
 }

@@ -36,14 +36,14 @@ export async function sendDigest(ctx: Context): Promise<boolean> {
 async function composeDigest(ctx: Context, since: RealTime): Promise<{ subject: string; text: string }> {
   const alerts = await listAlertsSince(ctx.db, since, MAX_COUNTED)
   const open = alerts.filter(({ closedAt }) => closedAt === null)
-  const over = alerts.filter(({ closedAt }) => closedAt !== null)
+  const resolved = alerts.filter(({ closedAt }) => closedAt !== null)
   const waiting = (await measureReview(ctx)).filter(({ cases }) => cases > 0)
   const review = waiting.map(({ kind, cases }) => `- ${counted(cases, kind.replaceAll('_', ' '))}`)
   return {
-    subject: `${counted(open.length, 'open alert')}, ${counted(over.length, 'alert')} over since yesterday`,
+    subject: `${counted(open.length, 'open alert')}, ${counted(resolved.length, 'alert')} resolved since yesterday`,
     text: [
       ...section('Open', open.map(lineOf)),
-      ...section('Over since yesterday', over.map(lineOf)),
+      ...section('Resolved since yesterday', resolved.map(lineOf)),
       ...section('Waiting for review (billing-cli review)', review),
     ].join('\n'),
   }

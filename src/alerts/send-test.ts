@@ -16,7 +16,10 @@ export interface TriedChannel {
 export async function sendTestAlert(ctx: Context): Promise<TriedChannel[]> {
   const channels = channelsOf(ctx.config)
   if (channels.length === 0)
-    throw new AppError('invalid_request', 'nobody gets alerts: set BILLING_ALERT_MAIL or BILLING_ALERT_WEBHOOK_URL')
+    throw new AppError(
+      'invalid_request',
+      'no alert channel is configured: set BILLING_ALERT_MAIL or BILLING_ALERT_WEBHOOK_URL',
+    )
   const now = ctx.clock.now()
   const message: OutgoingAlert = {
     id: `alert_test_${randomHex(8)}`,

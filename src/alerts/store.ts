@@ -1,4 +1,4 @@
-import { bigint, exact, flag, id, int, json, longtext, realTime, sum, text, words } from '#db/columns.ts'
+import { bigint, exact, flag, id, int, json, realTime, sum, text, words } from '#db/columns.ts'
 import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
@@ -38,7 +38,7 @@ export const alertMessages = table('alert_messages', {
   type: exact('type', 16).as<MessageType>(),
   kind: exact('kind', 32),
   subject: exact('subject', 191),
-  text: longtext('text'),
+  text: text('text'),
   since: realTime('since'),
   createdAt: realTime('created_at'),
   attempts: int('attempts'),

@@ -10,10 +10,13 @@ const Decision = z.strictObject({
   note: noteField,
 })
 
-/** Denies a refund that waits; whoever asked for it may, too. Throws `not_found`, and `invalid_request` where it was decided. */
+/**
+ * Denies a waiting refund. The operator who requested it may deny it too. Throws `not_found`, and `invalid_request` if it was already
+ * decided.
+ */
 export const denyApproval = ending('approval.deny', 'denied')
 
-/** Records that what a request is about has changed, so that nobody grants it any more. */
+/** Marks a request stale because its payment or transaction has changed. */
 export const expireApproval = ending('approval.expire', 'stale')
 
 function ending(name: string, status: Exclude<ApprovalStatus, 'open' | 'granted'>) {

@@ -4,16 +4,16 @@ import { AppError, found } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { closeApproval, lockApproval, type Approval, type RefundTerms } from './store.ts'
 
-/** A refund that is about to be ordered, under the lock of what it is about. */
-export interface WantedRefund {
+/** A refund that is about to be ordered, read under the lock of its transaction or payment. */
+export interface RefundRequest {
   readonly terms: RefundTerms
-  /** What it is about, as it is now. */
+  /** The state of its transaction or payment now. */
   readonly seen: string
   readonly appId: number | null
   readonly transactionId: number | null
   readonly paymentId: number | null
   readonly amount: number
-  /** What was refunded of the same before, or is being refunded. */
+  /** The amount already refunded of the same money, or being refunded. */
   readonly refundedBefore: number
   readonly currency: string
 }
@@ -24,51 +24,51 @@ export interface Grant {
   readonly note: string
 }
 
-/** A refund needs a second operator. Nothing of it was written; `requestApproval` stores it. */
+/** A refund needs a second operator. Nothing was written; `requestApproval` stores the request. */
 export class ApprovalNeeded extends Error {
   override readonly name = 'ApprovalNeeded'
-  readonly wanted: WantedRefund
+  readonly request: RefundRequest
 
-  constructor(wanted: WantedRefund) {
+  constructor(request: RefundRequest) {
     super('needs the approval of another operator')
-    this.wanted = wanted
+    this.request = request
   }
 }
 
-/** What a grant is about has changed since it was asked for. */
+/** The transaction or payment has changed since the approval was requested. */
 export class StaleApproval extends Error {
   override readonly name = 'StaleApproval'
 }
 
-/** Whether the refunds together pass the limit of BILLING_REFUND_LIMIT. */
-function passesLimit(limits: ReadonlyMap<string, number>, wanted: WantedRefund): boolean {
-  const limit = limits.get(wanted.currency)
-  return limit !== undefined && wanted.refundedBefore + wanted.amount > limit
+/** Whether the refunds together exceed the limit of BILLING_REFUND_LIMIT. */
+function exceedsLimit(limits: ReadonlyMap<string, number>, request: RefundRequest): boolean {
+  const limit = limits.get(request.currency)
+  return limit !== undefined && request.refundedBefore + request.amount > limit
 }
 
 /**
- * Lets a refund pass that needs no second operator, or that one has granted, and throws `ApprovalNeeded` for any other. Returns a sentence
- * for a rehearsal, which only says that it would wait. A step.
+ * Checks a refund against the limit. Returns null if it may go ahead: it is within the limit, or the grant allows it. Above the limit,
+ * throws `ApprovalNeeded`; in a rehearsal, returns the sentence that says it would wait. A step.
  */
 export async function refuseAboveLimit(
   tx: Tx,
   caller: Caller,
-  wanted: WantedRefund,
+  request: RefundRequest,
   grant: Grant | null,
 ): Promise<string | null> {
   if (grant) {
-    await useGrant(tx, caller, wanted, grant)
+    await useGrant(tx, caller, request, grant)
     return null
   }
   const { refundLimit } = tx.ctx.config
-  if (!passesLimit(refundLimit, wanted)) return null
-  if (!tx.ctx.rehearsal) throw new ApprovalNeeded(wanted)
-  return `it waits for another operator: ${limitWords(refundLimit, wanted)}`
+  if (!exceedsLimit(refundLimit, request)) return null
+  if (!tx.ctx.rehearsal) throw new ApprovalNeeded(request)
+  return `it waits for another operator: ${limitWords(refundLimit, request)}`
 }
 
 export function limitWords(
   limits: ReadonlyMap<string, number>,
-  { refundedBefore, amount, currency }: WantedRefund,
+  { refundedBefore, amount, currency }: RefundRequest,
 ): string {
   const limit = englishMoney(limits.get(currency) ?? 0, currency)
   return `refunds of ${englishMoney(refundedBefore + amount, currency)} pass the limit of ${limit} (BILLING_REFUND_LIMIT)`
@@ -80,10 +80,10 @@ function personOf(actor: string): string {
 }
 
 /** What was approved is the dry run that was stored, and nothing else. */
-async function useGrant(tx: Tx, caller: Caller, wanted: WantedRefund, { approvalId, note }: Grant): Promise<void> {
+async function useGrant(tx: Tx, caller: Caller, request: RefundRequest, { approvalId, note }: Grant): Promise<void> {
   const approval = await lockOpen(tx, approvalId)
   refuseOwn(approval, caller)
-  if (approval.seen !== wanted.seen || approval.amount !== wanted.amount) throw new StaleApproval()
+  if (approval.seen !== request.seen || approval.amount !== request.amount) throw new StaleApproval()
   await closeApproval(tx, approvalId, { status: 'granted', ...decidedBy(tx, caller, note) })
 }
 

@@ -6,25 +6,25 @@ import { sha256Hex } from '#shared/crypto.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { shellWord } from '#shared/shell-word.ts'
 import { z } from 'zod'
-import { ApprovalNeeded, limitWords, type WantedRefund } from './refund-limit.ts'
+import { ApprovalNeeded, limitWords, type RefundRequest } from './refund-limit.ts'
 import { findOpenApproval, insertApproval, type Approval, type RefundTerms } from './store.ts'
 
 /**
- * Does work that may order a refund. Where that needs a second operator, the request is stored with what its dry run says, and `forbidden`
- * is thrown, which names it.
+ * Runs work that may order a refund. If it needs a second operator, stores the request with its dry run's effects and throws `forbidden`,
+ * naming the approval.
  */
 export async function orStoreApproval<T>(
   ctx: Context,
   caller: Caller,
   work: () => Promise<T>,
-  effects: (wanted: WantedRefund) => readonly string[] | Promise<readonly string[]>,
+  effects: (request: RefundRequest) => readonly string[] | Promise<readonly string[]>,
 ): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof ApprovalNeeded)) throw error
-    const { id } = await perform(ctx, caller, requestApproval, { effects: await effects(error.wanted) }, error.wanted)
-    const why = limitWords(ctx.config.refundLimit, error.wanted)
+    const { id } = await perform(ctx, caller, requestApproval, { effects: await effects(error.request) }, error.request)
+    const why = limitWords(ctx.config.refundLimit, error.request)
     throw new AppError(
       'forbidden',
       `${why}: approval ${id} waits for another operator, who runs billing-cli approval grant ${id}`,
@@ -36,8 +36,8 @@ const requestApproval = command({
   name: 'approval.request',
   input: z.strictObject({ effects: z.array(z.string()) }),
   isRepeatable: true,
-  async run(tx, { effects }, wanted: WantedRefund): Promise<Approval> {
-    const { terms, seen, appId, transactionId, paymentId, amount, currency } = wanted
+  async run(tx, { effects }, request: RefundRequest): Promise<Approval> {
+    const { terms, seen, appId, transactionId, paymentId, amount, currency } = request
     const openKey = sha256Hex(JSON.stringify([terms, seen]))
     const isNew = await insertApproval(tx, {
       status: 'open',

@@ -1,4 +1,4 @@
-import { bigint, exact, id, json, longtext, realTime, words } from '#db/columns.ts'
+import { bigint, exact, id, json, realTime, text, words } from '#db/columns.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { table, type Row } from '#db/table.ts'
@@ -28,7 +28,7 @@ export const approvals = table('approvals', {
   command: words('command', 1000),
   terms: json<RefundTerms>('terms'),
   /** What the refund is about, as it was; another state makes the approval stale. */
-  seen: longtext('seen'),
+  seen: text('seen'),
   /** What the dry run said. */
   effects: json<readonly string[]>('effects'),
   appId: bigint('app_id').nullable(),

@@ -10,6 +10,6 @@ export function appNow(app: Pick<App, 'clockOffsetMs'>, now: RealTime): AppTime 
 }
 
 /** The real time of an instant of the app's own time. */
-export function realTime(app: Pick<App, 'clockOffsetMs'>, instant: AppTime): RealTime {
+export function toRealTime(app: Pick<App, 'clockOffsetMs'>, instant: AppTime): RealTime {
   return asRealTime(addMs(instant, -app.clockOffsetMs))
 }

@@ -51,7 +51,7 @@ export const pageSettingsInput = {
 }
 export type PageSettingsInput = z.infer<z.ZodObject<typeof pageSettingsInput>>
 
-/** Parts the settings that are given from the other fields of an input. */
+/** Separates the given page settings from the other fields. */
 export function takeSettings<Fields extends PageSettingsInput>(fields: Fields) {
   const { time_zone, bank_app_links, accent, support, terms_url, privacy_url, statement_name, receipts, ...others } =
     fields

@@ -1,5 +1,5 @@
 import { byId } from '#db/by-id.ts'
-import { bigint, bytes, exact, flag, id, json, longtext, realTime, words } from '#db/columns.ts'
+import { bigint, bytes, exact, flag, id, json, realTime, text, words } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import { anyOf, rowsBy, SharedRead } from '#db/shared-read.ts'
@@ -23,13 +23,13 @@ export const apps = table('apps', {
   auth: exact('auth', 16).as<AppAuth>(),
   isSandbox: flag('is_sandbox'),
   disabledAt: realTime('disabled_at').nullable(),
-  apiSecret: longtext('api_secret').nullable(),
+  apiSecret: text('api_secret').nullable(),
   /** Those that a rotation left valid for a while (`earlier-secrets.ts`). */
-  earlierApiSecrets: longtext('earlier_api_secrets').nullable(),
+  earlierApiSecrets: text('earlier_api_secrets').nullable(),
   webhookUrl: exact('webhook_url', 2048).nullable(),
-  webhookSecret: longtext('webhook_secret').nullable(),
+  webhookSecret: text('webhook_secret').nullable(),
   /** The prepared one, which signs nothing yet. */
-  nextWebhookSecret: longtext('next_webhook_secret').nullable(),
+  nextWebhookSecret: text('next_webhook_secret').nullable(),
   mailFrom: words('mail_from', 320).nullable(),
   identity: json<IdentityProvider>('identity').nullable(),
   /** Whether clients of an identity-token app may open checkouts of mode `payment`, whose amount they choose. */
@@ -37,7 +37,7 @@ export const apps = table('apps', {
   /** Origins that such clients may have payers return to; null allows any. */
   returnOrigins: json<string[]>('return_origins').nullable(),
   realtimeDatabaseUrl: exact('realtime_database_url', 2048).nullable(),
-  realtimeServiceAccount: longtext('realtime_service_account').nullable(),
+  realtimeServiceAccount: text('realtime_service_account').nullable(),
   realtimePath: exact('realtime_path', 768).nullable(),
   bankAccountId: bigint('bank_account_id').nullable(),
   clockOffsetMs: bigint('clock_offset_ms'),

@@ -4,13 +4,13 @@ import type { Payment } from '#payments/store.ts'
 import { invalidField } from '#shared/errors.ts'
 import { findAssignment, type BankAccountAssignment } from './store.ts'
 
-/** Money that an operator books for a transaction. `appId` null: it is no app's yet. */
+/** Money that an operator books for a transaction. `appId` null: it belongs to no app yet. */
 type BookedByOperator = Pick<Payment, 'appId' | 'bankAccountId' | 'paidAt' | 'receivedAt'>
 
 /**
- * Throws `invalid_request` on `transaction_id` if the money cannot be the target app's. Money of another app can be only if the target
- * uses the bank account that received it, or used it then, and if both are sandbox or both are live. Money that is no app's yet can be
- * that of any app that has or had the account.
+ * Throws `invalid_request` on `transaction_id` if the money cannot belong to the target app. Another app's money can, if the target uses the
+ * bank account that received it, or used it then, and if both are sandbox or both are live. Money that belongs to no app yet can belong to
+ * any app that has or had the account.
  */
 export async function refuseForeignMoney(
   db: Queries,
@@ -24,19 +24,19 @@ export async function refuseForeignMoney(
     if (money.appId === null) return
     throw invalidField(
       'transaction_id',
-      `is of app ${appId}, and the payment of app ${money.appId}: only money on a bank account that both use can be moved; refund it instead`,
+      `belongs to app ${appId}, and the payment to app ${money.appId}: only money on a bank account that both use can be moved; refund it instead`,
     )
   }
   const assignment = await findAssignment(db, appId, bankAccountId)
   if (!assignment)
     throw invalidField(
       'transaction_id',
-      `is of app ${appId}, which never used bank account ${bankAccountId}, where the money came; refund it instead`,
+      `belongs to app ${appId}, which never used bank account ${bankAccountId}, where the money arrived; refund it instead`,
     )
   if (money.appId !== null && !wasUsed(assignment, money))
     throw invalidField(
       'transaction_id',
-      `is of app ${appId}, which does not use bank account ${bankAccountId} and did not when the money came; refund it instead`,
+      `belongs to app ${appId}, which does not use bank account ${bankAccountId} and did not when the money arrived; refund it instead`,
     )
 }
 
@@ -46,7 +46,7 @@ async function refuseOtherKind(db: Queries, sourceId: number, targetId: number):
   const kindOf = ({ isSandbox }: typeof source): string => (isSandbox ? 'sandbox' : 'live')
   throw invalidField(
     'transaction_id',
-    `is of a ${kindOf(target)} app, and the payment of a ${kindOf(source)} one: money never moves between sandbox and live; refund it instead`,
+    `belongs to a ${kindOf(target)} app, and the payment to a ${kindOf(source)} one: money never moves between sandbox and live; refund it instead`,
   )
 }
 

@@ -174,7 +174,7 @@ export async function hasBookedCopy(
   return copies > 0
 }
 
-/** Pending payments with a transfer code, newest first: unmatched money may be for one of them. */
+/** Pending transactions with a transfer code, newest first: unmatched money may be for one of them. */
 export async function listAwaitingTransfers(db: Queries, limit: number): Promise<Transaction[]> {
   return db.all(
     transactions,

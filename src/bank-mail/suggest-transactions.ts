@@ -1,4 +1,4 @@
-import { realTime } from '#apps/app-time.ts'
+import { toRealTime } from '#apps/app-time.ts'
 import { listApps } from '#apps/store.ts'
 import { listAssignments } from '#bank-accounts/store.ts'
 import type { Context } from '#context.ts'
@@ -9,7 +9,7 @@ import type { Transaction } from '#transactions/store.ts'
 import { listAwaitingTransfers, type BankMail } from './store.ts'
 import { suggest } from './suggest.ts'
 
-/** A pending transaction that money may be meant for. */
+/** A pending transaction that money may be for. */
 export interface Suggestion {
   readonly transaction_id: number
   readonly app_id: number
@@ -21,7 +21,7 @@ export interface Suggestion {
 
 const MAX_CANDIDATES = 2000
 
-/** Payments that the rest of a payment may be meant for, the most likely first. */
+/** Transactions that a payment's unallocated money may be for, the most likely first. */
 export async function suggestionsForPayment(ctx: Context, paymentId: number): Promise<Suggestion[]> {
   const payment = await findPayment(ctx.db, paymentId)
   if (!payment || payment.currency !== 'VND') return []
@@ -52,7 +52,7 @@ export async function candidatesAmong(ctx: Context, awaiting: readonly Transacti
     return {
       transaction,
       amountDue: dueOf(transaction),
-      createdAt: app ? realTime(app, transaction.createdAt) : asRealTime(transaction.createdAt),
+      createdAt: app ? toRealTime(app, transaction.createdAt) : asRealTime(transaction.createdAt),
       isBankPageOpened: transaction.bankPageOpenedAt !== null,
       mayHavePaidOn: (bankAccountId) => owners.get(bankAccountId)?.has(transaction.appId) === true,
     }

@@ -1,6 +1,6 @@
 import { HOUR_MS, type RealTime } from '#shared/time.ts'
 
-/** A payment that unmatched money may be for. */
+/** A transaction that unmatched money may be for. */
 export interface MatchCandidate {
   /** The amount still due. */
   readonly amountDue: number

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { appNow, realTime } from '#apps/app-time.ts'
+import { appNow, toRealTime } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
 import { payer } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
@@ -77,7 +77,7 @@ export function requestOf(ctx: Context, view: CheckoutView): PaymentRequest {
     cancelUrl: session.cancelUrl,
     checkoutUrl: pageUrl,
     bankPageUrl: `${pageUrl}/bank`,
-    expiresAt: realTime(app, session.expiresAt),
+    expiresAt: toRealTime(app, session.expiresAt),
     customerEmail: customer?.email ?? null,
     locale: customer?.locale ?? 'en',
   }

@@ -34,7 +34,7 @@ interface Scope {
 }
 
 /**
- * Opens a checkout. A free trial is activated at once; a payment from which a promotion leaves nothing to pay is
+ * Opens a checkout. A free trial is activated at once; a payment that a promotion covers completely is
  * completed at once; anything else is a pending transaction with a hosted page. Throws `forbidden`, `price_not_found`, `already_lifetime`,
  * `promotion_not_valid`, `payment_method_unavailable`, `rate_limited`.
  */
@@ -215,7 +215,7 @@ async function offerOf(tx: Tx, app: App, input: SubscriptionInput, endUser: stri
   const { current } = found
   const now = wholeSeconds(appNow(app, tx.now))
   const trial = input.skip_trial === true ? null : await trialOnOffer(tx, found, endUserId, current, now)
-  // What a promotion leaves to pay is not known yet.
+  // The amount after a promotion is not known yet.
   if (input.promotion_code === undefined)
     await requireAvailable(tx, app, input.payment_method, amountsOf(found, trial), found.price.currency)
   if (input.customer_id !== undefined) requireUsable(found.customer, endUser)

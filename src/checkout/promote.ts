@@ -8,7 +8,7 @@ import type { AppTime } from '#shared/time.ts'
 import { completeTransaction } from '#transactions/complete-transaction.ts'
 import { getTransactionRows } from '#transactions/store.ts'
 
-/** `provider_code` of a payment from which a promotion left nothing to pay. */
+/** `provider_code` of a payment that a promotion covers completely. */
 const PROVIDER_CODE = 'promotion'
 
 interface Promoted {

@@ -13,7 +13,7 @@ export interface DailyTime {
 export const DEFAULT_HOST = '127.0.0.1'
 const DEFAULT_PORT = 8080
 export const DEFAULT_DKIM_SELECTOR = 'paygate'
-/** Thirty days: as long as anybody waits for an event, and far from where dates end. */
+/** Thirty days. Nobody waits longer for an event, and the date stays representable. */
 const MAX_RETRY_MINUTES = 43_200
 const flag = (fallback: boolean) =>
   z
@@ -93,7 +93,7 @@ export const Settings = z.object({
   BILLING_RELAY_TRUSTED_ARC_SEALERS: list,
   BILLING_RELAY_ADDRESS: z
     .string()
-    .regex(/^[^@\s]*\{code\}[^@\s]*@[^@\s]+$/, 'must be an address that holds {code}')
+    .regex(/^[^@\s]*\{code\}[^@\s]*@[^@\s]+$/, 'must be an address with {code} before the @')
     .optional()
     .transform((value) => value ?? null),
   BILLING_WEBHOOK_TIMEOUT_MS: whole(10_000, 100, 120_000),

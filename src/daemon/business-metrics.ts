@@ -5,7 +5,7 @@ import { FRESH_MS, inTime, modeOf, warnUnread } from './database-reading.ts'
 import type { Metrics, Sample } from './metrics.ts'
 import { CachedReading } from './cached-reading.ts'
 
-/** These read whole tables: at most a hundredth of the time is spent on that. */
+/** These gauges read whole tables, which may take at most a hundredth of the time. */
 const REST = 100
 
 interface Business {
@@ -13,7 +13,7 @@ interface Business {
   readonly received: readonly ReceivedSum[]
 }
 
-/** Adds gauges about sales to `/metrics`. Without the database they have no samples. */
+/** Adds gauges about sales to `/metrics`. They have no samples while the database is unreachable. */
 export function addBusinessMetrics(ctx: Context, metrics: Metrics): void {
   const reading = new CachedReading(FRESH_MS, () => readInTime(ctx), REST)
   const gauge = (name: string, help: string, labelNames: readonly string[], of: (found: Business) => Sample[]) =>

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { errorBody, newRequestId } from '#http/errors.ts'
 import { AppError } from '#shared/errors.ts'
 
-/** How long a response may wait for a client that does not read. */
+/** Maximum wait for a client that does not read its response. */
 const FLUSH_MS = 1000
 
 /**
@@ -15,7 +15,7 @@ export function answerClientErrors(server: Server): void {
     if (code === 'ECONNRESET' || !socket.writable) socket.destroy()
     else refuse(socket, code)
   })
-  // Nobody is given a tunnel.
+  // Refuses CONNECT: this server is no proxy.
   server.on('connect', (_request, socket: Duplex) => refuse(socket))
   // Unknown expectations are ignored (RFC 9110, 10.1.1): Node's own refusal would have no X-Request-Id.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))

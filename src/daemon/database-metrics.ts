@@ -8,7 +8,7 @@ import { FRESH_MS, inTime, modeOf, warnUnread } from './database-reading.ts'
 import type { Metrics, Sample } from './metrics.ts'
 import { CachedReading } from './cached-reading.ts'
 
-/** A gauge of what the database says. A value that could not be read has no samples. */
+/** A gauge whose value comes from the database. It has no samples if the value could not be read. */
 interface DatabaseGauge {
   readonly name: string
   readonly help: string
@@ -23,7 +23,7 @@ const MONEY: readonly DatabaseGauge[] = [
     help: 'Money received, neither applied nor refunded, in the smallest unit of the currency',
     labelNames: ['currency', 'mode'],
     samplesOf: ({ flagged, unallocated }) =>
-      // One of the two alone would be a wrong sum.
+      // The sum would be wrong with only one of the two.
       flagged &&
       unallocated &&
       sumBy([
@@ -51,7 +51,7 @@ const QUEUES: readonly DatabaseGauge[] = [
     name: 'job_last_run_seconds',
     help: 'Seconds since the last recorded run of a job, in any daemon',
     labelNames: ['job'],
-    // A job that never ran counts as silent from the start of the daemon.
+    // A job that never ran counts as unresponsive since the daemon started.
     samplesOf: ({ jobs }, uptimeSeconds) =>
       jobs &&
       JOBS.map((job) => {
@@ -67,7 +67,7 @@ const CLOCK = one(
   ({ clockSkewSeconds: seconds }) => seconds,
 )
 
-/** Adds gauges about what the database holds to `/metrics`. Without the database they have no samples. */
+/** Adds gauges read from the database to `/metrics`. They have no samples while it is unreachable. */
 export function addDatabaseMetrics(ctx: Context, metrics: Metrics): void {
   const reading = new CachedReading(FRESH_MS, () => readInTime(ctx))
   const startedAt = ctx.clock.now()

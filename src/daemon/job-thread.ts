@@ -73,8 +73,8 @@ export class JobThread {
     this.#failure ??= failure
   }
 
-  /** Whether it has just become clear that the thread hangs. */
-  foundHung(): boolean {
+  /** Records the failure of a thread that hangs. Returns true once, when it does. */
+  failIfHung(): boolean {
     const limitMs = MISSED_HEARTBEATS * this.settings.heartbeatMs
     if (this.#failure || performance.now() - this.#heardMs <= limitMs) return false
     this.fail({ kind: 'hung', error: `no heartbeat for ${limitMs} ms` })

@@ -11,9 +11,9 @@ export interface ScheduledJob {
   readonly name: string
   /** Maximum heap of its thread. */
   readonly memoryMb: number
-  /** Maximum of the part for young objects, which the thread keeps at rest, too. */
+  /** Maximum size of V8's young generation. The thread keeps this memory even when idle. */
   readonly youngMb: number
-  /** Bree ends a thread that takes longer for its sweep; null for a job that is one long run. */
+  /** Bree ends a thread whose sweep takes longer; null for a job that runs as long as the daemon. */
   readonly longestSweepMs: number | null
   /** For a job that sweeps: when to start a thread. */
   readonly sweep?: SweepSchedule
@@ -22,7 +22,7 @@ export interface ScheduledJob {
 export interface SweepSchedule {
   /** Pause before the next check for work, after a sweep or a check that found none. */
   readonly everyMs: number
-  /** Whether there is work, found out by a few cheap reads. */
+  /** Checks with a few cheap reads whether there is work. */
   readonly hasWork: (ctx: Context) => Promise<boolean>
   /** Whether a sweep is due once an hour even without work. */
   readonly isHourly: boolean
@@ -43,7 +43,7 @@ export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readon
       longestSweepMs: 30 * MINUTE_MS,
       sweep: { everyMs, hasWork: hasDueMails, isHourly: false },
     },
-    // Looks around every BILLING_ALERT_SECONDS.
+    // Evaluates alerts every BILLING_ALERT_SECONDS.
     { name: 'alerts', memoryMb: 128, youngMb: 4, longestSweepMs: null },
     // Removes old rows every hour.
     {

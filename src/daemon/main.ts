@@ -14,8 +14,8 @@ async function main(): Promise<void> {
 }
 
 /**
- * Begins to start the database server, which continues while the modules are loaded: that keeps the event loop busy for 200 ms. Returns a
- * function that releases the server. An error is reported when the database is opened.
+ * Starts the database server in the background, while the modules load (which blocks the event loop for 200 ms). Returns a function that
+ * releases the server. Opening the database reports any error.
  */
 async function beginDatabase({ home }: Config): Promise<() => Promise<void>> {
   const { startEmbedded } = await import('#embedded/start-embedded.ts')

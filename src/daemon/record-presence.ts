@@ -6,7 +6,7 @@ import { within } from '#shared/budget.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { daemonName } from './daemon-name.ts'
 
-/** Three times within the minute for which `migrate` waits for a daemon that is silent. */
+/** Three times per minute: to `migrate`, a daemon is running if it recorded itself in the last minute. */
 const EVERY_MS = 20 * SECOND_MS
 /** An unreachable database must not keep the daemon from stopping. */
 const STOP_MS = 2 * SECOND_MS

@@ -78,7 +78,7 @@ export class Scheduler {
   async stop(deadlineMs: number): Promise<void> {
     this.#isStopping = true
     clearInterval(this.#watch)
-    // A stop during the start would be followed by the rest of the start.
+    // Without this wait, the rest of the start would run after the stop.
     await this.#started
     for (const timer of this.#next.values()) clearTimeout(timer)
     await stopWithin(this.#bree, deadlineMs)
@@ -150,7 +150,7 @@ export class Scheduler {
     const { name } = thread.job
     const pauseMs = thread.pauseAfterFailureMs(this.#restartMs)
     const fields = { job: name, reason: failure.kind, error: describeError(failure.error), pauseMs }
-    this.#ctx.log.error(fields, 'a job failed and is started again')
+    this.#ctx.log.error(fields, 'a job failed and will be restarted')
     void this.#runs.recordFailure(name, thread.startedAt, failure)
     this.#later(thread, pauseMs, () => this.#run(thread))
   }
@@ -199,7 +199,7 @@ export class Scheduler {
 
   #endHung(): void {
     for (const [name, worker] of this.#bree.workers)
-      if (this.#threads.get(name)?.foundHung() === true) void worker.terminate()
+      if (this.#threads.get(name)?.failIfHung() === true) void worker.terminate()
   }
 
   /** Records a heartbeat for each job that sweeps and has no thread now: this thread checks for its work. */
@@ -217,7 +217,7 @@ function definitionOf(
   return {
     name: job.name,
     path: join(root, `${job.name}.ts`),
-    // Bree starts none by itself, because it would not try again if a thread could not be created.
+    // Bree must start no thread itself: it would not retry if the system cannot create one.
     timeout: false,
     ...(job.longestSweepMs === null ? {} : { closeWorkerAfterMs: job.longestSweepMs }),
     worker: {

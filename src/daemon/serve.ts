@@ -26,9 +26,9 @@ const REQUEST_TIMEOUT_MS = 30_000
 /** How often both are checked. Node's default of 30 s would give slow senders four times the time. */
 const CHECK_TIMEOUTS_MS = 1000
 
-/** Together with the 2 s for which a call may wait for a connection, a call is answered within 12 s while the database does not answer. */
+/** Every call is answered within 12 s while the database is unresponsive: it may also wait 2 s for a connection. */
 const STATEMENT_SECONDS = 7
-/** Connections that wait to be accepted. Beyond that a client's system tries again only after seconds. */
+/** Maximum number of connections waiting to be accepted. A client beyond it retries only after seconds. */
 const BACKLOG = 4096
 
 /** Listens, answers 503 until the database is open and its schema current, and then serves until a signal stops it. */
@@ -49,7 +49,7 @@ export async function serve(settings: Config): Promise<void> {
   const sender: { wake: () => void } = { wake: () => undefined }
   const { ctx, close } = await openCurrent({ config, count: metrics.count, wakeSender: () => sender.wake() })
   const skew = await skewWarning(ctx)
-  if (skew !== null) ctx.log.warn({ skew }, "this machine's clock and the database's do not agree")
+  if (skew !== null) ctx.log.warn({ skew }, "this machine's clock differs from the database's")
   warnOfUnreadableMetrics(ctx)
   const alive = await recordPresence(ctx)
   const scheduler = new Scheduler(

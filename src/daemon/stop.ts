@@ -15,16 +15,17 @@ export interface Running {
 /** For everything after the drain (R283); `TimeoutStopSec` of the unit is longer than both. */
 const STOP_DEADLINE_MS = 30_000
 const JOBS_DEADLINE_MS = 20_000
-/** Requests that are still under way, mostly those of slow senders, are then cut off. */
+/** Requests that are still running then, mostly from slow senders, are cut off. */
 const REQUESTS_DEADLINE_MS = 25_000
-/** A signal to a whole group of processes may arrive twice, as from `timeout` or a terminal in front of `npm start`. */
+/** A signal to a process group may arrive twice, for example from `timeout`, or from a terminal that runs `npm start`. */
 const SAME_SIGNAL_MS = SECOND_MS
-/** Time for requests that were on their way over a kept connection when the signal came. */
+/** Time for requests that were already being sent on an idle connection when the signal arrived. */
 const IDLE_GRACE_MS = 500
 
 /**
  * On SIGTERM or SIGINT, reports that it is not ready for `BILLING_DRAIN_SECONDS`, so that a load balancer sends no more calls. Then accepts
- * no new connections, finishes what is in flight, lets jobs release their leases, and exits with 0. A second signal, a second later or more, exits at once.
+ * no new connections, finishes what is in flight, lets jobs release their leases, and exits with 0. A second signal, at least a
+ * second later, exits at once.
  */
 export function stopOnSignal(ctx: Context, running: Running): void {
   let signalledMs = 0
@@ -45,7 +46,7 @@ export function stopOnSignal(ctx: Context, running: Running): void {
 async function drainAndStop(ctx: Context, running: Running): Promise<void> {
   await delay(ctx.config.drainSeconds * SECOND_MS)
   setTimeout(() => {
-    ctx.log.error('not stopped in time')
+    ctx.log.error('did not stop in time')
     process.exit(1)
   }, STOP_DEADLINE_MS).unref()
   await stop(ctx, running)
@@ -64,8 +65,8 @@ async function stop(ctx: Context, { server, scheduler, close }: Running): Promis
 }
 
 /**
- * Takes no more connections and waits for the requests on open ones; each response closes its connection. The server's own `close`
- * would first cut off idle connections, together with requests that are just arriving on them.
+ * Stops accepting connections and waits for the requests on open ones; each response closes its connection. The server's own `close`
+ * would first cut off idle connections, and with them requests that are just arriving.
  */
 async function closeServer(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))

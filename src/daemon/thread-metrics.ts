@@ -5,13 +5,13 @@ import { SECOND_MS, secondsSince } from '#shared/time.ts'
 import type { Metrics, Sample } from './metrics.ts'
 import type { Scheduler } from './scheduler.ts'
 
-/** Adds gauges about the threads of this daemon and their connections to `/metrics`. They do not ask the database. */
+/** Adds gauges about the threads of this daemon and their connections to `/metrics`. They do not read the database. */
 export function addThreadMetrics(
   ctx: Context,
   metrics: Metrics,
   { heartbeats, pools }: Pick<Scheduler, 'heartbeats' | 'pools'>,
 ): void {
-  // A job that never gave a heartbeat counts as unresponsive from the start of the daemon.
+  // A job that never sent a heartbeat counts as unresponsive since the daemon started.
   const startedAt = ctx.clock.now()
   metrics.gauge(
     'job_heartbeat_seconds',

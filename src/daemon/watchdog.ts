@@ -4,7 +4,7 @@ import type { ServiceManager } from '#config/environment.ts'
 import type { Context } from '#context.ts'
 import { MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 
-/** What the watchdog checks. Never the database: a restart does not repair that, and stops what still works. */
+/** What the watchdog checks. It never checks the database: a restart would not repair it, and would stop what still works. */
 export interface Liveness {
   /** Median delay of the event loop. */
   readonly loopLagMs: number
@@ -15,7 +15,7 @@ export interface Liveness {
 /** Longer than the scheduler takes to notice a hung thread and to restart it after the longest pause. */
 const MAX_SILENCE_MS = 3 * MINUTE_MS
 const MAX_LAG_MS = SECOND_MS
-/** systemd recommends a ping at half its period; a third tolerates one that is lost. */
+/** systemd recommends a ping at half its period; at a third, one ping may be lost. */
 const PINGS_PER_PERIOD = 3
 const NOTIFY_DEADLINE_MS = 5 * SECOND_MS
 

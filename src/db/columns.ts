@@ -26,15 +26,14 @@ export const bigint = (name?: string): Column<number> =>
 export const sum = (): Column<bigint> =>
   new Column<bigint>({ type: 'decimal' }, { decode: (value) => BigInt(value as number | string) })
 export const int = (name?: string): Column<number> => new Column<number>(named(name, { type: 'int' }))
-/** A column whose texts are compared byte for byte: codes, tokens, references. */
+/** Codes, tokens and references. `exact` documents the collation that the migration sets: it compares byte for byte. */
 export const exact = (name: string, length: number): Column<string> =>
   new Column<string>({ name, type: 'varchar', length })
-/** A column for text that people wrote. */
+/** Text that people wrote. `words` documents that the migration keeps the default collation, which ignores case and accents. */
 export const words = (name: string, length: number): Column<string> =>
   new Column<string>({ name, type: 'varchar', length })
-export const longtext = (name: string): Column<string> => new Column<string>({ name, type: 'text' })
-/** Text of a computed column of a `shape`. */
-export const text = (): Column<string> => new Column<string>({ type: 'text' })
+/** A long text; without a name, the text of a computed column of a `shape`. */
+export const text = (name?: string): Column<string> => new Column<string>(named(name, { type: 'text' }))
 export const bytes = (name?: string): Column<Buffer> => new Column<Buffer>(named(name, { type: 'mediumblob' }))
 export const flag = (name?: string): Column<boolean> =>
   new Column<boolean>(named(name, { type: 'tinyint' }), {

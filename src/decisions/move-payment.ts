@@ -128,7 +128,7 @@ function amountOf(
     throw new AppError('invalid_request', `nothing of payment ${input.payment_id} may be moved: ${where}`)
   }
   if (input.amount !== undefined && input.amount > most)
-    throw invalidField('amount', `is more than the ${englishMoney(most, currency)} that may be moved`)
+    throw invalidField('amount', `exceeds the ${englishMoney(most, currency)} that may be moved`)
   return input.amount ?? most
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { refuseAboveLimit, type Grant, type WantedRefund } from '#approvals/refund-limit.ts'
+import { refuseAboveLimit, type Grant, type RefundRequest } from '#approvals/refund-limit.ts'
 import { orStoreApproval } from '#approvals/request-approval.ts'
 import { endReviewsOfPayment } from '#bank-mail/store.ts'
 import type { Caller } from '#commands/caller.ts'
@@ -41,7 +41,7 @@ export async function refundPayment(
     ctx,
     caller,
     () => perform(ctx, caller, orderRefund, input, { grant }),
-    (wanted) => [`${englishMoney(wanted.amount, wanted.currency)} of payment ${wanted.paymentId ?? ''} goes back`],
+    (request) => [`${englishMoney(request.amount, request.currency)} of payment ${request.paymentId ?? ''} goes back`],
   )
   if (ordered.status !== 'pending' || ctx.rehearsal) return ordered
   const [sent] = await sendRefunds(ctx, [ordered], { isRepeated: false })
@@ -66,7 +66,7 @@ const orderRefund = command({
       )
     if (payment.amount === null) await updatePayment(tx, paymentId, { amount: known, amountLeft: known })
     const amount = input.amount ?? left
-    const waits = await refuseAboveLimit(tx, tx.caller, await wantedRefund(tx, payment, input, amount), grant)
+    const waits = await refuseAboveLimit(tx, tx.caller, await refundRequestOf(tx, payment, input, amount), grant)
     const order = { amount, wayOf: refundWayOf, reference, operatorNote: noteOf(tx, note) }
     const refund = await orderRefundOfPayment(tx, { ...payment, amount: known, amountLeft: left }, order)
     await endReviewsOfPayment(tx, paymentId)
@@ -87,12 +87,12 @@ const orderRefund = command({
   },
 })
 
-async function wantedRefund(
+async function refundRequestOf(
   tx: Tx,
   payment: Payment,
   { reference, note, amount: given }: RefundPaymentInput,
   amount: number,
-): Promise<WantedRefund> {
+): Promise<RefundRequest> {
   const { id: paymentId, appId, currency, amountLeft, closedAt } = payment
   const earlier = (await listRefundsOfPayment(tx, paymentId)).filter(({ status }) => status !== 'failed')
   const refundedBefore = earlier.reduce((sum, refund) => sum + refund.amount, 0)

@@ -31,7 +31,7 @@ function refusalOfRefund(transaction: Transaction, amount: number | null): strin
     return transaction.amountRefunded > 0 ? 'all of it was refunded already' : 'no money is left to be refunded'
   // A command that is repeated must not refund the purchase after the surplus.
   if (amount === null && transaction.flagReason === null && transaction.resolution === 'refunded')
-    return `it was refunded already; to refund more of the ${englishMoney(kept, transaction.currency)} that are kept, give --amount`
+    return `it was refunded already; to refund more of the ${englishMoney(kept, transaction.currency)} still kept, add --amount`
   return amount !== null && amount > kept
     ? `only ${englishMoney(kept, transaction.currency)} is left to be refunded`
     : null

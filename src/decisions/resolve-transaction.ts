@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { refuseAboveLimit, type Grant, type WantedRefund } from '#approvals/refund-limit.ts'
+import { refuseAboveLimit, type Grant, type RefundRequest } from '#approvals/refund-limit.ts'
 import { orStoreApproval } from '#approvals/request-approval.ts'
 import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
@@ -188,8 +188,8 @@ const resolve = command({
     const before = found(transactions.get(transactionId), `transaction ${transactionId}`)
     const refusal = await explainRefusal(tx, before, action, terms.amount)
     if (refusal !== null && !grant) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
-    const wanted = action === 'refund' ? wantedRefund(before, terms, note) : null
-    const waits = wanted && (await refuseAboveLimit(tx, tx.caller, wanted, grant))
+    const request = action === 'refund' ? refundRequestOf(before, terms, note) : null
+    const waits = request && (await refuseAboveLimit(tx, tx.caller, request, grant))
     const app = await getApp(tx, before.appId)
     const { after, ...done } = await act(tx, app, before, terms, noteOf(tx, note))
     await audit(tx, before, after, { ...terms, grant }, note)
@@ -197,7 +197,7 @@ const resolve = command({
   },
 })
 
-function wantedRefund(before: Transaction, { amount, reference }: Terms, note: string): WantedRefund {
+function refundRequestOf(before: Transaction, { amount, reference }: Terms, note: string): RefundRequest {
   const { id: transactionId, appId, currency, amountRefunded: refundedBefore } = before
   return {
     terms: { of: 'transaction', id: transactionId, amount, reference, note },

@@ -7,7 +7,13 @@ import { failed, passed, type CheckResult } from '#shared/check-result.ts'
 export async function checkMail(ctx: Context): Promise<CheckResult[]> {
   const mailer = openMailer(ctx.config, ctx.log)
   if (!mailer) {
-    return [failed('smtp', 'no mail server is set: no reminder goes out', 'set BILLING_SMTP_URL and BILLING_MAIL_FROM')]
+    return [
+      failed(
+        'smtp',
+        'no mail server is configured: reminders are not sent',
+        'set BILLING_SMTP_URL and BILLING_MAIL_FROM',
+      ),
+    ]
   }
   try {
     await mailer.verify()

@@ -82,8 +82,8 @@ async function checkOne(ctx: Context, { appId, method, spec }: EnabledAccount): 
       'check this machine’s internet connection, then run billing-cli doctor again',
     )
   } catch (error) {
-    const opens = `follow the fix of keys, above; if that key is lost, ${fix}`
-    return failed('providers', `${name} its credentials do not open: ${messageOf(error)}`, opens)
+    const fixKey = `follow the fix of keys, above; if that key is lost, ${fix}`
+    return failed('providers', `${name} credentials cannot be decrypted: ${messageOf(error)}`, fixKey)
   }
 }
 

@@ -2,12 +2,12 @@ import type { Context } from '#context.ts'
 import { counted } from '#shared/counted.ts'
 import { messageOf } from '#shared/errors.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
-import { allSealedSecrets, secretName, encryptionContextOf } from '#upkeep/sealed-secrets.ts'
+import { allSealedSecrets, placeOf, secretName } from '#upkeep/sealed-secrets.ts'
 import type { SealedSecret } from '#upkeep/store.ts'
 
 const MAX_NAMED = 5
 
-/** Whether every secret at rest opens under the keys of the settings. */
+/** Whether every stored secret can be decrypted with the keys in the settings. */
 export async function checkSecrets(ctx: Context): Promise<CheckResult[]> {
   const closed: string[] = []
   let opened = 0
@@ -22,17 +22,17 @@ export async function checkSecrets(ctx: Context): Promise<CheckResult[]> {
   }
   if (closed.length > 0) return [closedResult(closed)]
   if (stale > 0) {
-    const detail = `${opened} secrets open, ${stale} of them under an older key than "${ctx.keyring.currentId}"`
+    const detail = `${counted(opened, 'secret')} can be decrypted, ${stale} of them with a key older than "${ctx.keyring.currentId}"`
     return [
-      warning('keys', detail, 'run billing-cli key rotate, then take the older key out of BILLING_ENCRYPTION_KEYS'),
+      warning('keys', detail, 'run billing-cli key rotate, then remove the older key from BILLING_ENCRYPTION_KEYS'),
     ]
   }
-  return [passed('keys', `${opened} secrets open under key "${ctx.keyring.currentId}"`)]
+  return [passed('keys', `${counted(opened, 'secret')} can be decrypted with key "${ctx.keyring.currentId}"`)]
 }
 
 function reasonClosed(ctx: Context, secret: SealedSecret): string | null {
   try {
-    ctx.keyring.open(secret.sealed, encryptionContextOf(secret))
+    ctx.keyring.open(secret.sealed, placeOf(secret))
     return null
   } catch (error) {
     return messageOf(error)

@@ -19,11 +19,11 @@ export interface TableRules {
   readonly rules: readonly Rule[]
 }
 
-/** Beyond every lease and every gap between two tries but those of webhooks, also where a machine's clock is hours ahead. */
+/** Later than any lease or retry except a webhook's, even if a machine's clock is hours ahead. */
 export const FAR = 'clock.now + INTERVAL 1 DAY'
-/** Beyond the longest gap that the settings allow between two tries of a webhook. */
+/** Later than any retry of a webhook that the settings allow. */
 export const FAR_FOR_WEBHOOKS = 'clock.now + INTERVAL 31 DAY'
-/** As `FAR`, in the own time of the row's app. */
+/** As `FAR`, in the time of the row's app. */
 export const FAR_FOR_APP = `(SELECT ${FAR} + INTERVAL a.clock_offset_ms * 1000 MICROSECOND FROM apps a WHERE a.id = x.app_id)`
 
 /** The condition that a column names no row of another table; `also` says what else that row must be. */

@@ -20,8 +20,9 @@ export interface Discrepancy {
 const STEP = 5000
 
 /**
- * The rows that break a rule; `appId` null checks all apps, and the rows that are no app's. `now` is by the database's clock. Each statement
- * reads the rows of a step and what belongs to them at one instant, so that work that goes on meanwhile is not taken for a fault. It waits for `between` after each.
+ * The rows that break a rule. `appId` null checks all apps, and the rows that belong to no app. `now` is by the database's clock. Each
+ * statement reads the rows of a step and their related rows at one instant, so that concurrent work is not reported as an error. Awaits
+ * `between` after each.
  */
 export async function findBrokenRules(
   db: Queries,

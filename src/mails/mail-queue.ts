@@ -24,7 +24,7 @@ export class Stopped extends Error {
   readonly isFinal: boolean
 
   constructor({ isFinal }: { readonly isFinal: boolean }) {
-    super(isFinal ? 'there is no reason for the mail any more' : 'the mail is not due, or not yet')
+    super(isFinal ? 'the mail is no longer needed' : 'the mail is not due now')
     this.isFinal = isFinal
   }
 }

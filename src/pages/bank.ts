@@ -39,7 +39,7 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
   const { app, session, title, secondsLeft } = view
   const opened = await openBankPage(ctx, session.token)
   if (opened.state !== 'open' && !opened.takesRest) {
-    // The checkout was paid or expired just now: reloaded, the page says so.
+    // The checkout was just paid or has just expired. After a reload, the page says so.
     seeOther(http, checkoutPath(ctx, http, session.token, '/bank'))
     return
   }

@@ -167,7 +167,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
   })
 }
 
-/** Whether the payer must choose no method: the payment is being processed, or only its rest can be transferred. */
+/** Whether no method can be chosen: the payment is being processed, or only its rest can be transferred. */
 function takesNoMethod(open: OpenPayment | null): boolean {
   return open !== null && (open.isProcessing || open.takesRest)
 }

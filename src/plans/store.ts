@@ -1,4 +1,4 @@
-import { bigint, exact, id, int, longtext, realTime, words } from '#db/columns.ts'
+import { bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
 import { byId } from '#db/by-id.ts'
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { where } from '#db/conditions.ts'
@@ -13,7 +13,7 @@ export const plans = table('plans', {
   appId: bigint('app_id'),
   code: exact('code', 64),
   name: words('name', 191),
-  description: longtext('description').nullable(),
+  description: text('description').nullable(),
   status: exact('status', 16).as<SaleStatus>(),
   createdAt: realTime('created_at'),
   updatedAt: realTime('updated_at'),

@@ -8,7 +8,7 @@ import { presentPromotion } from './present.ts'
 import { getPromotion, lockPromotion, updatePromotionRow, type Promotion } from './store.ts'
 
 export const UpdatePromotionInput = patchOf({
-  status: saleStatus.optional().describe('An archived promotion can be used no more; it can be restored.'),
+  status: saleStatus.optional().describe('An archived promotion cannot be used until it is restored.'),
   valid_until: validUntil,
   max_uses: maxUses,
 }).meta({ examples: [{ valid_until: '2027-03-31 16:59:59', max_uses: 1000 }] })

@@ -42,8 +42,8 @@ export async function callProvider<T>(ctx: Context, api: ProviderApi, call: stri
 }
 
 /**
- * 502 `provider_error` that every call for the same account would get now: the provider does not answer, or refuses the credentials. An
- * answer of 5xx is one, too, although it may be about one call alone.
+ * 502 `provider_error` that affects every call for the account: the provider does not answer, or refuses the credentials. A 5xx answer
+ * counts too, although it may affect only one call.
  */
 export class AccountUnavailable extends AppError {
   /** Whether the provider does not answer, so that other accounts would fail too. */

@@ -23,7 +23,7 @@ import {
 const STILL_USEFUL_MS = MINUTE_MS
 /** An opening without an answer is repeated for this long; after that its parameters are too old. */
 const REPEATABLE_MS = MINUTE_MS
-/** A second one with another reference, in case the one that we chose is taken. */
+/** Two, so that a second reference is tried if the first one is taken. */
 const ATTEMPTS = 2
 
 /** The terms of a new session. */
@@ -72,8 +72,8 @@ export async function openSession(
 }
 
 /**
- * Where to send the payer of an earlier session; null if a fresh one is needed. A failed look-up or close of the one session does not
- * stop the payer; an unavailable account does (throws `provider_error`), unless its credentials were replaced.
+ * Where to send the payer of an earlier session; null if a fresh one is needed. If that session cannot be looked up or closed, the
+ * payer continues; an unavailable account throws `provider_error`, unless its credentials were replaced.
  */
 async function resume(
   ctx: Context,

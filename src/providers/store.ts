@@ -1,4 +1,4 @@
-import { bigint, exact, flag, id, int, longtext, realTime, words } from '#db/columns.ts'
+import { bigint, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { where } from '#db/conditions.ts'
@@ -211,7 +211,7 @@ export const providerAccounts = table('provider_accounts', {
   appId: bigint('app_id'),
   method: exact('method', 32),
   version: int('version'),
-  credentials: longtext('credentials').nullable(),
+  credentials: text('credentials').nullable(),
   createdAt: realTime('created_at'),
   retiredAt: realTime('retired_at').nullable(),
 })
@@ -247,7 +247,7 @@ export async function forgetProviderAccount(tx: Tx, accountId: number): Promise<
   return tx.update(providerSessions, sessions, { status: 'closed', nextLookupAt: null, updatedAt: tx.now })
 }
 
-/** Whether something of a payment can still be refunded, or is being refunded. */
+/** Whether part of a payment can still be refunded, or is being refunded. */
 const IS_REFUNDABLE = `p.amount > (
   SELECT COALESCE(SUM(r.amount), 0) FROM refunds r WHERE r.payment_id = p.id AND r.status = 'succeeded')`
 
@@ -305,7 +305,7 @@ export const providerPauses = table('provider_pauses', {
 })
 export type ProviderPause = Row<typeof providerPauses>
 
-/** The pause of every account that has not answered since, expired or not. */
+/** All pauses, expired or not. An account's pause is deleted once its provider answers. */
 export async function listPauses(db: Queries): Promise<ProviderPause[]> {
   return db.all(providerPauses, 'ORDER BY app_id, provider')
 }

@@ -14,7 +14,7 @@ import {
 /** The signing key. A string means its UTF-8 bytes. */
 export type HmacKey = string | Buffer | KeyObject
 
-/** A key for many signatures: Node takes 2 µs for one that was made, and 14 µs with a Buffer. */
+/** A key to reuse: signing takes 2 µs with it, 14 µs with a Buffer. */
 export function hmacKey(bytes: Buffer): KeyObject {
   return createSecretKey(bytes)
 }
@@ -128,7 +128,7 @@ export class Keyring {
 
   /**
    * AES-256-GCM, written `v1.<key id>.<iv>.<ciphertext>.<tag>` in base64url. `place` (table, column and owner, such as
-   * `apps.api_secret:<api key>`) is authenticated with it: a secret moved to another row does not open.
+   * `apps.api_secret:<api key>`) is authenticated with it: a secret moved to another row cannot be decrypted.
    */
   seal(plaintext: string, place: string): string {
     const { id, key } = this.#current
@@ -161,13 +161,13 @@ export class Keyring {
     try {
       return Buffer.concat([decipher.update(Buffer.from(ciphertext, 'base64url')), decipher.final()]).toString('utf8')
     } catch (cause) {
-      throw new Error(`the secret at ${place} was changed or moved: it does not open under key "${entry.id}"`, {
+      throw new Error(`the secret at ${place} was changed or moved: it cannot be decrypted with key "${entry.id}"`, {
         cause,
       })
     }
   }
 
-  /** Whether the sealed text is under another key than the one that encrypts now. */
+  /** Whether the sealed text was encrypted with an older key than the current one. */
   isStale(sealed: string): boolean {
     return sealed.split('.')[1] !== this.currentId
   }

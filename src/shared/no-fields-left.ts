@@ -1,6 +1,6 @@
 /**
- * Ends a mapping from a body to columns: `const { name, email, ...others } = body`, then `noFieldsLeft(others)`. A field of the schema
- * that the mapping forgets does not compile, rather than to be accepted and never stored.
+ * Ends a mapping from a body to columns: `const { name, email, ...others } = body`, then `noFieldsLeft(others)`. A schema field that
+ * the mapping forgets is a compile error instead of being silently dropped.
  */
 export function noFieldsLeft(others: Readonly<Record<string, never>>): void {
   const [forgotten] = Object.keys(others)

@@ -3,8 +3,8 @@ import { AppError, invalidField } from '#shared/errors.ts'
 import type { IdKind } from '#shared/ids.ts'
 import { asAppTime, parseAppTime } from '#shared/time.ts'
 
-/** Separators of lines, and what embeds, overrides or isolates a direction. Plain marks stay: right-to-left names need them. */
-const TURNING = /[\u061c\u2028-\u202e\u2066-\u2069]/
+/** Line separators, and characters that embed, override or isolate text direction. Plain marks are allowed: right-to-left names need them. */
+const DIRECTION_CONTROLS = /[\u061c\u2028-\u202e\u2066-\u2069]/
 
 /** A string of 1 to `max` characters (code points, as the database counts them), without control characters. */
 export function text(max: number): z.ZodType<string> {
@@ -22,7 +22,7 @@ export const externalRef = text(191).refine((value) => value !== '.' && value !=
 /** As `text`, for what payers and operators read beside other words, whose order it must not change. */
 export function name(max: number): z.ZodType<string> {
   return text(max).refine(
-    (value) => !TURNING.test(value),
+    (value) => !DIRECTION_CONTROLS.test(value),
     'must not contain line separators or characters that change the direction of text',
   )
 }

@@ -14,7 +14,7 @@ import {
 import { listProviderSessionsOf } from '#providers/store.ts'
 import { listRemindersOf } from '#mails/reminders/store.ts'
 import { mailState } from '#mails/claims/store.ts'
-import { realTime } from '#apps/app-time.ts'
+import { toRealTime } from '#apps/app-time.ts'
 import { formatId } from '#shared/ids.ts'
 import { englishMoney } from '#shared/money.ts'
 import { formatTimestamp, formatUtc, type AppTime, type RealTime } from '#shared/time.ts'
@@ -95,7 +95,7 @@ async function checkoutMoments(ctx: Context, app: App, transaction: Transaction)
   // The test clock may have been moved since.
   const offset = app.isSandbox ? await findClockOffsetAt(ctx.db, app.id, transaction.createdAt) : null
   const clock = offset === null ? app : { clockOffsetMs: offset }
-  return [{ at: realTime(clock, transaction.createdAt), part: 'checkout', text: opened }]
+  return [{ at: toRealTime(clock, transaction.createdAt), part: 'checkout', text: opened }]
 }
 
 async function providerMoments(ctx: Context, { id }: Transaction): Promise<Moment[]> {

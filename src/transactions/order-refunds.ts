@@ -93,8 +93,7 @@ export async function orderRefundOfPayment(
   { amount, wayOf, reference, operatorNote }: RefundOrder,
 ): Promise<Refund> {
   const free = unallocatedOf(payment)
-  if (amount > free)
-    throw invalidField('amount', `is more than the ${englishMoney(free, payment.currency)} that are left`)
+  if (amount > free) throw invalidField('amount', `exceeds the ${englishMoney(free, payment.currency)} that is left`)
   const way = wayOf(payment.provider)
   requireReference(way, reference)
   const refund = await insertRefundOnce(tx, {

@@ -5,7 +5,7 @@ import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { counted } from '#shared/counted.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
-import { allSealedSecrets, secretName, encryptionContextOf } from './sealed-secrets.ts'
+import { allSealedSecrets, placeOf, secretName } from './sealed-secrets.ts'
 import { replaceSealed, type SealedSecret } from './store.ts'
 
 export interface RotationReport {
@@ -20,7 +20,7 @@ export interface RotationOptions {
 
 /**
  * Re-encrypts every sealed secret under the first key of the settings, in small transactions. A run that was interrupted can be repeated.
- * A secret that is replaced meanwhile stays as it was set. Throws `invalid_request` if secrets do not open, after the others were
+ * A secret that is replaced meanwhile stays as it was set. Throws `invalid_request` if secrets cannot be decrypted, after the others were
  * rotated.
  */
 export async function rotateKeys(
@@ -59,12 +59,12 @@ interface Resealed {
   readonly sealed: string
 }
 
-/** The secret under the current key, or why it does not open. */
+/** The secret under the current key, or why it cannot be decrypted. */
 function reseal(
   ctx: Context,
   secret: SealedSecret,
 ): { readonly renewed: Resealed | null; readonly problem: string | null } {
-  const place = encryptionContextOf(secret)
+  const place = placeOf(secret)
   try {
     const sealed = ctx.keyring.seal(ctx.keyring.open(secret.sealed, place), place)
     return { renewed: { secret, sealed }, problem: null }

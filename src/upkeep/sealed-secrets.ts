@@ -17,7 +17,7 @@ export async function* allSealedSecrets(ctx: Context): AsyncGenerator<readonly S
 }
 
 /** The place that the secret is sealed to. */
-export function encryptionContextOf(secret: SealedSecret): string {
+export function placeOf(secret: SealedSecret): string {
   return secret.table === 'apps'
     ? secretPlace(secret.column, secret.apiKey)
     : credentialsPlace(secret.appId, secret.method)

@@ -1,8 +1,8 @@
 import type { Context } from '#context.ts'
 import type { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { SECOND_MS } from '#shared/time.ts'
+import { AttemptCounter } from './attempt-counter.ts'
 import { attemptDelivery, type AttemptResult } from './attempt-delivery.ts'
-import { Charger } from './charger.ts'
 import type { LeasedEvent } from './claim-due-events.ts'
 import type { Claimer } from './claimer.ts'
 import { UNREADABLE_PAUSE_MS } from './finish-attempts.ts'
@@ -31,7 +31,7 @@ export class Dispatcher {
   readonly #recorder: Recorder
   readonly #onEnd: () => void
   readonly #targets: Targets
-  readonly #charger: Charger
+  readonly #counter: AttemptCounter
   readonly #underWay = new Set<Promise<void>>()
 
   constructor(ctx: Context, { client, slots, claimer, recorder, onEnd }: DispatcherParts) {
@@ -42,7 +42,7 @@ export class Dispatcher {
     this.#recorder = recorder
     this.#onEnd = onEnd
     this.#targets = new Targets(ctx)
-    this.#charger = new Charger(ctx)
+    this.#counter = new AttemptCounter(ctx)
   }
 
   /** Begins as many attempts as the limits allow. The next ones begin when others end. */
@@ -105,7 +105,7 @@ export class Dispatcher {
   async #resultOf(event: LeasedEvent): Promise<AttemptResult | null> {
     const target = await this.#targets.of(event.appId)
     if (target.kind === 'none') return { kind: 'skipped', event, error: target.error }
-    const mayBegin = await this.#charger.charge(event)
+    const mayBegin = await this.#counter.count(event)
     return mayBegin ? attemptDelivery(this.#ctx, this.#client, target.address, event) : null
   }
 }

@@ -20,7 +20,7 @@ export async function finishAttempts(
   fresh: readonly AttemptResult[],
   doubted: readonly AttemptResult[] = [],
 ): Promise<Tally> {
-  // Shows whether a COMMIT whose answer was lost took place. A doubted one may have been recorded by an earlier call, so it cannot show that.
+  // Shows whether a COMMIT whose answer was lost took place. A doubted result cannot: an earlier call may have recorded it.
   const witness = fresh.find(isMade)
   const tally = await inTransaction(
     ctx,

@@ -13,7 +13,7 @@ import { lastEventId, listEventIdsSince, listEventsById, type Event } from './st
 const POLL_MS = 500
 const PAGE = 100
 /**
- * Each poll reads this much again, because a transaction may commit after later ones. Longer than any transaction, and than any difference
+ * Each poll rereads this period, because a transaction may commit after later ones. It is longer than any transaction and any difference
  * between clocks.
  */
 const OVERLAP_MS = 5 * MINUTE_MS

@@ -13,7 +13,7 @@ export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'not_configure
 /** The event that an operator sends to try a receiver. */
 export const TEST_EVENT = 'webhook.test'
 
-/** The condition that an event `e` reports a change. A test that fails is no loss, and so nothing for an operator to do. */
+/** The condition that an event `e` reports a change. A failed test loses nothing, so operators can ignore it. */
 export const REPORTS_CHANGE = `e.event_type <> '${TEST_EVENT}'`
 
 /** An event of an app. `body` never changes, so `envelopeOf` returns the same bytes for every attempt. */
@@ -75,7 +75,7 @@ function rowOf(event: NewEvent): Omit<Event, 'id'> {
     retriesLeft: retries,
     nextAttemptAt: event.deliveryStatus === 'pending' ? event.writtenAt : null,
     lease: 0,
-    // Columns that a claim changes get a value now: InnoDB moves a row that grows within its page, which was most of the cost of a claim.
+    // Columns that a claim changes have a value from the start: InnoDB moves a row that grows, which was most of the cost of a claim.
     leaseUntil: event.deliveryStatus === 'pending' ? event.writtenAt : null,
     begun: false,
     deliveredAt: null,

@@ -43,7 +43,7 @@ describe('statement budgets of webhooks', () => {
     }
   }
 
-  it('a batch of 50 webhooks takes 8, beside the looks for what is due: they are claimed, charged, signed and recorded', async () => {
+  it('a batch of 50 webhooks takes 8, beside the looks for what is due: they are claimed, counted, signed and recorded', async () => {
     const answers: (() => void)[] = []
     // Answers when all have come: how fast the machine is does not count.
     receiver.answer = (response) => {

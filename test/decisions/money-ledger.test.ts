@@ -136,7 +136,7 @@ describe('money is its own ledger', () => {
     expect(await waiting()).to.deep.equal([])
     expect(await resolve(id, 'refund', { amount: 51_000 })).to.include({ status: 'completed', amountRefunded: 51_000 })
     expect(await money()).to.include({ surplus: 0 })
-    expect(await refusal(resolve(id, 'refund'))).to.include('give --amount')
+    expect(await refusal(resolve(id, 'refund'))).to.include('add --amount')
     expect(await refusal(resolve(id, 'refund', { amount: 99_001 }))).to.include('only ₫99,000')
     expect(await resolve(id, 'refund', { amount: 99_000 })).to.include({ status: 'refunded' })
   })

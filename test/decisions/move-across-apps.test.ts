@@ -104,12 +104,12 @@ describe('payment move across apps', () => {
     await assign(apps.player, accounts.other)
     scenario.at('2026-03-03 10:00:00')
     const payment = await paidTwice(apps.reader, accounts.shared)
-    await requireRefused(payment, apps.player, 'and did not when the money came')
+    await requireRefused(payment, apps.player, 'and did not when the money arrived')
     scenario.at('2026-03-04 10:00:00')
     const later = await anApp(scenario.service.ctx, { name: 'Later' })
     await assign(later, accounts.shared)
     await assign(later, accounts.other)
-    await requireRefused(payment, later, 'and did not when the money came')
+    await requireRefused(payment, later, 'and did not when the money arrived')
   })
 
   it('is allowed for an app that took the account again', async () => {
@@ -122,9 +122,9 @@ describe('payment move across apps', () => {
 
   it('never goes between sandbox and live, in neither direction, also if both use the account', async () => {
     for (const app of [apps.live, apps.liveOther]) await assign(app, accounts.shared)
-    await requireRefused(await paidTwice(apps.reader, accounts.shared), apps.live, 'the payment of a sandbox one')
+    await requireRefused(await paidTwice(apps.reader, accounts.shared), apps.live, 'the payment to a sandbox one')
     const real = await paidTwice(apps.live, accounts.shared)
-    await requireRefused(real, apps.reader, 'the payment of a live one')
+    await requireRefused(real, apps.reader, 'the payment to a live one')
     expect(await move(real, await buy(apps.liveOther))).to.include({ status: 'processed' })
   })
 

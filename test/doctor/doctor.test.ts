@@ -432,7 +432,7 @@ describe('doctor', () => {
     await enableMethod(ctx, 'linh', app, 'card', { secretKey: 'sk_test_x', webhookSecret: 'whsec_x' })
     const found = await result({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'providers')
     expect(found).to.include({ ok: false })
-    expect(found.detail).to.include('its credentials do not open')
+    expect(found.detail).to.include('credentials cannot be decrypted')
     expect(found.fix).to.include('follow the fix of keys, above')
   })
 

@@ -31,7 +31,7 @@ import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { recordForeignRefund } from '#transactions/record-foreign-refund.ts'
-import { Charger } from '#webhooks/charger.ts'
+import { AttemptCounter } from '#webhooks/attempt-counter.ts'
 import { claimDueEvents } from '#webhooks/claim-due-events.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { retryEvent, retryFailed } from '#webhooks/retry-event.ts'
@@ -363,12 +363,12 @@ async function sendReminders(ctx: Context): Promise<unknown> {
   return counted
 }
 
-/** Claims the event, charges the attempt, and records what the app's server answered. */
+/** Claims the event, counts the attempt, and records what the app's server answered. */
 function delivering(httpStatus: number) {
   return async (ctx: Context, { app, event }: Scene): Promise<unknown> => {
     const claimed: ClaimedEvent[] = []
     for (const found of await claimDueEvents(ctx, [{ id: Number(event.slice(4)), appId: app.id }]))
-      if (await new Charger(ctx).charge(found)) claimed.push({ ...found })
+      if (await new AttemptCounter(ctx).count(found)) claimed.push({ ...found })
     const made = { kind: 'made', startedAt: ctx.clock.now(), durationMs: 5, httpStatus, responseHead: null } as const
     const error = httpStatus === 200 ? null : `http_${httpStatus}`
     return finishAttempts(

@@ -30,7 +30,7 @@ describe('backup and restore (docs/operating.md)', () => {
         expect(await pendingMigrations(db)).to.deep.equal([])
         expect(await verifyLedger(restoredCtx, null)).to.deep.equal({ checked: 2, faults: [] })
         expect(await checkSecrets(restoredCtx)).to.deep.equal([
-          { check: 'keys', ok: true, detail: '2 secrets open under key "test"', fix: null },
+          { check: 'keys', ok: true, detail: '2 secrets can be decrypted with key "test"', fix: null },
         ])
         expect((await db.one(apps, ''))?.name).to.equal('Đọc sách')
       } finally {

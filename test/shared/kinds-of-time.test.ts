@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { appNow, realTime } from '#apps/app-time.ts'
+import { appNow, toRealTime } from '#apps/app-time.ts'
 import { HOUR_MS, addMs, asAppTime, asRealTime, wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
 
 describe('the two kinds of time', () => {
@@ -26,6 +26,6 @@ describe('the two kinds of time', () => {
     const clock = { clockOffsetMs: 36 * HOUR_MS }
     const there: AppTime = appNow(clock, real)
     expect(there).to.deep.equal(addMs(app, 36 * HOUR_MS))
-    expect(realTime(clock, there)).to.deep.equal(real)
+    expect(toRealTime(clock, there)).to.deep.equal(real)
   })
 })

@@ -410,7 +410,7 @@ async function rotateKey({ page, internet }: Walk, machine: Machine): Promise<vo
   const before = internet.receiver.received.length
   await machine.run('billing-cli webhook test 1')
   expectEqual(internet.receiver.received[before]?.verified, true)
-  expectText(await machine.run('billing-cli doctor'), /open under key "k2"/)
+  expectText(await machine.run('billing-cli doctor'), /can be decrypted with key "k2"/)
 }
 
 async function expectActive(internet: Internet, seller: SellerKeys, refs: readonly string[]): Promise<void> {

@@ -10,7 +10,7 @@ import { parseId } from '#shared/ids.ts'
 import { AppError } from '#shared/errors.ts'
 import { MINUTE_MS } from '#shared/time.ts'
 import type { MadeAttempt } from '#webhooks/attempt-delivery.ts'
-import { Charger } from '#webhooks/charger.ts'
+import { AttemptCounter } from '#webhooks/attempt-counter.ts'
 import { claimDueEvents, newLease } from '#webhooks/claim-due-events.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { envelopeOf } from '#webhooks/envelope.ts'
@@ -18,7 +18,7 @@ import { Recorder } from '#webhooks/recorder.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { listAttempts, type DeliveryAttempt, deliveryAttempts } from '#webhooks/attempts/store.ts'
-import { chargeAttempts, claimDue, listDue, type ClaimedEvent } from '#webhooks/claims/store.ts'
+import { countBegunAttempts, claimDue, listDue, type ClaimedEvent } from '#webhooks/claims/store.ts'
 import { getEvent, type Event, events } from '#webhooks/store.ts'
 import { openLossyDatabase } from '../db/lossy-server.ts'
 import { whileRefusing } from '../support/broken-tables.ts'
@@ -94,8 +94,8 @@ describe('webhook delivery', () => {
   /** Claims due events and begins their requests, like a sender that crashes during them. */
   async function beginAll(): Promise<ClaimedEvent[]> {
     const claimed = await claimAll()
-    const charger = new Charger(ctx)
-    expect(await Promise.all(claimed.map((event) => charger.charge(event)))).to.deep.equal(claimed.map(() => true))
+    const counter = new AttemptCounter(ctx)
+    expect(await Promise.all(claimed.map((event) => counter.count(event)))).to.deep.equal(claimed.map(() => true))
     return claimed
   }
 
@@ -382,11 +382,11 @@ describe('webhook delivery', () => {
     for (const secret of [app.webhookSecret!, 'external_ref', 'a secret answer']) expect(log).to.not.include(secret)
   })
 
-  it('sends nothing whose attempt cannot be charged, and charges nothing for it', async () => {
+  it('sends nothing whose attempt cannot be counted, and costs it no attempt', async () => {
     const [id] = await emit()
     await whileRefusing(ctx.db, events, 'UPDATE', 'NEW.begun > OLD.begun', () => deliverDue(ctx))
     expect(receiver.received).to.deep.equal([])
-    expect(ctx.logged.join('')).to.include('delivery attempts cannot be charged')
+    expect(ctx.logged.join('')).to.include('delivery attempts cannot be counted')
     ctx.clock.advance('5s')
     expect(await deliverDue(ctx)).to.include({ delivered: 1 })
     expect(await event(id!)).to.include({ attempts: 1, retriesLeft: 5 })
@@ -428,7 +428,7 @@ describe('webhook delivery', () => {
       expect(await event(id!)).to.include({ deliveryStatus: 'delivered', attempts: 2, retriesLeft: 4 })
     })
 
-    it('charges an event that was only leased ahead no attempt, however often its senders crash', async () => {
+    it('costs an event that was only leased ahead no attempt, however often its senders crash', async () => {
       const [id] = await emit()
       for (let crash = 1; crash <= 7; crash += 1) {
         expect(await claimAll()).to.have.length(1)
@@ -460,16 +460,16 @@ describe('webhook delivery', () => {
       const [stale] = await claimAll()
       ctx.clock.advance('5s')
       const [taken] = await claimAll()
-      const charger = new Charger(ctx)
-      expect(await Promise.all([charger.charge(stale!), charger.charge(taken!)])).to.deep.equal([false, true])
+      const counter = new AttemptCounter(ctx)
+      expect(await Promise.all([counter.count(stale!), counter.count(taken!)])).to.deep.equal([false, true])
       expect(await event(id!)).to.include({ attempts: 1, retriesLeft: 5 })
     })
 
-    it('charges an attempt once if the charge is repeated because its answer was lost', async () => {
+    it('counts an attempt once if the statement is repeated because its answer was lost', async () => {
       const [id] = await emit()
       const [claimed] = await claimAll()
-      const charge = () => chargeAttempts(ctx.db, claimed!.lease, [id!])
-      expect([await charge(), await charge()]).to.deep.equal([[id], [id]])
+      const count = () => countBegunAttempts(ctx.db, claimed!.lease, [id!])
+      expect([await count(), await count()]).to.deep.equal([[id], [id]])
       expect(await event(id!)).to.include({ attempts: 1, retriesLeft: 5 })
     })
 

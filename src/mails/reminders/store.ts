@@ -1,4 +1,4 @@
-import { realTime as realTimeOf } from '#apps/app-time.ts'
+import { toRealTime } from '#apps/app-time.ts'
 import { appTime, bigint, int, realTime } from '#db/columns.ts'
 import type { Condition } from '#db/conditions.ts'
 import type { Present } from '#db/database-now.ts'
@@ -89,9 +89,9 @@ export function stillDue({ app, subscription, periodEnd, stage }: DueReminder, n
        WHERE s.id = r.subscription_id AND s.revision = ? AND s.current_period_end = r.period_end
          AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL AND a.clock_offset_ms = ?)`,
     ...now.params,
-    realTimeOf(app, from),
+    toRealTime(app, from),
     ...now.params,
-    realTimeOf(app, until),
+    toRealTime(app, until),
     subscription.revision,
     app.clockOffsetMs,
   ]

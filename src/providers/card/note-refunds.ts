@@ -127,7 +127,7 @@ async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: S
 
 /** Records the outcome of a refund that we know. */
 async function noteOutcome(ctx: Context, known: Refund, answer: RefundAnswer): Promise<boolean> {
-  // Most of the listed refunds are known as they are: they take no lock.
+  // Most listed refunds have not changed, so they need no lock.
   if (known.status === answer.status && known.reference === answer.reference) return false
   const recorded = await inTransaction(ctx, (tx) => recordRefundAnswer(tx, known.id, answer))
   return recorded.status === 'failed' && known.status !== 'failed'
@@ -138,7 +138,7 @@ async function noteForeign(ctx: Context, payment: Payment, refund: Stripe.Refund
   const { status } = refundAnswerOf(refund)
   const amount = fromStripeAmount(refund.amount, payment.currency)
   if (status === 'failed' || amount === null || amount === 0) return false
-  // Noted first: once it is recorded, it counts as known, so that a note that failed would never be written.
+  // Written before the refund: a recorded refund counts as known, so a failed note would never be retried.
   const isNew = await noteEvent(ctx, {
     provider: 'stripe',
     eventId: `refunded:${refund.id}`,

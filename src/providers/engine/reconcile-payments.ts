@@ -23,7 +23,7 @@ import {
 const BATCH = 1000
 /** Providers answer in about 100 ms: a few calls at once keep the backlog short without flooding them. */
 const SESSIONS_AT_ONCE = 8
-/** So that an account with a hanging provider leaves room for others. */
+/** Keeps an account whose provider hangs from using all slots. */
 const SESSIONS_AT_ONCE_OF_ACCOUNT = 4
 
 export interface ReconcileOptions {
@@ -40,7 +40,7 @@ export interface ReconcileCounts {
   lookedUp: number
   /** Found paid; a notification that comes later changes nothing. */
   paid: number
-  /** No longer payable: expired, or closed now since it was paid in another way. */
+  /** No longer payable: expired, or closed because the transaction was paid in another way. */
   closed: number
   stillOpen: number
   /** The provider did not answer, or refused; tried again later. */
@@ -115,7 +115,7 @@ export async function closeOpenSessions(ctx: Context, transactionId: number): Pr
     const pass = await SessionPass.begin(ctx, { ignoresPauses: false })
     await alternating(sessions, undefined, (session) => reconcile(ctx, session, pass))
   } catch (error) {
-    ctx.log.warn({ error, transactionId }, 'open sessions were not closed: the next run does it')
+    ctx.log.warn({ error, transactionId }, 'open sessions could not be closed; the next run retries')
   }
 }
 

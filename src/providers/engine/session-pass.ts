@@ -64,7 +64,8 @@ export class SessionPass {
 
   /** Records a failed look-up or closing: pauses an unavailable account, and sets when the session is tried again, or gives it up. */
   async failed(session: ProviderSession, error: unknown): Promise<void> {
-    if (error instanceof AccountUnavailable && !this.#mayBeOfSession(session, error)) await this.#pause(session, error)
+    if (error instanceof AccountUnavailable && this.#recordAccountError(session, error))
+      await this.#pause(session, error)
     const now = await databaseNow(this.#ctx, this.#ctx.db)
     if (isGivenUp(session, now)) return endSession(this.#ctx, session, 'closed')
     const { failures, lookups } = session
@@ -73,11 +74,12 @@ export class SessionPass {
     await inTransaction(this.#ctx, (tx) => recordLookupResult(tx, session, failures + 1, nextAt))
   }
 
-  #mayBeOfSession({ providerAccountId }: ProviderSession, { isServerError }: AccountUnavailable): boolean {
-    if (!isServerError) return false
+  /** Counts answers of 5xx. Returns whether the account is unavailable: a few of them may be about their sessions alone. */
+  #recordAccountError({ providerAccountId }: ProviderSession, { isServerError }: AccountUnavailable): boolean {
+    if (!isServerError) return true
     const errors = (this.#serverErrors.get(providerAccountId) ?? 0) + 1
     this.#serverErrors.set(providerAccountId, errors)
-    return errors < MAX_SERVER_ERRORS
+    return errors >= MAX_SERVER_ERRORS
   }
 
   async #pause(session: ProviderSession, { isUnreachable, reason }: AccountUnavailable): Promise<void> {

@@ -84,8 +84,8 @@ async function askPayos(
 }
 
 /**
- * Polls the order again soon, because PayOS reported money that it does not list yet. A session that is over is polled no more: the report
- * most likely is the same payment under another id, and operators see it in case it is not.
+ * Polls the order again soon, because PayOS reported money that it does not list yet. An ended session is not polled again: the report is
+ * probably the same payment under another id, and operators see it in case it is not.
  */
 async function pollSoon(ctx: Context, session: ReportedSession, { reference, amount }: Transfer): Promise<void> {
   const isPolled = await inTransaction(ctx, async (tx) =>

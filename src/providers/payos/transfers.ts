@@ -63,8 +63,8 @@ export interface Booked {
 }
 
 /**
- * The part of the link's transfers to book. If the link is paid and lists none, one for all that is not booked yet; once that was
- * booked, one for all that arrived since.
+ * The transfers of the link to book. If the link is paid and lists none, returns one for everything that is not booked yet; after that, one
+ * for everything that has arrived since.
  */
 export function transfersToBook(
   { status, amount, amountPaid = 0 }: PaidLink,
@@ -78,8 +78,8 @@ export function transfersToBook(
 }
 
 /**
- * Whether the link is paid, and its sum includes more than these transfers. Once the money is enough, the link is looked up no more, so what
- * PayOS does not list yet must be booked, too.
+ * Whether the link is paid, and its sum includes more than these transfers. A fully paid link is not polled again, so money that
+ * PayOS does not list yet must be booked now.
  */
 export function countsMoreThan({ status, amount, amountPaid = 0 }: PaidLink, transfers: readonly Transfer[]): boolean {
   return status === 'PAID' && amountPaid >= amount && amountPaid > sumOf(transfers)

@@ -1,4 +1,4 @@
-import { bigint, id, int, longtext, realTime, words } from '#db/columns.ts'
+import { bigint, id, int, realTime, text, words } from '#db/columns.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -14,7 +14,7 @@ export const deliveryAttempts = table('delivery_attempts', {
   httpStatus: int('http_status').nullable(),
   error: words('error', 500).nullable(),
   /** The beginning of the answer's body, without control characters. */
-  responseHead: longtext('response_head').nullable(),
+  responseHead: text('response_head').nullable(),
 })
 export type DeliveryAttempt = Row<typeof deliveryAttempts>
 

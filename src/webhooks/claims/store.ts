@@ -8,8 +8,8 @@ import { envelopeOf } from '#webhooks/envelope.ts'
 
 /**
  * Every app with pending events, and when the first of them is due: one index lookup for each app. A GROUP BY over the events may read all
- * of them, including delivered ones, if the server estimates that they are few. The comment in the ORDER BY is read by MySQL alone: without
- * the first columns of the index it reads all pending events, and with them MariaDB does, in a prepared statement.
+ * of them, including delivered ones, if the server estimates that they are few. Only MySQL reads the comment in the ORDER BY:
+ * it needs the first columns of the index there, or it reads all pending events. With them, MariaDB does so in a prepared statement.
  */
 export const FIRST_DUE = `SELECT a.id AS appId,
     (SELECT e.next_attempt_at FROM events e FORCE INDEX (events_app_due)
@@ -125,20 +125,20 @@ async function listClaimed(db: Queries, lease: Lease, candidates: readonly DueEv
 }
 
 /**
- * Charges the attempts of one lease whose requests begin now. Returns the ids of events whose lease is still held; another sender has taken
- * over the others. Each statement is a separate transaction: called again, it charges nothing twice.
+ * Counts the attempts of one lease whose requests begin now. Returns the ids of events whose lease is still held; another sender has taken
+ * over the others. Each statement is a separate transaction: called again, it counts nothing twice.
  */
-export async function chargeAttempts(
+export async function countBegunAttempts(
   db: Queries,
   lease: number,
   eventIds: readonly number[],
 ): Promise<readonly number[]> {
   const among = idAmong(eventIds)
-  const charged = await db.run(
+  const counted = await db.run(
     `UPDATE events SET attempts = attempts + 1, begun = 1 WHERE ${among.sql} AND lease = ? AND begun = 0`,
     [...among.params, lease],
   )
-  if (charged === eventIds.length) return eventIds
+  if (counted === eventIds.length) return eventIds
   const held = await db.all(
     shape({ id: id() }),
     `SELECT id FROM events WHERE ${among.sql} AND lease = ? AND begun = 1`,
@@ -147,7 +147,7 @@ export async function chargeAttempts(
   return held.map((event) => event.id)
 }
 
-/** Leases an event that has had no attempt, and charges its first attempt, which begins at once. */
+/** Leases an event that has had no attempt, and counts its first attempt, which begins at once. */
 export async function leaseNew(tx: Tx, eventId: number, lease: Lease): Promise<void> {
   const leased = leasing(databasePresent(tx.ctx), lease)
   await tx.run(
