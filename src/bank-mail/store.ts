@@ -59,6 +59,7 @@ const PAYABLE = joinedRows(
    LEFT JOIN bank_accounts account ON account.id = app.bank_account_id`,
   { transaction: transactions, app: apps },
   { account: bankAccounts },
+  {},
 )
 /** A transaction, and the account that is assigned to its app now, disabled or not. */
 export type Payable = Row<typeof PAYABLE>

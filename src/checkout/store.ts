@@ -41,6 +41,7 @@ const OFFER = joinedRows(
    LEFT JOIN subscriptions current ON current.app_id = plan.app_id AND current.external_ref = ?`,
   { price: offeredPrices, plan: offeredPlans },
   { customer: customers.only('id', 'endUser'), current: decidedSubscriptions },
+  {},
 )
 /** A price with its plan, the customer that the checkout names, and the subscription of its end user. */
 export type Offer = Row<typeof OFFER>

@@ -164,8 +164,6 @@ const MAX_TEXTS = 100
 
 type Rows<T extends Tables> = { [K in keyof T]: ReturnType<T[K]['decode']> }
 type Tables = Readonly<Record<string, Joinable<unknown>>>
-/** Neither optional tables nor computed columns. */
-type NoRows = Record<never, never>
 /** The part of a table that `joinedRows` needs. */
 type Joinable<R> = Pick<Table<R>, 'columns' | 'decode'>
 
@@ -173,11 +171,11 @@ type Joinable<R> = Pick<Table<R>, 'columns' | 'decode'>
  * Rows of several tables, read by one statement. `from` joins the tables, each under the name of its row in the result. A row of `optional`
  * is null if its LEFT JOIN found none. `computed` has columns whose names are SQL expressions.
  */
-export function joinedRows<T extends Tables, O extends Tables = NoRows, C extends Columns = NoRows>(
+export function joinedRows<T extends Tables, O extends Tables, C extends Columns>(
   from: string,
   tables: T,
-  optional = {} as O,
-  computed = {} as C,
+  optional: O,
+  computed: C,
 ): Source<Rows<T> & { [K in keyof O]: ReturnType<O[K]['decode']> | null } & Values<C>> {
   const parts = Object.entries({ ...tables, ...optional }).map(([name, { columns, decode }]) => {
     const fields = [...columns].map(

@@ -137,10 +137,12 @@ export async function listPlans(db: Queries, appId: number, status?: SaleStatus)
   return found.map((plan) => ({ ...plan, prices: byPlan.get(plan.id) ?? [] }))
 }
 
-const PRICE_WITH_PLAN = joinedRows('prices price JOIN plans plan ON plan.id = price.plan_id', {
-  price: prices,
-  plan: plans,
-})
+const PRICE_WITH_PLAN = joinedRows(
+  'prices price JOIN plans plan ON plan.id = price.plan_id',
+  { price: prices, plan: plans },
+  {},
+  {},
+)
 
 /** A price of the app with its plan, on sale or not; null if there is none. */
 export async function findPrice(db: Queries, appId: number, priceId: number): Promise<PriceWithPlan | null> {

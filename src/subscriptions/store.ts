@@ -154,6 +154,7 @@ const PLAN_AND_CUSTOMER = joinedRows(
   'plans plan LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id',
   { plan: plans },
   { customer: namedCustomers },
+  {},
 )
 
 /** The plan and the customer of a subscription, as it is or will be. */
