@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Rehearsed } from '#backups/rehearse-upgrade.ts'
 import type { PlannedMigration } from '#db/migration-plan.ts'
+import type { PageRequest } from '#http/page-of.ts'
 import { counted } from '#shared/counted.ts'
 import { IDENTITY, openTools, readingOf, storedBackup } from './backup-files.ts'
 import { appCell, minuteCell } from './cells.ts'
@@ -67,15 +68,12 @@ export const commands: Commands = {
     description: 'the audit log, newest first',
     options: [APP],
     examples: ['audit list', 'audit list --app 1 --json'],
-    async page({ ctx, app }, { limit, cursor }) {
+    async page({ ctx, app }, query) {
       const { presentAuditEntry } = await import('#commands/present-audit-entry.ts')
       const { listAuditEntries } = await import('#commands/store.ts')
-      const { pageBy, parseCursor, presentPage } = await import('#http/page-of.ts')
-      const filter = { ...(app && { appId: app.id }), below: parseCursor(cursor), limit: Number(limit) + 1 }
-      return presentPage(
-        pageBy(await listAuditEntries(ctx.db, filter), Number(limit), ({ at }) => at),
-        presentAuditEntry,
-      )
+      const { listPage, presentPage } = await import('#http/page-of.ts')
+      const list = (page: PageRequest) => listAuditEntries(ctx.db, { ...(app && { appId: app.id }), ...page })
+      return presentPage(await listPage(query, list, ({ at }) => at), presentAuditEntry)
     },
     columns: () => [
       ['at (UTC)', (row) => minuteCell(row.at)],
