@@ -22,7 +22,7 @@ export interface Changed {
 export interface Queries {
   /** The first row, or null. */
   one<R>(source: Source<R>, text: string, params?: readonly Param[]): Promise<R | null>
-  /** The row of a statement that always returns exactly one, such as a total. If it was killed, the work runs again. */
+  /** The row of a statement that always returns exactly one, such as a total. Throws a retryable error if it was killed and returned none. */
   single<R>(source: Source<R>, text: string, params?: readonly Param[]): Promise<R>
   all<R>(source: Source<R>, text: string, params?: readonly Param[]): Promise<R[]>
   /** The number of matching rows. */
