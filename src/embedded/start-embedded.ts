@@ -12,7 +12,8 @@ import {
   type EmbeddedOptions,
   type EmbeddedSetup,
 } from './setup.ts'
-import { ALREADY_SUPERVISED, READY, logTail } from './supervisor-protocol.ts'
+import { logTail } from './log-tail.ts'
+import { ALREADY_SUPERVISED, READY } from './supervisor-protocol.ts'
 
 export interface EmbeddedDatabase {
   readonly connection: { readonly socketPath: string; readonly user: string; readonly database: string }

@@ -15,8 +15,9 @@ import {
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { logTail } from './log-tail.ts'
 import type { EmbeddedSetup } from './setup.ts'
-import { READY, logTail } from './supervisor-protocol.ts'
+import { READY } from './supervisor-protocol.ts'
 
 /**
  * The process that owns the embedded server: `node supervisor.ts <setup as JSON> <path of setpriv or ''>`, started by `start-embedded.ts`

@@ -5,7 +5,7 @@ import { listAppSecrets, listMethodSecrets, type SealedSecret } from './store.ts
 
 const PAGE = 50
 
-/** Every stored secret, in pages of the secrets of 50 rows. */
+/** Every stored secret, in pages: those of 50 rows. */
 export async function* allSealedSecrets(ctx: Context): AsyncGenerator<readonly SealedSecret[]> {
   for (const list of [listAppSecrets, listMethodSecrets]) {
     for (let afterId: number | null = 0; afterId !== null;) {
@@ -16,7 +16,7 @@ export async function* allSealedSecrets(ctx: Context): AsyncGenerator<readonly S
   }
 }
 
-/** The place that the secret is sealed to. */
+/** The place that the secret is sealed to: it opens only with the same one, so a secret that is copied to another row does not open. */
 export function placeOf(secret: SealedSecret): string {
   return secret.table === 'apps'
     ? secretPlace(secret.column, secret.apiKey)

@@ -13,7 +13,7 @@ export interface SalesLine {
 
 /** What was sold in a month. `net` is gross − discounts − refunds, and the sum of its parts by plan, and of those by method (R421). */
 export interface SalesFigures {
-  /** What was received and what promotions took off. */
+  /** What was received and what promotions took off: gross − discounts is what was received. */
   readonly gross: Amounts
   readonly discounts: Amounts
   readonly refunds: Amounts
