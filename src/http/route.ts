@@ -7,7 +7,7 @@ import type { Queries } from '#db/queries.ts'
 import type { ErrorCode } from '#shared/errors.ts'
 import { given } from '#shared/patch.ts'
 import type { RealTime } from '#shared/time.ts'
-import { formatCursor, type Page } from './page-of.ts'
+import type { Page } from './list-page.ts'
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH'
 
@@ -129,8 +129,8 @@ export function routesOf<Caller extends CommandCaller>() {
       isList: true,
       body: null,
       async work(ctx, request) {
-        const { rows, next } = await route.list(ctx, request)
-        return { data: rows.map((row) => route.present(row)), nextCursor: formatCursor(next) }
+        const { rows, nextCursor } = await route.list(ctx, request)
+        return { data: rows.map((row) => route.present(row)), nextCursor }
       },
     }),
   }
