@@ -61,14 +61,15 @@ async function serve<Caller extends CommandCaller & { readonly appId: number }>(
   http.set({ ...(await rateLimit.take(caller.appId, auth.subject(caller))) })
   auth.authorize(caller, route.access)
   // Not kept under an `Idempotency-Key`: the corrected call has the same path and body.
-  refuseUnknownParameters(route.words.filter, http.query)
-  send(http, await answerTo(ctx, route, { caller, subject: auth.subject(caller), body }, http))
+  const query = readQuery(route.words.filter, http.query)
+  send(http, await answerTo(ctx, route, { caller, subject: auth.subject(caller), query, body }, http))
 }
 
 /** A call whose caller may use the route. */
 interface AdmittedCall<Caller> {
   readonly caller: Caller
   readonly subject: string
+  readonly query: ApiRequest<Caller>['query']
   readonly body: Buffer
 }
 
@@ -76,13 +77,13 @@ interface AdmittedCall<Caller> {
 async function answerTo<Caller extends CommandCaller & { readonly appId: number }>(
   ctx: Context,
   { method, status, work }: ApiRoute<Caller>,
-  { caller, subject, body }: AdmittedCall<Caller>,
+  { caller, subject, query, body }: AdmittedCall<Caller>,
   http: Http,
 ): Promise<Answer> {
   const request = (): ApiRequest<Caller> => ({
     caller,
     params: http.params,
-    query: http.query,
+    query,
     body: bodyOf(method, http, body),
   })
   const run = async (keep?: KeepAnswer): Promise<Answer> => {
@@ -104,11 +105,19 @@ function send(http: Http, answer: Answer): void {
   http.body = answer.body
 }
 
-/** Otherwise a misspelt filter would return rows that it should leave out. */
-function refuseUnknownParameters(filter: z.ZodObject | undefined, query: ApiRequest<unknown>['query']): void {
+/**
+ * The parameters of a query. Throws `invalid_request` for an unknown one, such as a misspelt filter, and for a repeated one: a list would
+ * have other rows than the caller asked for.
+ */
+function readQuery(filter: z.ZodObject | undefined, given: Http['query']): Readonly<Record<string, string>> {
   const known = Object.keys(filter?.shape ?? {})
-  const unknown = Object.keys(query).find((name) => !known.includes(name))
-  if (unknown !== undefined) throw invalidField(unknown, 'is not a query parameter of this call')
+  const query: Record<string, string> = {}
+  for (const [name, value] of Object.entries(given)) {
+    if (!known.includes(name)) throw invalidField(name, 'is not a query parameter of this call')
+    if (typeof value !== 'string') throw invalidField(name, 'is repeated')
+    query[name] = value
+  }
+  return query
 }
 
 function requestIdOf(answer: Answer): string {

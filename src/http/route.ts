@@ -18,7 +18,7 @@ export type Access = 'hmac' | 'any'
 export interface ApiRequest<Caller> {
   readonly caller: Caller
   readonly params: Readonly<Record<string, string>>
-  readonly query: Readonly<Record<string, string | string[] | undefined>>
+  readonly query: Readonly<Record<string, string | undefined>>
   readonly body: unknown
 }
 

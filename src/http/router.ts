@@ -16,7 +16,12 @@ export function refuseMethods(router: Router<RequestState>): Middleware<RequestS
       await next()
       return
     }
-    const allow = [...allowed].sort().join(', ')
-    throw new AppError('method_not_allowed', `${http.method} is not allowed here`, { headers: { Allow: allow } })
+    throw methodNotAllowed(http.method, [...allowed].sort())
   }
+}
+
+export function methodNotAllowed(method: string, allowed: readonly string[]): AppError {
+  return new AppError('method_not_allowed', `${method} is not allowed here`, {
+    headers: { Allow: allowed.join(', ') },
+  })
 }
