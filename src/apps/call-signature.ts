@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import type { SignedCall } from '#http/route.ts'
+import type { SignedCall } from '#http/api-router.ts'
 import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
 import { earlierSecrets } from './earlier-secrets.ts'
 import { secretPlace, type App } from './store.ts'

@@ -1,6 +1,8 @@
 import type { Context } from '#context.ts'
-import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
+import type { PageRequest } from '#db/conditions.ts'
+import { ListQuery, listPage, presentPage, type Page } from '#http/list-page.ts'
 import { formatTimestamp } from '#shared/time.ts'
+import { validate } from '#shared/validate.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { findBankMail, listBankMailRows, listMailsByIds, type BankMail, type Review } from './store.ts'
 import {
@@ -41,7 +43,7 @@ export async function listBankMails(
   page: unknown = { limit: '100' },
 ): Promise<Page<ListedMail>> {
   const list = (request: PageRequest) => listBankMailRows(ctx.db, { waiting: options.unmatched === true, ...request })
-  const mails = await listPage(page, list, ({ receivedAt }) => receivedAt)
+  const mails = await listPage('bank-mails', validate(ListQuery, page), list, ({ receivedAt }) => receivedAt)
   const candidates = await candidatesIfAnyWaits(ctx, mails.rows)
   return presentPage(mails, (mail) => present(mail, candidates))
 }
@@ -61,7 +63,7 @@ export async function listMailsWithSuggestions(ctx: Context, mailIds: readonly n
 
 /** The newest mails whose money waits for a match and may be meant for one of these transactions. Suggests no other transactions. */
 export async function listMailsFor(ctx: Context, transactions: readonly Transaction[]): Promise<ListedMail[]> {
-  const mails = await listBankMailRows(ctx.db, { waiting: true, below: null, limit: MAX_MAILS })
+  const mails = await listBankMailRows(ctx.db, { waiting: true, after: null, limit: MAX_MAILS })
   const candidates = mails.length === 0 ? [] : await candidatesAmong(ctx, transactions)
   return mails.map((mail) => present(mail, candidates)).filter(({ suggestions }) => suggestions.length > 0)
 }

@@ -1,6 +1,6 @@
 import { bigint, exact, id, json, realTime, text } from '#db/columns.ts'
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
-import { following, where, type Position } from '#db/conditions.ts'
+import { following, where, type PageRequest } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { apps } from '#apps/store.ts'
@@ -83,15 +83,11 @@ export async function listMailsByIds(db: Queries, mailIds: readonly number[]): P
 /** The newest mails first; with `waiting`, only those that wait for an operator. */
 export async function listBankMailRows(
   db: Queries,
-  filter: {
-    readonly waiting: boolean
-    readonly below: Position | null
-    readonly limit: number
-  },
+  filter: PageRequest & { readonly waiting: boolean },
 ): Promise<BankMail[]> {
   const listed = where(
     filter.waiting ? ['review IS NOT NULL'] : null,
-    following(filter.below, ['received_at', 'id'], 'desc'),
+    following(filter.after, ['received_at', 'id'], 'desc'),
   )
   return db.all(bankMails, `${listed.sql} ORDER BY received_at DESC, id DESC LIMIT ?`, [...listed.params, filter.limit])
 }

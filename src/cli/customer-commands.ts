@@ -16,7 +16,7 @@ export const commands: Commands = {
     async page({ ctx, app, options }: OfApp<{ email?: string; merchantCustomerId?: string }>, query) {
       const { listCustomers } = await import('#customers/list-customers.ts')
       const { presentCustomer } = await import('#customers/present.ts')
-      const { presentPage } = await import('#http/page-of.ts')
+      const { presentPage } = await import('#http/list-page.ts')
       const filter = { email: options.email, merchant_customer_id: options.merchantCustomerId }
       return presentPage(await listCustomers(ctx, app.id, { ...filter, ...query }), presentCustomer)
     },

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import type { Page } from '#http/page-of.ts'
+import type { Page } from '#http/list-page.ts'
 import type { Arguments, Described, Runs } from './declaration.ts'
 import type { Output } from './output.ts'
 import { banner, withSandbox, type Session } from './session.ts'
@@ -180,14 +180,13 @@ async function gatherRows<T>(
   from: PageOptions,
   fetchPage: (query: PageQuery) => Promise<Page<T>>,
 ): Promise<T[]> {
-  const { formatCursor } = await import('#http/page-of.ts')
   const rows: T[] = []
   let cursor: string | null = from.cursor ?? null
   do {
     const size = String(Math.min(PAGE, limit - rows.length))
     const page: Page<T> = await fetchPage(cursor === null ? { limit: size } : { limit: size, cursor })
     rows.push(...page.rows)
-    cursor = formatCursor(page.next)
+    cursor = page.nextCursor
   } while (cursor !== null && rows.length < limit)
   if (cursor !== null) out.note(`Showing ${rows.length}; see more with --cursor ${cursor}, or with a higher --limit.`)
   return rows

@@ -10,7 +10,7 @@ export const commands: Commands = {
     examples: ['notification list', 'notification list --app 1 --json'],
     async page({ ctx, app }, query) {
       const { listNotifications, presentNotification } = await import('#transactions/list-notifications.ts')
-      const { presentPage } = await import('#http/page-of.ts')
+      const { presentPage } = await import('#http/list-page.ts')
       return presentPage(await listNotifications(ctx, app?.id ?? null, query), presentNotification)
     },
     columns: () => [

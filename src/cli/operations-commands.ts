@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Rehearsed } from '#backups/rehearse-upgrade.ts'
 import type { PlannedMigration } from '#db/migration-plan.ts'
-import type { PageRequest } from '#http/page-of.ts'
+import type { PageRequest } from '#db/conditions.ts'
 import { counted } from '#shared/counted.ts'
 import { IDENTITY, openTools, readingOf, storedBackup } from './backup-files.ts'
 import { appCell, minuteCell } from './cells.ts'
@@ -71,9 +71,10 @@ export const commands: Commands = {
     async page({ ctx, app }, query) {
       const { presentAuditEntry } = await import('#commands/present-audit-entry.ts')
       const { listAuditEntries } = await import('#commands/store.ts')
-      const { listPage, presentPage } = await import('#http/page-of.ts')
+      const { ListQuery, listPage, presentPage } = await import('#http/list-page.ts')
+      const { validate } = await import('#shared/validate.ts')
       const list = (page: PageRequest) => listAuditEntries(ctx.db, { ...(app && { appId: app.id }), ...page })
-      return presentPage(await listPage(query, list, ({ at }) => at), presentAuditEntry)
+      return presentPage(await listPage('audit', validate(ListQuery, query), list, ({ at }) => at), presentAuditEntry)
     },
     columns: () => [
       ['at (UTC)', (row) => minuteCell(row.at)],

@@ -29,7 +29,7 @@ export const commands: Commands = {
     ],
     async page({ ctx, app, options }: OfApps<MoneyFilterOptions & { unallocated?: boolean }>, query) {
       const { listPayments, presentListedPayment } = await import('#payments/list-payments.ts')
-      const { presentPage } = await import('#http/page-of.ts')
+      const { presentPage } = await import('#http/list-page.ts')
       const money = await readMoneyFilter(options)
       const filter = { appId: app?.id ?? null, waiting: options.unallocated === true, ...money }
       return presentPage(await listPayments(ctx, filter, query), presentListedPayment)

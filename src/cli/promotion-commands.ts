@@ -42,7 +42,7 @@ export const commands: Commands = {
     async page({ ctx, app }: OfApp, query) {
       const { listPromotions } = await import('#promotions/list-promotions.ts')
       const { presentPromotion } = await import('#promotions/present.ts')
-      const { presentPage } = await import('#http/page-of.ts')
+      const { presentPage } = await import('#http/list-page.ts')
       return presentPage(await listPromotions(ctx, app.id, query), presentPromotion)
     },
     columns: () => [

@@ -42,7 +42,7 @@ export const commands: Commands = {
     async page({ ctx, app, options }: OfApps<ListOptions>, query) {
       const { listTransactions } = await import('#transactions/list-transactions.ts')
       const { presentTransaction } = await import('#transactions/present.ts')
-      const { presentPage } = await import('#http/page-of.ts')
+      const { presentPage } = await import('#http/list-page.ts')
       const { status, externalRef: external_ref } = options
       const filter = { status, external_ref, flagged: options.flagged ? 'true' : undefined, ...query }
       const found = await listTransactions(ctx, app?.id ?? null, filter, await readMoneyFilter(options))

@@ -49,7 +49,7 @@ export async function listAuditEntries(
   filter: {
     readonly appId?: number
     readonly subject?: string
-    readonly below?: Position | null
+    readonly after?: Position | null
     readonly limit: number
   },
 ): Promise<AuditEntry[]> {
@@ -57,7 +57,7 @@ export async function listAuditEntries(
   const listed = where(
     appId === undefined ? null : ['app_id = ?', appId],
     subject === undefined ? null : ['subject = ?', subject],
-    following(filter.below ?? null, ['at', 'id'], 'desc'),
+    following(filter.after ?? null, ['at', 'id'], 'desc'),
   )
   return db.all(auditLog, `${listed.sql} ORDER BY at DESC, id DESC LIMIT ?`, [...listed.params, limit])
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
+import { listPage, listQueryFields, type Page } from '#http/list-page.ts'
 import { emailAddress, text, validate } from '#shared/validate.ts'
 import { listCustomerRows, type Customer } from './store.ts'
 
@@ -13,13 +13,12 @@ export const ListCustomersQuery = z.object({
 
 /** A page of an app's customers, newest first. Validates `query`. */
 export async function listCustomers(ctx: Context, appId: number, query: unknown): Promise<Page<Customer>> {
-  const { limit, cursor, merchant_customer_id, email } = validate(ListCustomersQuery, query)
-  const rows = await listCustomerRows(ctx.db, {
-    appId,
-    merchantCustomerId: merchant_customer_id ?? null,
-    email: email ?? null,
-    below: parseCursor(cursor),
-    limit: limit + 1,
-  })
-  return pageOf(rows, limit)
+  const { merchant_customer_id, email, ...page } = validate(ListCustomersQuery, query)
+  const filter = { appId, merchantCustomerId: merchant_customer_id ?? null, email: email ?? null }
+  return listPage(
+    'customers',
+    page,
+    (request) => listCustomerRows(ctx.db, { ...filter, ...request }),
+    ({ createdAt }) => createdAt,
+  )
 }

@@ -2,7 +2,7 @@ import { byId } from '#db/by-id.ts'
 import { bigint, exact, flag, id, int, json, realTime, words } from '#db/columns.ts'
 import { table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
-import { following, where, type Position } from '#db/conditions.ts'
+import { following, where, type PageRequest } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { found } from '#shared/errors.ts'
@@ -84,12 +84,10 @@ export async function findCustomerFor(
   )
 }
 
-export interface CustomerFilter {
+export interface CustomerFilter extends PageRequest {
   readonly appId: number
   readonly merchantCustomerId: string | null
   readonly email: string | null
-  readonly below: Position | null
-  readonly limit: number
 }
 
 /** Customers of an app, newest first. */
@@ -99,7 +97,7 @@ export async function listCustomerRows(db: Queries, filter: CustomerFilter): Pro
     ['app_id = ?', appId],
     merchantCustomerId === null ? null : ['merchant_customer_id = ?', merchantCustomerId],
     email === null ? null : ['email = ?', email],
-    following(filter.below, ['created_at', 'id'], 'desc'),
+    following(filter.after, ['created_at', 'id'], 'desc'),
   )
   return db.all(customers, `${indexOf(filter)} ${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [
     ...listed.params,

@@ -12,21 +12,27 @@ export function where(...conditions: readonly Condition[]): Sql {
   }
 }
 
-/** The place of a row in a list that is ordered by a time and then by id. */
+/** The position of a row in a list that is ordered by a time and then by id. */
 export interface Position {
   readonly at: Date
   readonly id: number
 }
 
-/** The rows behind a position in a list that is ordered by these two columns, both in the same direction. */
+/** What a page requests from its list: at most `limit` rows, those after a position; null for the first ones. */
+export interface PageRequest {
+  readonly after: Position | null
+  readonly limit: number
+}
+
+/** The rows after a position in a list that is ordered by these two columns, both in the same direction. */
 export function following(
-  position: Position | null,
+  after: Position | null,
   [at, id]: readonly [at: string, id: string],
   order: 'asc' | 'desc',
 ): Condition {
-  if (!position) return null
+  if (!after) return null
   const sign = order === 'asc' ? '>' : '<'
-  return [`(${at} ${sign} ? OR (${at} = ? AND ${id} ${sign} ?))`, position.at, position.at, position.id]
+  return [`(${at} ${sign} ? OR (${at} = ? AND ${id} ${sign} ?))`, after.at, after.at, after.id]
 }
 
 /** Shorter runs are looked up id by id. */

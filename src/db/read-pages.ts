@@ -1,15 +1,15 @@
 /**
- * The pages of a list, one by one. `read` returns the page of at most `size` rows that follows the row, or the first one if it is null.
+ * The pages of a list, one by one. `read` returns the page of at most `size` rows that follows the row `last`, or the first one if it is null.
  * A page that is not full is the last one; an empty page is not yielded.
  */
 export async function* readPages<Row>(
   size: number,
-  read: (after: Row | null, limit: number) => Promise<readonly Row[]>,
+  read: (last: Row | null, limit: number) => Promise<readonly Row[]>,
 ): AsyncGenerator<readonly Row[]> {
-  for (let after: Row | null = null; ;) {
-    const page: readonly Row[] = await read(after, size)
+  for (let last: Row | null = null; ;) {
+    const page: readonly Row[] = await read(last, size)
     if (page.length > 0) yield page
     if (page.length < size) return
-    after = page.at(-1) ?? null
+    last = page.at(-1) ?? null
   }
 }

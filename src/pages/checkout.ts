@@ -9,6 +9,7 @@ import { sendAsset } from '#http/assets.ts'
 import { pageBody } from '#http/body.ts'
 import type { RequestState } from '#http/errors.ts'
 import { formSource, pageLocale, seeOther, sendPage, setPageHeaders, type PageHttp } from '#http/html.ts'
+import { methodNotAllowed } from '#http/router.ts'
 import { discounted } from '#promotions/discount.ts'
 import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#words/plans.ts'
@@ -39,8 +40,9 @@ const ResolveInput = z.strictObject({ payment_method: z.unknown() })
 /** The hosted checkout: its page, the choice of a method, the status that pages poll, and the files that all pages share. */
 export function checkoutPages(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
-  // Registered before `friendlyErrors`, because scripts poll it: its errors stay JSON.
+  // Registered before `friendlyErrors`, because programs call them: their errors stay JSON.
   router.get('/checkout/:token/status', (http) => sendStatus(ctx, http))
+  for (const form of ['resolve', 'promotion']) router.get(`/checkout/:token/${form}`, (http) => leaveForm(ctx, http))
   router.use(friendlyErrors(ctx))
   router.get('/assets/:file', sendAsset)
   router.get('/logo/:digest', (http) => sendLogo(ctx, http, http.params['digest'] ?? ''))
@@ -49,10 +51,13 @@ export function checkoutPages(ctx: Context): Router<RequestState> {
     applyTypedCode(ctx, http, (view, refused) => sendCheckout(ctx, http, view, refused)),
   )
   router.post('/checkout/:token/resolve', pageBody, (http) => resolve(ctx, http))
-  // A phone that restores a tab opens the form's address by GET.
-  for (const form of ['resolve', 'promotion'])
-    router.get(`/checkout/:token/${form}`, (http) => seeOther(http, checkoutPath(ctx, http, tokenOf(http))))
   return router
+}
+
+/** Leads a browser that opens a form's address by GET, as a phone does when it restores a tab, to the page. Refuses other callers. */
+function leaveForm(ctx: Context, http: TokenHttp): void {
+  if (!http.get('Accept').includes('text/html')) throw methodNotAllowed(http.method, ['POST'])
+  seeOther(http, checkoutPath(ctx, http, tokenOf(http)))
 }
 
 async function resolve(ctx: Context, http: TokenHttp): Promise<void> {

@@ -1,5 +1,7 @@
 import type { Context } from '#context.ts'
-import { listPage, type Page, type PageRequest } from '#http/page-of.ts'
+import type { PageRequest } from '#db/conditions.ts'
+import { ListQuery, listPage, type Page } from '#http/list-page.ts'
+import { validate } from '#shared/validate.ts'
 import { presentPayment } from './present.ts'
 import { listRefundsOfTransaction } from './store.ts'
 import { listPaymentRows, type ListedPayment, type PaymentFilter } from './lists/store.ts'
@@ -14,7 +16,7 @@ export async function listPayments(
   page: unknown,
 ): Promise<Page<ListedPayment>> {
   const list = (request: PageRequest) => listPaymentRows(ctx.db, { ...filter, ...request })
-  return listPage(page, list, ({ receivedAt }) => receivedAt)
+  return listPage('payments', validate(ListQuery, page), list, ({ receivedAt }) => receivedAt)
 }
 
 /** A listed payment for operators; `reason` is why its money waits: a transaction's flag, or `unmatched`. */

@@ -1,5 +1,5 @@
 import { route, type AppRoute } from '#apps/authenticate.ts'
-import { ListQuery } from '#http/page-of.ts'
+import { ListQuery } from '#http/list-page.ts'
 import { requireId } from '#shared/ids.ts'
 import { createPromotion } from './create-promotion.ts'
 import { listPromotions } from './list-promotions.ts'

@@ -1,5 +1,5 @@
 import { appTime, bigint, exact, flag, id, int, json, realTime } from '#db/columns.ts'
-import { following, where, type Position } from '#db/conditions.ts'
+import { following, where, type PageRequest } from '#db/conditions.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
@@ -131,9 +131,9 @@ export async function findShownPromotion(db: Queries, appId: number, code: strin
 /** Promotions of an app, newest first. */
 export async function listPromotionRows(
   db: Queries,
-  filter: { readonly appId: number; readonly below: Position | null; readonly limit: number },
+  filter: PageRequest & { readonly appId: number },
 ): Promise<ShownPromotion[]> {
-  const listed = where(['app_id = ?', filter.appId], following(filter.below, ['created_at', 'id'], 'desc'))
+  const listed = where(['app_id = ?', filter.appId], following(filter.after, ['created_at', 'id'], 'desc'))
   return db.all(
     shownPromotions,
     `FORCE INDEX (promotions_app_created) ${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`,

@@ -1,7 +1,7 @@
 /** The first section of the reference, in Markdown. */
 export const INTRODUCTION = `
 JSON in and out, UTF-8. A success is \`{"success": true, "data": …}\`. Times are UTC, written \`YYYY-MM-DD HH:MM:SS\`. Amounts are integers in the currency's
-smallest unit: 99000 for VND 99,000, 990 for USD 9.90. An unknown field of the body or parameter of the query is an error that names it. A body can have at most 100 KB. A \`GET\` must not have a body. Every response has \`X-Request-Id\`.
+smallest unit: 99000 for VND 99,000, 990 for USD 9.90. An unknown or repeated field of the body or parameter of the query is an error that names it. A body can have at most 100 KB. A \`GET\` must not have a body. Every response has \`X-Request-Id\`.
 
 ### Signing
 
@@ -20,7 +20,7 @@ the same key, or a repeat while the first request is still running, gets 409 \`i
 
 ### Lists
 
-Lists are newest first, except subscriptions, which are ordered by \`external_ref\`. They take \`limit\` (1 to 100, 20 by default) and \`cursor\`; the response has \`next_cursor\`, which is null on the last page.
+Lists are newest first, except subscriptions, which are ordered by \`external_ref\`. They take \`limit\` (1 to 100, 20 by default) and \`cursor\`; the response has \`next_cursor\`, which is null on the last page. A cursor is valid for the list that returned it.
 
 ### Limits
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { listQueryFields, pageOf, parseCursor, presentPage, type Page } from '#http/page-of.ts'
+import { listPage, listQueryFields, presentPage, type Page } from '#http/list-page.ts'
 import { addMs, SECOND_MS } from '#shared/time.ts'
 import { givenTime, text, validate } from '#shared/validate.ts'
 import { presentSubscription, SUBSCRIPTION_EXAMPLE, SubscriptionOutput } from './present.ts'
@@ -35,19 +35,23 @@ export async function listByRef(
   app: App,
   query: unknown,
 ): Promise<Page<z.input<typeof ListedSubscriptionOutput>>> {
-  const { limit, cursor, status, plan, ends_after, ends_before } = validate(ListSubscriptionsQuery, query)
+  const { status, plan, ends_after, ends_before, ...page } = validate(ListSubscriptionsQuery, query)
   const now = appNow(app, ctx.clock.now())
-  const rows = await listSubscriptionsByRef(ctx.db, app.id, {
+  const filter = {
     status: status ?? null,
     now,
     planCode: plan ?? null,
     // Ends are shown in whole seconds, so “later” means a later second.
     endsFrom: ends_after ? addMs(ends_after, SECOND_MS) : null,
     endsBefore: ends_before ?? null,
-    afterId: parseCursor(cursor)?.id ?? null,
-    limit: limit + 1,
-  })
-  return presentPage(pageOf(rows, limit), (subscription) => ({
+  }
+  const found = await listPage(
+    'subscriptions',
+    page,
+    ({ after, limit }) => listSubscriptionsByRef(ctx.db, app.id, { ...filter, afterId: after?.id ?? null, limit }),
+    ({ createdAt }) => createdAt,
+  )
+  return presentPage(found, (subscription) => ({
     external_ref: subscription.externalRef,
     ...presentSubscription({ subscription, plan: { code: subscription.planCode } }, now),
   }))

@@ -2,7 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listPlansByIds } from '#plans/store.ts'
-import { ListQuery, pageBy, parseCursor } from '#http/page-of.ts'
+import { ListQuery, listPage } from '#http/list-page.ts'
 import { addMs } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
 import { presentSubscription } from './present.ts'
@@ -18,17 +18,19 @@ export interface SubscriptionFilter {
 
 /** A page of an app's subscriptions as the API presents them, with their `external_ref`, the earliest end first. */
 export async function listSubscriptions(ctx: Context, app: App, filter: SubscriptionFilter, page: unknown) {
-  const { limit, cursor } = validate(ListQuery, page)
   const { status, withinMs } = filter
   const now = appNow(app, ctx.clock.now())
-  const found = await listSubscriptionsByEnd(ctx.db, app.id, {
+  const asked = {
     status: withinMs === null ? status : 'active',
     now,
     endsBy: withinMs === null ? null : addMs(now, withinMs),
-    after: parseCursor(cursor),
-    limit: limit + 1,
-  })
-  const { rows, next } = pageBy(found, limit, ({ currentPeriodEnd }) => currentPeriodEnd ?? LIFETIME)
+  } as const
+  const { rows, nextCursor } = await listPage(
+    'subscriptions-by-end',
+    validate(ListQuery, page),
+    (request) => listSubscriptionsByEnd(ctx.db, app.id, { ...asked, ...request }),
+    ({ currentPeriodEnd }) => currentPeriodEnd ?? LIFETIME,
+  )
   const plans = await listPlansByIds(
     ctx.db,
     rows.map(({ planId }) => planId),
@@ -38,7 +40,7 @@ export async function listSubscriptions(ctx: Context, app: App, filter: Subscrip
     if (!plan) return []
     return [{ external_ref: subscription.externalRef, ...presentSubscription({ subscription, plan }, now) }]
   })
-  return { rows: shown, next }
+  return { rows: shown, nextCursor }
 }
 
 /** One subscription of the app, for presentation; throws `not_found`. */

@@ -45,7 +45,7 @@ export async function viewEndUser(ctx: Context, appId: number, externalRef: stri
     externalRef,
     status: null,
     flagged: null,
-    below: null,
+    after: null,
     limit: MAX_TRANSACTIONS,
   })
   const customerId = subscription?.customerId ?? transactions.find((row) => row.customerId !== null)?.customerId ?? null

@@ -1,6 +1,8 @@
 import type { Context } from '#context.ts'
-import { listPage, type Page, type PageRequest } from '#http/page-of.ts'
+import type { PageRequest } from '#db/conditions.ts'
+import { ListQuery, listPage, type Page } from '#http/list-page.ts'
 import { formatTimestamp } from '#shared/time.ts'
+import { validate } from '#shared/validate.ts'
 import { listUnappliedEvents, type ProviderEvent } from './store.ts'
 
 /** A page of the provider events that paid nothing and need attention; `appId` null lists those of all apps. */
@@ -10,7 +12,7 @@ export async function listNotifications(
   page: unknown,
 ): Promise<Page<ProviderEvent>> {
   const list = (request: PageRequest) => listUnappliedEvents(ctx.db, { appId, ...request })
-  return listPage(page, list, ({ receivedAt }) => receivedAt)
+  return listPage('notifications', validate(ListQuery, page), list, ({ receivedAt }) => receivedAt)
 }
 
 export function presentNotification(event: ProviderEvent) {

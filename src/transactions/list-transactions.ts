@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
+import { listPage, listQueryFields, type Page } from '#http/list-page.ts'
 import { text, validate } from '#shared/validate.ts'
 import type { ShownTransaction } from './store.ts'
 import { listTransactionRows, type TransactionFilter } from './lists/store.ts'
@@ -32,15 +32,12 @@ export async function listTransactions(
   query: unknown,
   filter: OperatorFilter = {},
 ): Promise<Page<ShownTransaction>> {
-  const { limit, cursor, external_ref, status, flagged } = validate(ListTransactionsQuery, query)
-  const rows = await listTransactionRows(ctx.db, {
-    appId,
-    externalRef: external_ref ?? null,
-    status: status ?? null,
-    flagged: flagged ?? null,
-    below: parseCursor(cursor),
-    limit: limit + 1,
-    ...filter,
-  })
-  return pageOf(rows, limit)
+  const { external_ref, status, flagged, ...page } = validate(ListTransactionsQuery, query)
+  const asked = { externalRef: external_ref ?? null, status: status ?? null, flagged: flagged ?? null }
+  return listPage(
+    'transactions',
+    page,
+    (request) => listTransactionRows(ctx.db, { appId, ...asked, ...filter, ...request }),
+    ({ createdAt }) => createdAt,
+  )
 }

@@ -18,7 +18,7 @@ export const transactionRoutes: readonly AppRoute[] = [
     item: TransactionOutput,
     async list(ctx, { caller, query }) {
       const named = query['external_ref'] ?? caller.endUser
-      if (typeof named === 'string') requireSelf(caller, named)
+      if (named !== null) requireSelf(caller, named)
       return listTransactions(ctx, caller.appId, named === null ? query : { ...query, external_ref: named })
     },
     present: presentTransaction,

@@ -2,7 +2,7 @@ import { appTime, bigint, exact, flag, id, json, realTime, text, words } from '#
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { found, notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
-import { following, where, type Position } from '#db/conditions.ts'
+import { following, where, type PageRequest } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { notifiedApps, type NotifiedApp } from '#apps/store.ts'
 import { namedCustomers } from '#customers/store.ts'
@@ -292,13 +292,13 @@ export async function listProviderEvents(db: Queries, transactionId: number): Pr
 /** Provider events that paid nothing, newest first. */
 export async function listUnappliedEvents(
   db: Queries,
-  filter: { readonly appId: number | null; readonly below: Position | null; readonly limit: number },
+  filter: PageRequest & { readonly appId: number | null },
 ): Promise<ProviderEvent[]> {
-  const { appId, below, limit } = filter
+  const { appId, after, limit } = filter
   const unapplied = where(
     [`outcome IN ('refused', 'noted')`],
     appId === null ? null : ['app_id = ?', appId],
-    following(below, ['received_at', 'id'], 'desc'),
+    following(after, ['received_at', 'id'], 'desc'),
   )
   const inOrder = `${unapplied.sql} ORDER BY received_at DESC, id DESC LIMIT ?`
   return db.all(providerEvents, inOrder, [...unapplied.params, limit])

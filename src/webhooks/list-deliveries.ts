@@ -1,8 +1,10 @@
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
+import type { PageRequest } from '#db/conditions.ts'
+import { ListQuery, listPage, presentPage, type Page } from '#http/list-page.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
+import { validate } from '#shared/validate.ts'
 import { listEventRows, type DeliveryStatus, type Event } from './store.ts'
 
 /** A page of an app's deliveries, newest first; `status` null lists all. */
@@ -20,10 +22,12 @@ export async function listDeliveries(
       externalRef: null,
       since: null,
       order: 'desc',
-      behind: request.below,
-      limit: request.limit,
+      ...request,
     })
-  return presentPage(await listPage(page, list, ({ createdAt }) => createdAt), presentDelivery)
+  return presentPage(
+    await listPage('deliveries', validate(ListQuery, page), list, ({ createdAt }) => createdAt),
+    presentDelivery,
+  )
 }
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
+import { listPage, listQueryFields, type Page } from '#http/list-page.ts'
 import { addMs, SECOND_MS } from '#shared/time.ts'
 import { givenTime, text, validate } from '#shared/validate.ts'
 import { EVENTS, type EventType } from './events.ts'
@@ -29,8 +29,8 @@ export const ListEventsQuery = z.object({
 
 /** A page of an app's events. `query` is the request's. */
 export async function listEvents(ctx: Context, appId: number, query: unknown): Promise<Page<Event>> {
-  const { limit, cursor, event_type, external_ref, created_after, order } = validate(ListEventsQuery, query)
-  const rows = await listEventRows(ctx.db, {
+  const { event_type, external_ref, created_after, order, ...page } = validate(ListEventsQuery, query)
+  const filter = {
     appId,
     status: null,
     eventType: event_type ?? null,
@@ -38,8 +38,11 @@ export async function listEvents(ctx: Context, appId: number, query: unknown): P
     // `created_at` is shown in whole seconds, so “later” means a later second.
     since: created_after ? addMs(created_after, SECOND_MS) : null,
     order,
-    behind: parseCursor(cursor),
-    limit: limit + 1,
-  })
-  return pageOf(rows, limit)
+  }
+  return listPage(
+    'events',
+    page,
+    (request) => listEventRows(ctx.db, { ...filter, ...request }),
+    ({ createdAt }) => createdAt,
+  )
 }

@@ -1,5 +1,5 @@
 import { appTime, bigint, bytes, dueTime, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
-import { following, idAmong, where, type Position } from '#db/conditions.ts'
+import { following, idAmong, where, type PageRequest } from '#db/conditions.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -93,7 +93,7 @@ export async function getEventOfApp(db: Queries, appId: number, eventId: number)
   return found(await db.one(events, 'WHERE id = ? AND app_id = ?', [eventId, appId]), 'event')
 }
 
-export interface EventFilter {
+export interface EventFilter extends PageRequest {
   readonly appId: number
   readonly status: DeliveryStatus | null
   readonly eventType: EventType | null
@@ -101,21 +101,18 @@ export interface EventFilter {
   /** Created then or later, in the app's own time. */
   readonly since: AppTime | null
   readonly order: 'asc' | 'desc'
-  /** Only events after this one in that order. */
-  readonly behind: Position | null
-  readonly limit: number
 }
 
 /** Events of an app, by the time when they were created. */
 export async function listEventRows(db: Queries, filter: EventFilter): Promise<Event[]> {
-  const { appId, status, eventType, externalRef, since, order, behind } = filter
+  const { appId, status, eventType, externalRef, since, order, after } = filter
   const listed = where(
     ['app_id = ?', appId],
     status === null ? null : ['delivery_status = ?', status],
     eventType === null ? null : ['event_type = ?', eventType],
     externalRef === null ? null : ['external_ref = ?', externalRef],
     since && ['created_at >= ?', since],
-    following(behind, ['created_at', 'id'], order),
+    following(after, ['created_at', 'id'], order),
   )
   const direction = order === 'asc' ? 'ASC' : 'DESC'
   return db.all(events, `${indexOf(filter)}${listed.sql} ORDER BY created_at ${direction}, id ${direction} LIMIT ?`, [

@@ -28,5 +28,8 @@ export function sellerLinks(settings: PageSettings | null, locale: Locale): Sell
 /** Leads to a seller's contact, which is a web page or an e-mail address; a mail gets the subject. */
 export function contactLink(contact: string, subject?: string): string {
   if (contact.includes('://')) return contact
-  return subject === undefined ? `mailto:${contact}` : `mailto:${contact}?subject=${subject}`
+  // A local part may have characters that end an address in a link: `?`, `&`, `#`, `%`.
+  const [localPart = '', domain = ''] = contact.split('@')
+  const link = `mailto:${encodeURIComponent(localPart)}@${domain}`
+  return subject === undefined ? link : `${link}?subject=${subject}`
 }

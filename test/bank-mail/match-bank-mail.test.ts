@@ -4,7 +4,6 @@ import { afterEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { openBankPage } from '#checkout/open-bank-page.ts'
-import { formatCursor } from '#http/page-of.ts'
 import { fitOf } from '#bank-mail/fits.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { matchBankMail, previewMatch } from '#bank-mail/match-bank-mail.ts'
@@ -167,7 +166,7 @@ describe('unmatched money', () => {
       const noCode = await genuineMail('ACB', transfer({ amount: 99_000 }))
       await shop.relay(noCode)
       const [mail] = await unmatched()
-      const [waiting] = await listPaymentRows(ctx.db, { appId: null, waiting: true, below: null, limit: 1 })
+      const [waiting] = await listPaymentRows(ctx.db, { appId: null, waiting: true, after: null, limit: 1 })
       await take(ctx, { payment_id: waiting!.id, amount: 60_000, note: 'he called' }, other.id)
       await shop.relay(noCode)
       expect(await unmatched()).to.deep.equal([])
@@ -254,7 +253,7 @@ describe('unmatched money', () => {
     await shop.relay(await genuineMail('ACB', transfer({ content: foreign.transferCode! })))
     const [mail] = await unmatched()
     expect(mail).to.include({ reason: 'bank_account_unavailable', transaction_id: foreign.id })
-    const [payment] = await listPaymentRows(ctx.db, { appId: null, waiting: true, below: null, limit: 10 })
+    const [payment] = await listPaymentRows(ctx.db, { appId: null, waiting: true, after: null, limit: 10 })
     expect(payment, 'the payment').to.include({ appId: shop.app.app.id, bankAccountId: shop.account.id })
     expect(await failureOf({ id: mail!.id, transactionId: foreign.id }))
       .to.have.property('message')
@@ -303,7 +302,7 @@ describe('unmatched money', () => {
         { limit: '10', ...(cursor === null ? {} : { cursor }) },
       )
       seen.push(...page.rows.map(({ id }) => id))
-      cursor = formatCursor(page.next)
+      cursor = page.nextCursor
     } while (cursor !== null)
     expect(seen).to.have.lengthOf(25)
     expect([...new Set(seen)].sort((one, other) => other - one)).to.deep.equal(seen)
@@ -374,7 +373,7 @@ describe('unmatched money', () => {
     const again = await shop.relay(await genuineMail('ACB', transfer({ content: old.transferCode! })))
     expect(again.body).to.include({ status: 'already_completed' })
     const [mail] = (await listBankMails(ctx)).rows
-    const [payment] = await listPaymentRows(ctx.db, { appId: null, waiting: true, below: null, limit: 2 })
+    const [payment] = await listPaymentRows(ctx.db, { appId: null, waiting: true, after: null, limit: 2 })
     const refused = await failureOf({ id: mail!.id, transactionId: next.id })
     expect(refused).to.have.property('message').that.includes(`booked for transaction ${old.id}`)
     expect(refused).to.have.property('message').that.includes(`payment move ${payment!.id}`)

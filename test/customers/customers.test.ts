@@ -118,6 +118,26 @@ describe('customers', () => {
     })
   })
 
+  describe('an e-mail address', () => {
+    it('has any dot-atom before the @, and is found by it', async () => {
+      for (const localPart of ['r&d', "o'neil", "!#$%&'*+-/=?^_`{|}~", '=1', 'a.b+c']) {
+        const email = `${localPart}@shop.example`
+        const { body, text } = await seller.post(PATH, { ...WHOLE, email, cc_emails: [email] })
+        expect([body.data?.email, body.data?.cc_emails], text).to.deep.equal([email, [email]])
+        // As URLs have it: they encode an apostrophe, too.
+        const written = encodeURIComponent(email).replaceAll("'", '%27')
+        const { data } = (await seller.get(`${PATH}?email=${written}`)).body
+        expect(data.map(({ id }) => id)).to.deep.equal([body.data.id])
+      }
+    })
+
+    it('has no quotes, blanks, brackets, separators or other characters before the @, and no lone dot', async () => {
+      const localParts = ['"a b"', 'a b', 'a,b', 'a;b', 'a:b', 'a<b', 'a>b', 'a(b)', 'a[b', 'a\\b', 'a@b', 'ä', 'a\nb']
+      for (const localPart of [...localParts, '', '.a', 'a.', 'a..b'])
+        expectFieldError(await seller.post(PATH, { ...WHOLE, email: `${localPart}@shop.example` }), 'email')
+    })
+  })
+
   describe('GET /api/v1/customers/{id}', () => {
     it("answers 404 not_found for an unknown id, another app's customer, and anything that is not a customer id", async () => {
       const { id } = await aCustomer(service.ctx, app)

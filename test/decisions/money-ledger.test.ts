@@ -62,7 +62,7 @@ describe('money is its own ledger', () => {
     }
   }
   const waiting = async () => {
-    const filter = { appId: null, waiting: true, below: null, limit: 100 }
+    const filter = { appId: null, waiting: true, after: null, limit: 100 }
     return (await listPaymentRows(scenario.service.ctx.db, filter)).map(({ id, waiting: amount, flagReason }) => ({
       id,
       amount,

@@ -6,7 +6,7 @@ import { expectError, expectFieldError } from '../support/expect-error.ts'
 import { aCheckout, aCustomer, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 
-describe('an unknown query parameter', () => {
+describe('an unknown or repeated query parameter', () => {
   let service: TestService
   let seller: SellerClient
   let checkout: string
@@ -50,6 +50,14 @@ describe('an unknown query parameter', () => {
     expectFieldError(await seller.post('/api/v1/customers?dry_run=true', body, key), 'dry_run')
     expect((await seller.get('/api/v1/customers?email=an@example.com')).body.data).to.deep.equal([])
     expect((await seller.post('/api/v1/customers', body, key)).status).to.equal(201)
+  })
+
+  it('that is repeated is 400 and named, also if both values are the same', async () => {
+    for (const query of ['limit=5&limit=5', 'email=an@example.com&limit=5&email=bo@example.com']) {
+      const { body, status } = await seller.get(`/api/v1/customers?${query}`)
+      const name = query.slice(0, query.indexOf('='))
+      expect([status, body.error.message]).to.deep.equal([400, `${name}: is repeated`])
+    }
   })
 
   it('is 401 first where the call is not signed', async () => {

@@ -201,7 +201,7 @@ imported,${priceId(basic)},2026-04-30 10:00:00,31,an@example.com,An\n`
     const { renewalToken } = await getSubscription(this.#ctx.db, appId, 'saver')
     await openRenewal(this.#ctx, renewalToken, { payment_method: 'test' })
     const [renewed] = await listTransactionRows(this.#ctx.db, {
-      ...{ appId, externalRef: 'saver', status: 'completed', flagged: null, below: null },
+      ...{ appId, externalRef: 'saver', status: 'completed', flagged: null, after: null },
       limit: 1,
     })
     if (!renewed || renewed.id === id) throw new Error('the renewal was not paid')

@@ -79,6 +79,13 @@ describe('mail templates', () => {
     expect((await renderMail('renewal-reminder', 'en', REMINDER)).text).not.to.match(/Help:|Terms:/)
   })
 
+  it('the link to an address with characters that end one in a link has them encoded', async () => {
+    const brand = mailBrand({ pageSettings: { support: "r&d?#%'@shop.example" } }, 'en', 'http://127.0.0.1:8080')
+    const { text, html } = await renderMail('renewal-reminder', 'en', { ...REMINDER, ...brand })
+    expect(html).to.contain('href="mailto:r%26d%3F%23%25&#39;@shop.example"')
+    expect(text).to.contain("Help: r&d?#%'@shop.example\n")
+  })
+
   it('the last day has a subject of its own', async () => {
     const values = { ...REMINDER, plan_name: 'Premium' }
     const three = await renderMail('renewal-reminder', 'en', values)

@@ -63,6 +63,18 @@ describe('sending mail by SMTP', () => {
     expect(mail?.parsed.cc?.map(({ address }) => address)).to.deep.equal(COPIED.cc)
   })
 
+  it('reaches addresses with each character that a dot-atom may have', async () => {
+    const address = "!#$%&'*+-/=?^_`{|}~@customer.example"
+    await mailer.send({ ...MAIL, from: { name: 'A', address }, to: [{ name: 'B', address }], cc: [`cc${address}`] })
+    const { recipients, parsed } = inbox.mails[0] ?? expect.fail('no mail')
+    expect(recipients).to.deep.equal([address, `cc${address}`])
+    expect([parsed.from?.address, parsed.to?.[0]?.address, parsed.cc?.[0]?.address]).to.deep.equal([
+      address,
+      address,
+      `cc${address}`,
+    ])
+  })
+
   it('is sent though a copy is refused, which the log reports', async () => {
     inbox.refusals.set('boss@customer.example', [550, '5.1.1 no such mailbox'])
     expect(await failureOf(mailer.send(COPIED))).to.equal('none')

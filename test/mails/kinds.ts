@@ -11,7 +11,6 @@ import { reminders } from '#mails/reminders/store.ts'
 import { sendDueReceipts } from '#mails/receipts/send-due-receipts.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { settleReceipt, settleReminder } from '#mails/settle-mail.ts'
-import { formatCursor } from '#http/page-of.ts'
 import { AppError } from '#shared/errors.ts'
 import { receipts } from '#transactions/receipts/store.ts'
 import { aScene, type Scene } from '../renewals/scene.ts'
@@ -76,9 +75,9 @@ export async function unconfirmedIds({ noun, unconfirmed }: Kind, ctx: Context, 
   const ids: number[] = []
   let cursor: string | undefined
   do {
-    const { rows, next } = await unconfirmed.page(ctx, { limit, ...(cursor === undefined ? {} : { cursor }) })
+    const { rows, nextCursor } = await unconfirmed.page(ctx, { limit, ...(cursor === undefined ? {} : { cursor }) })
     ids.push(...rows.map((row) => (row as Record<string, number>)[`${noun}_id`]!))
-    cursor = formatCursor(next) ?? undefined
+    cursor = nextCursor ?? undefined
   } while (cursor !== undefined)
   return ids
 }

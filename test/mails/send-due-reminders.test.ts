@@ -16,7 +16,6 @@ import { refusedReminders, unconfirmedReminders } from '#mails/mail-lists.ts'
 import { retryRefusedReminders } from '#mails/reminders/retry-refused.ts'
 import { sendDueReminders } from '#mails/reminders/send-due-reminders.ts'
 import { settleReminder } from '#mails/settle-mail.ts'
-import { formatCursor } from '#http/page-of.ts'
 import { asAppTime } from '#shared/time.ts'
 import { headerOf } from '../mail/smtp-inbox.ts'
 import {
@@ -440,7 +439,7 @@ describe('reminder e-mails', () => {
       await sweepAt('2026-03-29 10:00:00')
       scene.inbox.behaviour = 'accept'
       const first = await refusedReminders.page(scene.ctx, { limit: '2' })
-      const rest = await refusedReminders.page(scene.ctx, { limit: '2', cursor: formatCursor(first.next) })
+      const rest = await refusedReminders.page(scene.ctx, { limit: '2', cursor: first.nextCursor })
       const listed = [...first.rows, ...rest.rows].map((row) => row.external_ref)
       expect(listed).to.deep.equal(['user-3', 'user-2', 'user-1'])
       expect(await refusedReminders.count(scene.ctx)).to.equal(3)

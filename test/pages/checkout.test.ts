@@ -329,18 +329,20 @@ describe('the checkout page, GET /checkout/{token}', () => {
       expect(textOf(late)).to.include('This payment link has expired')
     })
 
-    it('opened as a page leads back to the checkout', async () => {
-      const answer = await get(`${open.checkout_url}/resolve?lang=vi`)
+    it('opened as a page by a browser leads back to the checkout', async () => {
+      const answer = await get(`${open.checkout_url}/resolve?lang=vi`, { Accept: 'text/html,application/xhtml+xml' })
       expect([answer.status, answer.headers['location']]).to.deep.equal([
         303,
         `${new URL(open.checkout_url).pathname}?lang=vi`,
       ])
     })
 
-    it('refuses other HTTP methods with 405', async () => {
-      const answer = await scenario.service.call('PUT', `${open.checkout_url}/resolve`)
-      expect([answer.status, answer.body.error.code]).to.deep.equal([405, 'method_not_allowed'])
-      expect(answer.headers['allow']).to.include('POST')
+    it('refuses other HTTP methods with 405, and GET by a program', async () => {
+      for (const method of ['PUT', 'GET'] as const) {
+        const answer = await scenario.service.call<{ error: { code: string } }>(method, `${open.checkout_url}/resolve`)
+        expect([answer.status, answer.body.error.code], method).to.deep.equal([405, 'method_not_allowed'])
+        expect(answer.headers['allow']).to.include('POST')
+      }
     })
   })
 

@@ -200,7 +200,7 @@ class Books {
     const [{ received, refunded } = { received: 0n, refunded: 0n }] = stats.revenue
     const { gross, refunds: returned } = stats.month
     expect([gross['VND'] ?? 0n, returned['VND'] ?? 0n], 'the only month').to.deep.equal([received, refunded])
-    const filter = { appId: this.#shop.app.id, waiting: true, below: null, limit: 100 }
+    const filter = { appId: this.#shop.app.id, waiting: true, after: null, limit: 100 }
     const queue = await listPaymentRows(this.#ctx.db, filter)
     expect(sumOf(queue.map(({ waiting }) => waiting ?? 0)), 'the queue').to.equal(sumOf([...open, ...flagged]))
   }

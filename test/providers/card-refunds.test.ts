@@ -48,7 +48,7 @@ describe('refunds of card payments', () => {
     (await listRefundsOfTransaction(shop.service.ctx.db, id)).map(({ amount, status }) => [amount, status])
   const posts = () => shop.stripe.calls.filter(({ method, path }) => method === 'POST' && path === '/v1/refunds')
   const waiting = async () =>
-    (await listPaymentRows(shop.service.ctx.db, { appId: null, waiting: true, below: null, limit: 10 })).map(
+    (await listPaymentRows(shop.service.ctx.db, { appId: null, waiting: true, after: null, limit: 10 })).map(
       (payment) => [payment.waiting, payment.flagReason],
     )
   const reconcile = async () => (await reconcilePayments(shop.service.ctx, { all: true })).refundsEnded

@@ -63,7 +63,7 @@ describe('senders that are killed', () => {
       externalRef: null,
       since: null,
       order: 'desc',
-      behind: null,
+      after: null,
       limit: 1000,
     })
 

@@ -1,5 +1,5 @@
 import { bigint, exact } from '#db/columns.ts'
-import { following, where, type Condition, type Position } from '#db/conditions.ts'
+import { following, where, type Condition, type PageRequest } from '#db/conditions.ts'
 import type { Queries, Sql } from '#db/queries.ts'
 import { shape, type Source } from '#db/table.ts'
 import { areUnconfirmed, claimOf } from '#mails/claims/store.ts'
@@ -74,13 +74,9 @@ export function selectRefusedReminders(now: RealTime): Selection<ReminderWithOwn
 }
 
 /** A page of the selected mails, newest first. */
-export async function listSelected<Row>(
-  db: Queries,
-  selection: Selection<Row>,
-  page: { readonly below: Position | null; readonly limit: number },
-): Promise<Row[]> {
+export async function listSelected<Row>(db: Queries, selection: Selection<Row>, page: PageRequest): Promise<Row[]> {
   const { source, joins, conditions } = selection
-  const { sql, params } = where(...conditions, following(page.below, ['r.claimed_at', 'r.id'], 'desc'))
+  const { sql, params } = where(...conditions, following(page.after, ['r.claimed_at', 'r.id'], 'desc'))
   return db.all(source, `${joins} ${sql} ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`, [...params, page.limit])
 }
 

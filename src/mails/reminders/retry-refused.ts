@@ -13,8 +13,8 @@ const BATCH = 100
 export async function retryRefusedReminders(ctx: Context, caller: Caller): Promise<number> {
   let retried = 0
   const pages = readPages<ReminderWithOwner>(BATCH, async (last, limit) => {
-    const below = last && { at: last.claimedAt, id: last.id }
-    return listSelected(ctx.db, selectRefusedReminders(await databaseNow(ctx, ctx.db)), { below, limit })
+    const after = last && { at: last.claimedAt, id: last.id }
+    return listSelected(ctx.db, selectRefusedReminders(await databaseNow(ctx, ctx.db)), { after, limit })
   })
   for await (const page of pages)
     retried += await perform(ctx, caller, retryBatch, undefined, { reminderIds: page.map(({ id }) => id) })

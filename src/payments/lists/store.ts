@@ -1,5 +1,5 @@
 import { bigint, exact, flag, sum, text } from '#db/columns.ts'
-import { following, where, type Position } from '#db/conditions.ts'
+import { following, where, type PageRequest } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, type Row } from '#db/table.ts'
 import { payments, type Payment } from '#payments/store.ts'
@@ -28,13 +28,11 @@ const UNALLOCATED = `
   SELECT id AS payment_id, NULL AS transaction_id, NULL AS flag_reason, amount_left AS waiting FROM payments
   WHERE closed_at IS NULL AND (amount_left > 0 OR amount_left IS NULL)`
 
-export interface PaymentFilter {
+export interface PaymentFilter extends PageRequest {
   /** Null: of all apps. */
   readonly appId: number | null
   /** Only those with money that waits for a decision. */
   readonly waiting: boolean
-  readonly below: Position | null
-  readonly limit: number
   /** Received from then on. */
   readonly since?: Date | null
   /** Received before then. */
@@ -51,7 +49,7 @@ export async function listPaymentRows(db: Queries, filter: PaymentFilter): Promi
     since ? ['p.received_at >= ?', since] : null,
     until ? ['p.received_at < ?', until] : null,
     provider ? ['p.provider = ?', provider] : null,
-    following(filter.below, ['p.received_at', 'p.id'], 'desc'),
+    following(filter.after, ['p.received_at', 'p.id'], 'desc'),
   )
   const waits = `SELECT payment_id, MIN(transaction_id) AS transaction_id, MIN(flag_reason) AS flag_reason,
       CASE WHEN COUNT(waiting) < COUNT(*) THEN NULL ELSE SUM(waiting) END AS waiting

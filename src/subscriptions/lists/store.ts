@@ -1,5 +1,5 @@
 import { id } from '#db/columns.ts'
-import { following, where, type Condition, type Position } from '#db/conditions.ts'
+import { following, where, type Condition, type PageRequest } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import type { AppTime } from '#shared/time.ts'
@@ -122,12 +122,10 @@ export const LIFETIME = new Date(999_999_999_999_999)
 export async function listSubscriptionsByEnd(
   db: Queries,
   appId: number,
-  filter: {
+  filter: PageRequest & {
     readonly status: 'active' | 'expired' | null
     readonly now: AppTime
     readonly endsBy: AppTime | null
-    readonly after: Position | null
-    readonly limit: number
   },
 ): Promise<Subscription[]> {
   const { status, now, endsBy, after, limit } = filter

@@ -1,5 +1,5 @@
 import { id } from '#db/columns.ts'
-import { following, where, type Position } from '#db/conditions.ts'
+import { following, where, type PageRequest } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import {
@@ -9,14 +9,12 @@ import {
   type TransactionStatus,
 } from '#transactions/store.ts'
 
-export interface TransactionFilter {
+export interface TransactionFilter extends PageRequest {
   /** Null: of all apps. */
   readonly appId: number | null
   readonly externalRef: string | null
   readonly status: TransactionStatus | null
   readonly flagged: boolean | null
-  readonly below: Position | null
-  readonly limit: number
   /** Opened from then on, in the app's own time. */
   readonly since?: Date | null
   /** Opened before then, in the app's own time. */
@@ -35,7 +33,7 @@ export async function listTransactionRows(db: Queries, filter: TransactionFilter
     since ? ['created_at >= ?', since] : null,
     until ? ['created_at < ?', until] : null,
     provider ? ['provider_code = ?', provider] : null,
-    following(filter.below, ['created_at', 'id'], 'desc'),
+    following(filter.after, ['created_at', 'id'], 'desc'),
   )
   return db.all(
     shownTransactions,
