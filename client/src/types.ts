@@ -9,7 +9,7 @@ export type CreateCheckoutSessionInput =
       /**
        * The customer who receives reminders, `cus_1`. Attached to the subscription when the payment is applied.
        */
-      customer_id?: string | null
+      customer_id?: string
       /**
        * Where the payer goes after paying. A visit proves nothing: rely on the webhook, or ask the API.
        */
@@ -21,7 +21,7 @@ export type CreateCheckoutSessionInput =
       /**
        * Fixes the payment method; otherwise the payer chooses on the page.
        */
-      payment_method?: ('card' | 'payos' | 'bank_transfer' | 'test') | null
+      payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
       /**
        * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
        */
@@ -31,7 +31,7 @@ export type CreateCheckoutSessionInput =
       /**
        * Seconds until the link expires, at most one day.
        */
-      expires_in?: number | null
+      expires_in?: number
       mode: 'subscription'
       /**
        * A price on sale, `price_1`.
@@ -44,7 +44,7 @@ export type CreateCheckoutSessionInput =
       /**
        * The code of a promotion, in upper or lower case: takes its discount off this payment.
        */
-      promotion_code?: string | null
+      promotion_code?: string
     }
   | {
       /**
@@ -54,7 +54,7 @@ export type CreateCheckoutSessionInput =
       /**
        * The customer who receives reminders, `cus_1`. Attached to the subscription when the payment is applied.
        */
-      customer_id?: string | null
+      customer_id?: string
       /**
        * Where the payer goes after paying. A visit proves nothing: rely on the webhook, or ask the API.
        */
@@ -66,7 +66,7 @@ export type CreateCheckoutSessionInput =
       /**
        * Fixes the payment method; otherwise the payer chooses on the page.
        */
-      payment_method?: ('card' | 'payos' | 'bank_transfer' | 'test') | null
+      payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
       /**
        * Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.
        */
@@ -76,7 +76,7 @@ export type CreateCheckoutSessionInput =
       /**
        * Seconds until the link expires, at most one day.
        */
-      expires_in?: number | null
+      expires_in?: number
       mode: 'payment'
       /**
        * Your name for the item. It does not have to be the code of a plan.
@@ -85,7 +85,7 @@ export type CreateCheckoutSessionInput =
       /**
        * Shown to the payer instead of `plan_ref`.
        */
-      plan_name?: string | null
+      plan_name?: string
       /**
        * In the currency's smallest unit.
        */

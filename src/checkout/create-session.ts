@@ -61,11 +61,11 @@ function amountsOf({ price: { amount } }: OfferedPrice, trial: TrialOffer | null
 async function requireAvailable(
   tx: Tx,
   app: App,
-  method: Method | null | undefined,
+  method: Method | undefined,
   amounts: readonly number[],
   currency: string,
 ): Promise<void> {
-  if (!method) return
+  if (method === undefined) return
   for (const amount of amounts) {
     if (!(await availableMethods(tx, app, amount, currency)).includes(method)) {
       throw new AppError(
@@ -164,8 +164,8 @@ async function openPaymentCheckout(
   endUser: string | null,
 ): Promise<CreatedSession> {
   await requireAvailable(tx, app, input.payment_method, [input.amount], input.currency)
-  const named = input.customer_id ?? null
-  const customerId = named === null ? null : (await requireCustomer(tx, app.id, named, endUser)).id
+  const { customer_id } = input
+  const customerId = customer_id === undefined ? null : (await requireCustomer(tx, app.id, customer_id, endUser)).id
   const endUserId = await lockEndUser(tx, app.id, input.external_ref)
   if (endUser !== null) await limitOpenCheckouts(tx, endUserId, appNow(app, tx.now))
   const purchase = {
@@ -207,8 +207,7 @@ interface Offer {
  */
 async function offerOf(tx: Tx, app: App, input: SubscriptionInput, endUser: string | null): Promise<Offer> {
   const { external_ref: externalRef } = input
-  const named = input.customer_id ?? null
-  const customerId = named === null ? null : parseId('cus', named)
+  const customerId = input.customer_id === undefined ? null : parseId('cus', input.customer_id)
   const priceId = parseId('price', input.price_id)
   if (priceId === null) throw notOnSale()
   const endUserId = await lockEndUser(tx, app.id, externalRef)
@@ -217,9 +216,9 @@ async function offerOf(tx: Tx, app: App, input: SubscriptionInput, endUser: stri
   const now = wholeSeconds(appNow(app, tx.now))
   const trial = input.skip_trial === true ? null : await trialOnOffer(tx, found, endUserId, current, now)
   // The amount after a promotion is not known yet.
-  if ((input.promotion_code ?? null) === null)
+  if (input.promotion_code === undefined)
     await requireAvailable(tx, app, input.payment_method, amountsOf(found, trial), found.price.currency)
-  if (named !== null) requireUsable(found.customer, endUser)
+  if (input.customer_id !== undefined) requireUsable(found.customer, endUser)
   return { endUserId, found, customerId, current, trial, now }
 }
 

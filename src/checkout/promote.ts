@@ -31,10 +31,10 @@ export interface UsablePromotion {
 /** The promotion that a checkout names; null if it names none. A step, under the end user's lock. Throws `promotion_not_valid`. */
 export async function findPromotionFor(
   tx: CommandTx,
-  code: string | null | undefined,
+  code: string | undefined,
   { app, found, endUserId, isClient, now }: Promoted,
 ): Promise<UsablePromotion | null> {
-  if (code === undefined || code === null) return null
+  if (code === undefined) return null
   const request: PromotionRequest = { app, endUserId, planCode: found.plan.code, currency: found.price.currency, now }
   const usable = await findUsable(tx, code, request)
   if (usable.kind === 'refused') throw notUsable(usable.reason, request, isClient)

@@ -5,7 +5,7 @@ interface ClientChoices {
   readonly mode: 'subscription' | 'payment'
   readonly success_url: string
   readonly cancel_url: string
-  readonly plan_name?: string | null | undefined
+  readonly plan_name?: string | undefined
 }
 
 /** Refuses metadata from a client before the rest of its body is checked, whatever the value is (R17). Throws `forbidden`. */

@@ -8,7 +8,7 @@ const either = {
   external_ref: externalRef.describe('Your own id for the end user who pays. It must not be `.` or `..`.'),
   customer_id: z
     .string()
-    .nullish()
+    .optional()
     .describe(
       'The customer who receives reminders, `cus_1`. Attached to the subscription when the payment is applied.',
     ),
@@ -18,14 +18,14 @@ const either = {
   cancel_url: webAddress.describe('Where the payer goes after cancelling.'),
   payment_method: z
     .enum(METHODS, `must be one of ${METHODS.join(', ')}`)
-    .nullish()
+    .optional()
     .describe('Fixes the payment method; otherwise the payer chooses on the page.'),
   metadata: metadataInput
     .optional()
     .describe(
       'Your own names and texts, such as an order number: at most 20 keys of 1 to 40 characters of `A-Z a-z 0-9 _ . -`, with texts of at most 500 characters. Kept on the transaction and never shown to the payer.',
     ),
-  expires_in: integer(1800, 86_400).nullish().describe('Seconds until the link expires, at most one day.'),
+  expires_in: integer(1800, 86_400).optional().describe('Seconds until the link expires, at most one day.'),
 }
 
 const SubscriptionCheckout = z.strictObject({
@@ -36,7 +36,7 @@ const SubscriptionCheckout = z.strictObject({
   // Any text: one that cannot be a code is as unknown as any other.
   promotion_code: z
     .string()
-    .nullish()
+    .optional()
     .describe('The code of a promotion, in upper or lower case: takes its discount off this payment.'),
 })
 
@@ -47,7 +47,7 @@ const PaymentCheckout = z.strictObject({
     .string()
     .regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -')
     .describe('Your name for the item. It does not have to be the code of a plan.'),
-  plan_name: name(191).nullish().describe('Shown to the payer instead of `plan_ref`.'),
+  plan_name: name(191).optional().describe('Shown to the payer instead of `plan_ref`.'),
   amount: integer(1).describe("In the currency's smallest unit."),
   currency: currencyCode.describe('ISO 4217, in upper or lower case.'),
 })

@@ -105,19 +105,6 @@ describe('POST /api/v1/checkout-sessions', () => {
     expect((await seller.post(PATH, { ...subscription(1), skip_trial: false })).body.data.activated).to.equal(true)
   })
 
-  it('takes null for what it may lack as if it were left out, in both modes', async () => {
-    const chosen = { customer_id: null, payment_method: null, expires_in: null }
-    for (const body of [
-      { ...subscription(), ...chosen, promotion_code: null },
-      { ...payment(), ...chosen, plan_name: null },
-    ]) {
-      const { status, body: answer, text } = await seller.post(PATH, body)
-      expect(status, text).to.equal(201)
-      expect(answer.data).to.include({ expires_at: '2026-03-01 11:00:00', discount: null })
-      expect(await pending(answer.data.transaction_id)).to.include({ paygate_customer_id: null, provider_code: null })
-    }
-  })
-
   it('accepts a customer, a payment method, and a lifetime of 30 minutes to a day', async () => {
     const customer_id = `cus_${(await aCustomer(service.ctx, app)).id}`
     const body = { ...subscription(), customer_id, payment_method: 'test' }

@@ -57,7 +57,6 @@ const PROMOTION = {
 }
 const PROMOTED = Object.keys(PROMOTION)
 const LIFTED = ['plan_codes', 'valid_until', 'max_uses']
-const CHOSEN = ['customer_id', 'payment_method', 'expires_in']
 const CLEARED = ['merchant_customer_id', 'cc_emails', 'bcc_emails', 'locale']
 
 const CALLS: readonly Call[] = [
@@ -127,7 +126,7 @@ const CALLS: readonly Call[] = [
       'metadata',
       'metadata.order',
     ],
-    nullable: [...CHOSEN, 'promotion_code'],
+    nullable: [],
     mayBeEmpty: ['metadata', 'metadata.order'],
   },
   {
@@ -135,7 +134,7 @@ const CALLS: readonly Call[] = [
     kind: 'in mode payment',
     body: { ...CHECKOUT, mode: 'payment', plan_ref: 'book', plan_name: 'Book', amount: 5000, currency: 'VND' },
     optional: ['customer_id', 'payment_method', 'expires_in', 'plan_name', 'metadata', 'metadata.order'],
-    nullable: [...CHOSEN, 'plan_name'],
+    nullable: [],
     mayBeEmpty: ['metadata', 'metadata.order'],
   },
   { route: 'PUT /api/v1/subscriptions/:externalRef/plan', body: { price_id: '$price' }, optional: [], nullable: [] },
