@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { command } from '#commands/command.ts'
 import type { Config } from '#config/config.ts'
-import { AppError, invalidField } from '#shared/errors.ts'
+import { AppError, InvalidInput } from '#shared/errors.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { validate, webAddress } from '#shared/validate.ts'
 import { isHttpsOrOwn } from '#shared/loopback.ts'
@@ -75,7 +75,7 @@ function readAccount(text: string): z.infer<typeof ServiceAccountFile> {
   try {
     file = JSON.parse(text)
   } catch {
-    throw invalidField('serviceAccount', 'must be the JSON file of a service account')
+    throw new InvalidInput('serviceAccount', 'must be the JSON file of a service account')
   }
   return validate(z.object({ serviceAccount: ServiceAccountFile }), { serviceAccount: file }).serviceAccount
 }

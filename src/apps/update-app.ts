@@ -3,7 +3,7 @@ import { command, nothing } from '#commands/command.ts'
 import type { Config } from '#config/config.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { sha256Hex } from '#shared/crypto.ts'
-import { AppError, invalidField } from '#shared/errors.ts'
+import { AppError, InvalidInput, invalidField } from '#shared/errors.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { given } from '#shared/patch.ts'
 import { emailAddress, name } from '#shared/validate.ts'
@@ -71,7 +71,7 @@ export const updateApp = command({
 async function storeLogo(tx: Tx, app: App, file: Buffer | null | undefined): Promise<{ logo?: string | null }> {
   if (file === undefined) return {}
   const logo = file && readLogo(file)
-  if (logo && 'error' in logo) throw invalidField('logo', logo.error)
+  if (logo && 'error' in logo) throw new InvalidInput('logo', logo.error)
   const placed = logo && { ...logo, digest: sha256Hex(logo.content) }
   await replaceLogo(tx, app.id, placed)
   return { logo: placed?.digest ?? null }

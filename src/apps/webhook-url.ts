@@ -8,10 +8,10 @@ import { webAddress } from '#shared/validate.ts'
  * here; delivery always checks what the name resolves to (R157).
  */
 export function webhookUrl(allowInsecure: boolean): z.ZodType<string> {
-  return webAddress.refine(
-    (value) => allowInsecure || isPublicHttps(value),
-    'must be an https address of a public host',
-  )
+  return webAddress.refine((value) => allowInsecure || isPublicHttps(value), {
+    error: 'must be an https address of a public host',
+    params: { isPolicy: true },
+  })
 }
 
 function isPublicHttps(value: string): boolean {

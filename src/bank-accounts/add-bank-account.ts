@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { command } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { randomDigits } from '#shared/crypto.ts'
-import { invalidField } from '#shared/errors.ts'
+import { InvalidInput } from '#shared/errors.ts'
 import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { emailAddress, name } from '#shared/validate.ts'
 import { findBank } from './banks.ts'
@@ -29,7 +29,7 @@ export const addBankAccount = command({
   async run(tx, { bank: bankText, number, holder, mailbox = null, ...others }) {
     noFieldsLeft(others)
     const bank = findBank(bankText)
-    if (!bank) throw invalidField('bank', 'must be the short code, BIN or name of a bank of the VietQR list')
+    if (!bank) throw new InvalidInput('bank', 'must be the short code, BIN or name of a bank of the VietQR list')
     const account = await insertAccount(tx, { bank: bank.code, bin: bank.bin, number, holder, mailbox })
     await tx.audit({
       subject: `bank account ${account.id}`,

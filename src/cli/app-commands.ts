@@ -5,12 +5,13 @@ import { goAhead, required, requiredChoice } from './ask.ts'
 import { stateCell } from './cells.ts'
 import type { Consent } from './change.ts'
 import { YES, type Commands, type Declaration, type Flags, type Texts } from './declaration.ts'
+import { durationOf } from './duration-of.ts'
 import { listOfService } from './list.ts'
 import { oneOf } from './one-of.ts'
 import type { Output } from './output.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, markOf, performAs, printOf, type Session } from './session.ts'
-import { DAY_MS, parseDuration, SECOND_MS } from '#shared/time.ts'
+import { SECOND_MS } from '#shared/time.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `app …`: sellers' apps and their secrets. */
@@ -35,8 +36,7 @@ export const commands: Commands = {
         { value: 'identity', name: 'identity: clients that hold an identity token' },
       ])
       const { createApp } = await import('#apps/create-app.ts')
-      const webhook = options.webhookUrl === undefined ? {} : { webhook_url: options.webhookUrl }
-      const input = { name, auth, sandbox: options.sandbox ?? false, ...webhook }
+      const input = { name, auth, sandbox: options.sandbox ?? false, webhook_url: options.webhookUrl }
       const created = await performAs(session, createApp, input, {})
       out.result(created, () => {
         out.fields({ ...created })
@@ -243,11 +243,7 @@ function switchApp(name: 'disable' | 'enable', description: string): Declaration
 
 /** The body of a rotation: how long the old secret stays valid. */
 function overlapInput(overlap: string | undefined): { overlap_seconds?: number } {
-  if (overlap === undefined) return {}
-  const ms = parseDuration(overlap)
-  if (ms === null || ms < SECOND_MS || ms > 7 * DAY_MS)
-    throw new UsageError('--overlap must be such as 24h, and at most 7d')
-  return { overlap_seconds: ms / SECOND_MS }
+  return overlap === undefined ? {} : { overlap_seconds: durationOf(overlap, '--overlap', '7d') / SECOND_MS }
 }
 
 async function confirmVoid(app: App, { yes, dryRun }: Consent): Promise<void> {
@@ -272,8 +268,7 @@ async function identityInput({ firebaseProject, issuer, audience, jwksUrl }: Ide
     { value: 'firebase', name: 'Firebase' },
     { value: 'oidc', name: 'another issuer (OpenID Connect)' },
   ])
-  if (provider === 'firebase')
-    return { provider, projectId: firebaseProject ?? (await required(undefined, '--firebase-project')) }
+  if (provider === 'firebase') return { provider, projectId: await required(firebaseProject, '--firebase-project') }
   return {
     provider,
     issuer: await required(issuer, '--issuer'),

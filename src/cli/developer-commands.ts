@@ -5,6 +5,7 @@ import type { Event } from '#webhooks/store.ts'
 import { required, requiredWord } from './ask.ts'
 import { printEffects } from './change.ts'
 import type { Commands, Flags, Texts } from './declaration.ts'
+import { durationOf } from './duration-of.ts'
 import { numberOf } from './number-of.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, fail, type Session } from './session.ts'
@@ -112,7 +113,7 @@ async function listenTo(
   const { forwardTo } = options
   if (forwardTo !== undefined && !/^https?:\/\//.test(forwardTo))
     throw new UsageError('--forward-to must be an http(s) address')
-  const since = options.since === undefined ? null : addMs(ctx.clock.now(), -ageOf(options.since))
+  const since = options.since === undefined ? null : addMs(ctx.clock.now(), -durationOf(options.since, '--since'))
   const app = await pickApp(named)
   const forwarder = forwardTo === undefined ? null : openForwarder(ctx, app, forwardTo)
   const stop = new AbortController()
@@ -145,16 +146,6 @@ function lineOf({ eventType, externalRef }: Event, id: string, at: string, answe
 function answerOf({ http_status: status, error, duration_ms: ms, answer }: Forwarded): string {
   if (error === null) return `${status ?? ''}  ${ms} ms`
   return `${error}  ${ms} ms${answer === null || answer === '' ? '' : `: ${answer.slice(0, 200)}`}`
-}
-
-const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-/** `30m`, `2h`, `7d` in milliseconds. */
-function ageOf(text: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,4})([mhd])$/.exec(text) ?? []
-  const ms = UNIT_MS[unit]
-  if (ms === undefined) throw new UsageError('--since must be an age such as 30m, 2h or 7d')
-  return Number(count) * ms
 }
 
 type RequestOptions = Texts<'data' | 'url'> & Flags<'dryRun'>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Position } from '#db/conditions.ts'
-import { invalidField } from '#shared/errors.ts'
+import { InvalidInput } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { validate } from '#shared/validate.ts'
 
@@ -77,6 +77,6 @@ export function parseCursor(cursor: string | undefined): Position | null {
   const at = new Date(/^\d{1,15}$/.test(ms) ? Number(ms) : NaN)
   const position = id === null || rest.length > 0 || Number.isNaN(at.getTime()) ? null : { at, id }
   if (!position || formatCursor(position) !== cursor)
-    throw invalidField('cursor', 'is not a cursor that a list returned')
+    throw new InvalidInput('cursor', 'is not a cursor that a list returned')
   return position
 }

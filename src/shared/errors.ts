@@ -63,6 +63,13 @@ export function invalidField(field: string, rule: string): AppError {
   return new AppError('invalid_request', `${clipped(field)}: ${rule}`, { field })
 }
 
+/** A field that is wrong in itself, whatever the database and the settings hold: on the command line, wrong usage. */
+export class InvalidInput extends AppError {
+  constructor(field: string, rule: string) {
+    super('invalid_request', `${clipped(field)}: ${rule}`, { field })
+  }
+}
+
 /** 404 `not_found`; `what` is a noun such as `plan`. */
 export function notFound(what: string): AppError {
   return new AppError('not_found', `${what} not found`)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AppError, invalidField } from '#shared/errors.ts'
+import { AppError, InvalidInput, invalidField } from '#shared/errors.ts'
 import type { IdKind } from '#shared/ids.ts'
 import { asAppTime, parseAppTime } from '#shared/time.ts'
 
@@ -99,12 +99,13 @@ export function validate<T extends z.ZodType>(schema: T, input: unknown): z.infe
 function errorOf(issue: z.core.$ZodIssue): AppError {
   const path = issue.path.map(String)
   if (issue.code === 'unrecognized_keys') {
-    return invalidField([...path, issue.keys[0] ?? ''].join('.'), 'is not a field of this request')
+    return new InvalidInput([...path, issue.keys[0] ?? ''].join('.'), 'is not a field of this request')
   }
   if (path.length > 0 && 'input' in issue && issue.input === undefined)
-    return invalidField(path.join('.'), 'is required')
+    return new InvalidInput(path.join('.'), 'is required')
   if (path.length === 0) return new AppError('invalid_request', `the body ${bodyRule(issue)}`)
-  return invalidField(path.join('.'), ruleOf(issue))
+  const isPolicy = issue.code === 'custom' && issue.params?.['isPolicy'] === true
+  return isPolicy ? invalidField(path.join('.'), ruleOf(issue)) : new InvalidInput(path.join('.'), ruleOf(issue))
 }
 
 function bodyRule(issue: z.core.$ZodIssue): string {

@@ -6,7 +6,7 @@ import { listedMail } from '#bank-mail/list-bank-mails.ts'
 import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
 import { listProviders } from '#providers/providers.ts'
-import { invalidField } from '#shared/errors.ts'
+import { InvalidInput, invalidField } from '#shared/errors.ts'
 import { formatId, parseId, parseNumericId, type IdKind } from '#shared/ids.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, addMs, asRealTime, formatTimestampOrNull, parseDay } from '#shared/time.ts'
 import { amountsIn, isMeant, isWrittenAmount } from './amounts.ts'
@@ -124,7 +124,7 @@ export async function search(ctx: Context, text: string, options: FindOptions = 
   const { on } = options
   const appId = options.appId ?? null
   const given = text.trim()
-  if (given === '' || given.length > MAX_TEXT) throw invalidField('text', 'must have 1 to 2000 characters')
+  if (given === '' || given.length > MAX_TEXT) throw new InvalidInput('text', 'must have 1 to 2000 characters')
   const scope = { appId, apps: appId === null ? (await listApps(ctx.db)).map(({ id }) => id) : [appId] }
   return on === undefined ? findNamed(ctx, scope, given) : findMoney(ctx, scope, given, on)
 }
@@ -193,7 +193,7 @@ async function findNumbered(ctx: Context, appId: number | null, given: string): 
 
 async function findMoney(ctx: Context, { appId, apps }: Scope, given: string, on: string): Promise<Found[]> {
   const spans = spansOf(on)
-  if (!spans) throw invalidField('on', 'must be a day, such as 2026-11-21, 21/11/2026 or 21/11/2026 14:05')
+  if (!spans) throw new InvalidInput('on', 'must be a day, such as 2026-11-21, 21/11/2026 or 21/11/2026 14:05')
   const accounts = await accountsWritten(ctx, given)
   if (accounts.length > 0) return findByAccount(ctx.db, appId, accounts, spans.received)
   const meant = amountsIn(given)

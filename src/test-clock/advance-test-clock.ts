@@ -7,7 +7,7 @@ import type { Caller } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { AppError, invalidField } from '#shared/errors.ts'
+import { AppError, InvalidInput, invalidField } from '#shared/errors.ts'
 import { SECOND_MS, addMs, formatTimestamp, parseAppTime, type AppTime, type RealTime } from '#shared/time.ts'
 import { integer, timestamp } from '#shared/validate.ts'
 import { expireDue } from '#renewals/expire-due.ts'
@@ -124,11 +124,11 @@ function targetOf(input: z.infer<typeof AdvanceClockInput>, from: AppTime): AppT
     return to
   }
   const to = parseAppTime(input.now ?? '')
-  if (!to) throw invalidField('now', 'must be a time written YYYY-MM-DD HH:MM:SS')
+  if (!to) throw new InvalidInput('now', 'must be a time written YYYY-MM-DD HH:MM:SS')
   if (formatTimestamp(to) < formatTimestamp(from)) {
     throw invalidField('now', `must not be before the current time of the clock, ${formatTimestamp(from)}`)
   }
-  if (formatTimestamp(to) > LATEST) throw invalidField('now', `must not be after ${LATEST}`)
+  if (formatTimestamp(to) > LATEST) throw new InvalidInput('now', `must not be after ${LATEST}`)
   // Callers see whole seconds: a `now` within the current second does not move the clock.
   return to < from ? from : to
 }

@@ -242,7 +242,7 @@ describe('find and open', () => {
     expect(await mails('257678859', '28/10/2026 09:05')).to.deep.equal([])
     expect(await mails('51k', '28/10/2026 14:05')).to.deep.equal([mail])
     expect(await mails('51k', '28/10/2026 09:05')).to.deep.equal([])
-    await cli.expectErrors([1, ['find', '51k', '--on', '28/10/2026 25:00'], 'must be a day'])
+    await cli.expectErrors([2, ['find', '51k', '--on', '28/10/2026 25:00'], 'must be a day'])
   })
 
   it('finds the reference of a bank as it is typed from a receipt', async () => {
@@ -267,8 +267,8 @@ describe('find and open', () => {
     expect(await namesOf('2,900,000', '--on', today)).to.have.length(2)
     expect(await namesOf('90000', '--on', '2020-01-01')).to.deep.equal([])
     await cli.expectErrors(
-      [1, ['find', '90000', '--on', 'yesterday'], 'must be a day'],
-      [1, ['find', 'much', '--on', today], 'must be an amount'],
+      [2, ['find', '90000', '--on', 'yesterday'], 'error: --on: must be a day'],
+      [1, ['find', 'much', '--on', today], 'error: <text>: must be an amount'],
       [2, ['find'], '<text>'],
       [1, ['find', 'x', '--app', '9999999'], 'billing-cli app list'],
     )

@@ -93,11 +93,15 @@ describe('the command line: operators, their roles, and approvals', () => {
     const good = `ssh-ed25519 ${'A'.repeat(68)} x`
     await cli.expectErrors(
       [1, add('linh'), 'is an operator already'],
-      [1, add('Linh'), 'name'],
-      [1, add('a" ,command="sh'), 'name'],
-      [1, add('a', '--ssh-key', file('options', `command="sh" ${good}`)), 'one public key'],
-      [1, add('a', '--ssh-key', file('two', `${good}\n${good}`)), 'one public key'],
-      [1, add('a', '--ssh-key', file('private', '-----BEGIN OPENSSH PRIVATE KEY-----\n')), 'private key'],
+      [2, add('Linh'), 'error: <name>: must be'],
+      [2, add('a" ,command="sh'), '<name>'],
+      [2, add('a', '--ssh-key', file('options', `command="sh" ${good}`)), 'one public key'],
+      [2, add('a', '--ssh-key', file('two', `${good}\n${good}`)), 'one public key'],
+      [
+        2,
+        add('a', '--ssh-key', file('private', '-----BEGIN OPENSSH PRIVATE KEY-----\n')),
+        '--ssh-key: is a private key',
+      ],
       [1, ['operator', 'set-role', 'nobody', 'view'], 'not found'],
       [1, ['operator', 'remove', 'nobody'], 'not found'],
       [2, ['operator', 'add', 'a', '--role', 'root'], '--role'],
@@ -255,7 +259,7 @@ describe('the command line: operators, their roles, and approvals', () => {
     expect(await failing('transaction', 'show', 'x')).to.deep.equal([2, 'invalid_request'])
     expect(await failing('transaction', 'show', '1', '--bogus')).to.deep.equal([2, 'invalid_request'])
     expect(await failing('bogus')).to.deep.equal([2, 'invalid_request'])
-    expect(await failing('operator', 'add', 'X', '--role', 'view')).to.deep.equal([1, 'invalid_request'])
+    expect(await failing('operator', 'add', 'X', '--role', 'view')).to.deep.equal([2, 'invalid_request'])
     const nobody = await openCli({ SSH_ORIGINAL_COMMAND: 'app list --json' }).run(['as', 'nobody'])
     expect([nobody.code, errorIn(nobody).code]).to.deep.equal([1, 'forbidden'])
     const away = openCli({ BILLING_DATABASE_URL: 'mysql://root@127.0.0.1:1/paygate' })
