@@ -102,11 +102,12 @@ export const commands: Commands = {
     options: [['--overlap <duration>', 'how long the old secret stays valid, at most 7d: 24h'], YES],
     examples: ['app rotate-secret 1', 'app rotate-secret 1 --overlap 24h'],
     async change(session, [named], options: Consent & Texts<'overlap'>) {
-      const input = overlapInput(options.overlap)
+      const { overlap } = options
+      const overlap_seconds = overlap === undefined ? undefined : durationOf(overlap, '--overlap', '7d') / SECOND_MS
       const app = await session.pickApp(named)
-      if (app.apiSecret !== null && !('overlap_seconds' in input)) await confirmVoid(app, options)
+      if (app.apiSecret !== null && overlap === undefined) await confirmVoid(app, options)
       const { rotateSecret } = await import('#apps/rotate-secret.ts')
-      printSecret(session, await performAs(session, rotateSecret, input, { app }))
+      printSecret(session, await performAs(session, rotateSecret, { overlap_seconds }, { app }))
     },
   },
   'app rotate-webhook-secret [app]': {
@@ -186,7 +187,6 @@ export const commands: Commands = {
     examples: ['app clock 1 --advance 30d', "app clock 1 --now '2026-12-01 00:00:00'", 'app clock 1'],
     async change({ ctx, out, caller, pickApp }, [named], options: Texts<'advance' | 'now'>) {
       const { advanceTestClock, readTestClock } = await import('#test-clock/advance-test-clock.ts')
-      const { clockInput } = await import('./clock-input.ts')
       const app = await pickApp(named)
       const input = clockInput(options)
       const answer: AdvancedClock =
@@ -241,9 +241,11 @@ function switchApp(name: 'disable' | 'enable', description: string): Declaration
   }
 }
 
-/** The body of a rotation: how long the old secret stays valid. */
-function overlapInput(overlap: string | undefined): { overlap_seconds?: number } {
-  return overlap === undefined ? {} : { overlap_seconds: durationOf(overlap, '--overlap', '7d') / SECOND_MS }
+/** The API's body for `app clock`; null if the command only reads the time. */
+function clockInput({ advance, now }: Texts<'advance' | 'now'>): object | null {
+  if (advance !== undefined && now !== undefined) throw new UsageError('--advance and --now exclude each other')
+  if (now !== undefined) return { now }
+  return advance === undefined ? null : { advance_seconds: durationOf(advance, '--advance') / SECOND_MS }
 }
 
 async function confirmVoid(app: App, { yes, dryRun }: Consent): Promise<void> {

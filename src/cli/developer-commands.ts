@@ -9,6 +9,7 @@ import { durationOf } from './duration-of.ts'
 import { numberOf } from './number-of.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, fail, type Session } from './session.ts'
+import { ERROR_CODES, type ErrorCode } from '#shared/errors.ts'
 import { addMs } from '#shared/time.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -89,10 +90,9 @@ type TriggerOptions = Texts<'email'> & Flags<'dryRun'>
 async function refuseOwnDatabase(): Promise<void> {
   const { loadConfig } = await import('#config/config.ts')
   const { isEmbeddedUp } = await import('#embedded/setup.ts')
-  const { AppError } = await import('#shared/errors.ts')
   const { databaseUrl, home } = loadConfig()
   if (databaseUrl !== null || isEmbeddedUp(home)) return
-  throw new AppError(
+  await fail(
     'invalid_request',
     `listen reads the database of a running Paygate, and none runs with BILLING_HOME=${home}: set BILLING_HOME or BILLING_DATABASE_URL as the daemon has it. ` +
       'Without access to the server, npx paygate listen of paygate-client needs only the keys of the app',
@@ -179,7 +179,13 @@ async function sendCall({ ctx, out }: Session, app: App, call: UnsignedCall, opt
     out.hint(`${call.method} ${url}: ${answer.status}`)
     out.lines(typeof body === 'string' ? body : JSON.stringify(body, null, 2))
   })
-  if (answer.status >= 400) await fail('invalid_request', `the service answered ${answer.status}`)
+  if (answer.status >= 400) await fail(codeIn(body), `the service answered ${answer.status}`)
+}
+
+/** The code of the API's error; that of an answer which is none, such as a proxy's, is `invalid_request`. */
+function codeIn(body: unknown): ErrorCode {
+  const code = (body as { error?: { code?: unknown } } | null)?.error?.code
+  return ERROR_CODES.find((each) => each === code) ?? 'invalid_request'
 }
 
 /** `/plans` is short for `/api/v1/plans`. */

@@ -4,7 +4,7 @@ import type { SubscriptionView } from '#subscriptions/store.ts'
 import { required } from './ask.ts'
 import { minuteCell, priceCell, stateCell } from './cells.ts'
 import { changeWithNote, type Consent } from './change.ts'
-import { NOTE, type Commands } from './declaration.ts'
+import { NOTE, YES, type Commands } from './declaration.ts'
 import { durationOf } from './duration-of.ts'
 import { oneOf } from './one-of.ts'
 import { listOfApp, type OfApp } from './list.ts'
@@ -79,13 +79,14 @@ export const commands: Commands = {
   },
   'subscription end [app] [external_ref]': {
     description: 'end a subscription now, even a lifetime one, after a refund, a dispute or a mistake',
-    options: [NOTE],
+    options: [NOTE, YES],
     examples: ['subscription end 1 user-42 --note "refunded: bought by mistake"'],
     async change(session, [named, ref], options: Consent) {
       const { endSubscription } = await import('#subscriptions/end-subscription.ts')
       const app = await session.pickApp(named)
       const externalRef = await required(ref, '<external_ref>')
-      const ended = await changeWithNote(session, options, null, (target, note) =>
+      const question = `End the subscription of ${externalRef} in ${banner(app)}?`
+      const ended = await changeWithNote(session, options, question, (target, note) =>
         performAs(target, endSubscription, { note }, { app, externalRef }),
       )
       await print(session, app, ended)
@@ -103,7 +104,7 @@ export const commands: Commands = {
       if (state !== 'on' && state !== 'off') throw new UsageError('<on_or_off> must be on or off')
       const changed = await performAs(session, setReminders, { reminders: state }, { app, externalRef })
       out.result({ external_ref: externalRef, reminders: state, changed }, () => {
-        out.line(`reminders of ${externalRef} are ${state}${changed ? '' : ', as they were'}`)
+        out.line(`${banner(app)}: reminders of ${externalRef} are ${state}${changed ? '' : ', as they were'}`)
       })
     },
   },

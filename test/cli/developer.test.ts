@@ -65,6 +65,8 @@ describe('the command line: tools for developers', () => {
   it('request exits 1 when the service refuses the call, and names an invalid argument', async () => {
     const refused = await cli.json(['request', id, 'POST', '/customers', '--data', '{}'], { code: 1 })
     expect(refused.status).to.equal(400)
+    const missing = await cli.run(['request', id, 'GET', '/customers/cus_999', '--json'])
+    expect([missing.code, errorIn(missing).code]).to.deep.equal([1, 'not_found'])
     const identity = await anApp(service.ctx, { auth: 'identity' })
     await cli.expectErrors(
       [2, ['request', id, 'DELETE', '/plans'], 'method'],

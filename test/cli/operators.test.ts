@@ -298,9 +298,10 @@ describe('the command line: operators, their roles, and approvals', () => {
     expect(value[0]!.command).to.equal(
       `transaction resolve ${id} --action refund --reference FT${id} --note 'paid twice'`,
     )
-    expect(text).to.include('open')
+    expect(text).to.match(/\[TEST\] \d+ .* open/)
     const shown = await limited().both(['approval', 'show', String(value[0]!.id)])
     expect(shown.value.effects.join()).to.include('₫99,000')
+    expect(shown.text).to.match(/^\[TEST\] Reader \(app \d+\)\n/)
     const done = await granted(value[0]!.id)
     expect(done.code, done.stderr).to.equal(0)
     expect(JSON.parse(done.stdout)).to.include({ status: 'granted', decided_by: 'minh' })

@@ -385,9 +385,12 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     const would = await cli.preview(['webhook', 'retry', '--failed', id])
     const wouldText = await cli.table(['webhook', 'retry', '--failed', id, '--dry-run'])
     expect(would).to.deep.equal({ dry_run: true, failed: 1 })
-    expect(wouldText).to.equal('1 event would be due again\n')
+    const banner = `[TEST] Reader (app ${id})`
+    expect(wouldText).to.equal(`${banner}: 1 event would be due again\n`)
+    expect(await cli.table(['webhook', 'retry', event])).to.equal(`${banner}\n${event} is due again\n`)
+    await ctx.db.update(events, { id: eventId }, { deliveryStatus: 'failed', nextAttemptAt: null })
     expect(await cli.json(['webhook', 'retry', '--failed', id])).to.deep.equal({ retried: 1 })
-    expect(await cli.table(['webhook', 'retry', '--failed', id])).to.include('0 events')
+    expect(await cli.table(['webhook', 'retry', '--failed', id])).to.equal(`${banner}: due again: 0 events\n`)
     await cli.expectErrors(
       [2, ['webhook', 'retry', event, '--failed', id], 'not both'],
       [2, ['webhook', 'retry'], '<event_id>'],
