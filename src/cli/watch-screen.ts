@@ -92,7 +92,7 @@ function paymentTable({ payments }: ShownReading, columns: number, most: number)
       row.external_ref,
       moneyCell(row.amount, row.currency),
       row.provider_code,
-      row.reason === null ? stateCell('completed') : new Coloured(row.reason, 'red'),
+      row.reason === null ? stateCell('received') : new Coloured(row.reason, 'red'),
     ])
   const head = ['at', 'app', 'external_ref', 'payment', 'by', 'state']
   return formatTable(
