@@ -5,19 +5,7 @@ import { markOf } from './session.ts'
 
 /** The colour of each state that a command shows; others have none. */
 const COLOURS: Readonly<Record<Colour, readonly string[]>> = {
-  green: [
-    'PASS',
-    'active',
-    'completed',
-    'delivered',
-    'enabled',
-    'in use',
-    'processed',
-    'received',
-    'sent',
-    'succeeded',
-    'yes',
-  ],
+  green: ['PASS', 'active', 'completed', 'delivered', 'enabled', 'in use', 'processed', 'sent', 'succeeded', 'yes'],
   yellow: ['WARN', 'claimed', 'due', 'needs review', 'pending', 'unconfirmed', 'underpaid'],
   red: ['FAIL', 'failed', 'refused', 'rejected'],
   gray: ['archived', 'disabled', 'dropped', 'expired', 'forgotten', 'not_configured', 'refunded', 'void'],
