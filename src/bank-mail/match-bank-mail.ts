@@ -4,6 +4,7 @@ import type { Caller } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
 import { noteField, noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
+import { rehearsedEvents } from '#commands/rehearsed-events.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { rehearsing, type Context } from '#context.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
@@ -56,7 +57,9 @@ export async function matchBankMail(ctx: Context, caller: Caller, input: unknown
 
 /** Runs `matchBankMail`, rolls it back, and returns what it would do. Throws the same errors. */
 export async function previewMatch(ctx: Context, caller: Caller, input: MatchTarget): Promise<MatchPreview> {
-  return perform(rehearsing(ctx), caller, match, { ...input, note: 'a preview' }, null)
+  const rehearsed = rehearsing(ctx)
+  const preview = await perform(rehearsed, caller, match, { ...input, note: 'a preview' }, null)
+  return { ...preview, effects: [...preview.effects, ...rehearsedEvents(rehearsed.rehearsal)] }
 }
 
 const match = command({
@@ -126,7 +129,7 @@ async function effectsOf(
   const effects = [...warningsOf(mail), booked]
   switch (status) {
     case 'processed':
-      return [...effects, 'the transaction completes', await effectOfCompletion(tx, transaction, endBefore)]
+      return [...effects, 'the transaction completes', ...(await effectOfCompletion(tx, transaction, endBefore))]
     case 'underpaid':
       return [
         ...effects,

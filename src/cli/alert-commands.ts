@@ -2,9 +2,9 @@ import { required, requiredWord } from './ask.ts'
 import { minuteCell } from './cells.ts'
 import { Coloured } from './coloured.ts'
 import type { Commands, Texts } from './declaration.ts'
+import { durationOf } from './duration-of.ts'
 import { listOfService } from './list.ts'
 import { fail, performAs } from './session.ts'
-import { UsageError } from './usage-error.ts'
 
 /** `alert …`: messages to operators when a problem begins. */
 export const commands: Commands = {
@@ -43,11 +43,10 @@ export const commands: Commands = {
     async change(session, [given], options: Texts<'for'>) {
       const { ALERT_KINDS } = await import('#alerts/kinds.ts')
       const { muteAlert } = await import('#alerts/mute-alert.ts')
-      const { formatTimestamp, formatUtc, parseDuration } = await import('#shared/time.ts')
+      const { formatTimestamp, formatUtc } = await import('#shared/time.ts')
       const kinds = ALERT_KINDS.map((value) => ({ value, name: value }))
       const kind = await requiredWord(given, '<kind>', 'Which kind?', kinds)
-      const for_ms = parseDuration(await required(options.for, '--for', 'For how long? (12h)'))
-      if (for_ms === null) throw new UsageError('--for must be a duration such as 30m, 12h or 2d')
+      const for_ms = durationOf(await required(options.for, '--for', 'For how long? (12h)'), '--for', { most: '30d' })
       const { mutedUntil } = await performAs(session, muteAlert, { kind, for_ms }, {})
       session.out.result({ kind, muted_until: formatTimestamp(mutedUntil) }, () =>
         session.out.line(`${kind} is muted until ${formatUtc(mutedUntil)}`),

@@ -5,12 +5,13 @@ import { goAhead, required, requiredChoice } from './ask.ts'
 import { stateCell } from './cells.ts'
 import type { Consent } from './change.ts'
 import { YES, type Commands, type Declaration, type Flags, type Texts } from './declaration.ts'
+import { durationOf } from './duration-of.ts'
 import { listOfService } from './list.ts'
 import { oneOf } from './one-of.ts'
 import type { Output } from './output.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, markOf, performAs, printOf, type Session } from './session.ts'
-import { DAY_MS, parseDuration, SECOND_MS } from '#shared/time.ts'
+import { SECOND_MS } from '#shared/time.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `app …`: sellers' apps and their secrets. */
@@ -35,8 +36,7 @@ export const commands: Commands = {
         { value: 'identity', name: 'identity: clients that hold an identity token' },
       ])
       const { createApp } = await import('#apps/create-app.ts')
-      const webhook = options.webhookUrl === undefined ? {} : { webhook_url: options.webhookUrl }
-      const input = { name, auth, sandbox: options.sandbox ?? false, ...webhook }
+      const input = { name, auth, sandbox: options.sandbox ?? false, webhook_url: options.webhookUrl }
       const created = await performAs(session, createApp, input, {})
       out.result(created, () => {
         out.fields({ ...created })
@@ -102,11 +102,13 @@ export const commands: Commands = {
     options: [['--overlap <duration>', 'how long the old secret stays valid, at most 7d: 24h'], YES],
     examples: ['app rotate-secret 1', 'app rotate-secret 1 --overlap 24h'],
     async change(session, [named], options: Consent & Texts<'overlap'>) {
-      const input = overlapInput(options.overlap)
+      const { overlap } = options
+      const overlap_seconds =
+        overlap === undefined ? undefined : durationOf(overlap, '--overlap', { least: '1s', most: '7d' }) / SECOND_MS
       const app = await session.pickApp(named)
-      if (app.apiSecret !== null && !('overlap_seconds' in input)) await confirmVoid(app, options)
+      if (app.apiSecret !== null && overlap === undefined) await confirmVoid(app, options)
       const { rotateSecret } = await import('#apps/rotate-secret.ts')
-      printSecret(session, await performAs(session, rotateSecret, input, { app }))
+      printSecret(session, await performAs(session, rotateSecret, { overlap_seconds }, { app }))
     },
   },
   'app rotate-webhook-secret [app]': {
@@ -186,7 +188,6 @@ export const commands: Commands = {
     examples: ['app clock 1 --advance 30d', "app clock 1 --now '2026-12-01 00:00:00'", 'app clock 1'],
     async change({ ctx, out, caller, pickApp }, [named], options: Texts<'advance' | 'now'>) {
       const { advanceTestClock, readTestClock } = await import('#test-clock/advance-test-clock.ts')
-      const { clockInput } = await import('./clock-input.ts')
       const app = await pickApp(named)
       const input = clockInput(options)
       const answer: AdvancedClock =
@@ -241,13 +242,11 @@ function switchApp(name: 'disable' | 'enable', description: string): Declaration
   }
 }
 
-/** The body of a rotation: how long the old secret stays valid. */
-function overlapInput(overlap: string | undefined): { overlap_seconds?: number } {
-  if (overlap === undefined) return {}
-  const ms = parseDuration(overlap)
-  if (ms === null || ms < SECOND_MS || ms > 7 * DAY_MS)
-    throw new UsageError('--overlap must be such as 24h, and at most 7d')
-  return { overlap_seconds: ms / SECOND_MS }
+/** The API's body for `app clock`; null if the command only reads the time. */
+function clockInput({ advance, now }: Texts<'advance' | 'now'>): object | null {
+  if (advance !== undefined && now !== undefined) throw new UsageError('--advance and --now exclude each other')
+  if (now !== undefined) return { now }
+  return advance === undefined ? null : { advance_seconds: durationOf(advance, '--advance') / SECOND_MS }
 }
 
 async function confirmVoid(app: App, { yes, dryRun }: Consent): Promise<void> {
@@ -272,8 +271,7 @@ async function identityInput({ firebaseProject, issuer, audience, jwksUrl }: Ide
     { value: 'firebase', name: 'Firebase' },
     { value: 'oidc', name: 'another issuer (OpenID Connect)' },
   ])
-  if (provider === 'firebase')
-    return { provider, projectId: firebaseProject ?? (await required(undefined, '--firebase-project')) }
+  if (provider === 'firebase') return { provider, projectId: await required(firebaseProject, '--firebase-project') }
   return {
     provider,
     issuer: await required(issuer, '--issuer'),

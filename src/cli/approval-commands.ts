@@ -1,10 +1,10 @@
 import type { Approval } from '#approvals/store.ts'
-import { minuteCell, moneyCell, stateCell } from './cells.ts'
+import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
 import { changeWithNote, type Consent } from './change.ts'
 import { NOTE, YES, type Commands } from './declaration.ts'
 import { listOfService } from './list.ts'
 import { pickId } from './number-of.ts'
-import { performAs, type Session } from './session.ts'
+import { bannersOf, performAs, withSandbox, type Session } from './session.ts'
 
 /** `approval …`: refunds above the limit, which wait for a second operator. */
 export const commands: Commands = {
@@ -16,14 +16,20 @@ export const commands: Commands = {
       const { presentApproval } = await import('#approvals/present.ts')
       return (await listApprovals(ctx.db)).map(presentApproval)
     },
-    columns: () => [
-      ['id', (row) => row.id],
-      ['asked (UTC)', (row) => minuteCell(row.requested_at)],
-      ['by', (row) => row.requested_by],
-      ['amount', (row) => moneyCell(row.amount, row.currency)],
-      ['status', (row) => stateCell(row.status)],
-      ['command', (row) => row.command],
-    ],
+    async columns({ ctx }) {
+      const { listApprovals } = await import('#approvals/store.ts')
+      const rows = (await listApprovals(ctx.db)).map(({ id, appId }) => ({ id, app_id: appId }))
+      const apps = new Map((await withSandbox(ctx, rows)).map((row) => [row.id, appCell(row)]))
+      return [
+        ['id', (row) => row.id],
+        ['asked (UTC)', (row) => minuteCell(row.requested_at)],
+        ['app', (row) => apps.get(row.id)],
+        ['by', (row) => row.requested_by],
+        ['amount', (row) => moneyCell(row.amount, row.currency)],
+        ['status', (row) => stateCell(row.status)],
+        ['command', (row) => row.command],
+      ]
+    },
     none: () => 'no refund has waited for a second operator',
     right: ['id', 'amount'],
   }),
@@ -67,11 +73,13 @@ export const commands: Commands = {
   },
 }
 
-async function printApproval({ out }: Session, approval: Approval): Promise<void> {
+async function printApproval({ ctx, out }: Session, approval: Approval): Promise<void> {
   const { presentWholeApproval } = await import('#approvals/present.ts')
   const shown = presentWholeApproval(approval)
   const { effects, amount, currency, ...fields } = shown
+  const banners = await bannersOf(ctx, [approval.appId])
   out.result(shown, () => {
+    for (const line of banners) out.line(line)
     out.fields({ ...fields, amount: moneyCell(amount, currency) })
     for (const effect of effects) out.line(`- ${effect}`)
   })

@@ -51,7 +51,14 @@ export const commands: Commands = {
         schema,
         verified_at: formatTimestampOrNull(verifiedAt),
       }))
-      out.result(rows, () => showList(out, folder, rows))
+      const columns = listOf(rows, [
+        ['file', ({ file }) => file.slice(folder.length + 1)],
+        ['bytes', ({ bytes }) => bytes.toLocaleString('en')],
+        ['taken (UTC)', ({ taken_at }) => minuteCell(taken_at)],
+        ['verified (UTC)', ({ verified_at }) => minuteCell(verified_at)],
+      ])
+      const none = `no backup in ${folder}`
+      out.result(rows, () => out.table({ ...columns, right: ['bytes'], optional: ['taken (UTC)'], none }))
     },
   },
   'backup verify [file]': {
@@ -146,13 +153,7 @@ async function create(out: Output, { to, recipient, pipe }: CreateOptions): Prom
   }
 }
 
-interface Created {
-  readonly file: string | null
-  readonly bytes: number
-  readonly sha256: string
-  readonly schema: string
-  readonly rows: Readonly<Record<string, number>>
-}
+type Created = Pick<BackedUp, 'file' | 'bytes' | 'sha256'> & Pick<BackedUp['manifest'], 'schema' | 'rows'>
 
 function showCreated(out: Output, { file, bytes, sha256, schema, rows }: Created, removed: readonly string[]): void {
   out.fields({ file, bytes: bytes.toLocaleString('en'), sha256, schema, rows: totalOf(rows) })
@@ -168,27 +169,6 @@ function totalOf(rows: Readonly<Record<string, number>>): string {
 /** The manifest's time as every command prints times. */
 function timestampOf(takenAt: string): string {
   return takenAt.slice(0, 19).replace('T', ' ')
-}
-
-interface Listed {
-  readonly file: string
-  readonly bytes: number
-  readonly taken_at: string
-  readonly verified_at: string | null
-}
-
-function showList(out: Output, folder: string, rows: readonly Listed[]): void {
-  out.table({
-    ...listOf(rows, [
-      ['file', ({ file }) => file.slice(folder.length + 1)],
-      ['bytes', ({ bytes }) => bytes.toLocaleString('en')],
-      ['taken (UTC)', ({ taken_at }) => minuteCell(taken_at)],
-      ['verified (UTC)', ({ verified_at }) => minuteCell(verified_at)],
-    ]),
-    right: ['bytes'],
-    optional: ['taken (UTC)'],
-    none: `no backup in ${folder}`,
-  })
 }
 
 /** What can be said of a file that nothing could be restored from. */

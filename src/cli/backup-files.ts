@@ -5,6 +5,7 @@ import type { ReadOptions, Tools } from '#backups/verify-backup.ts'
 import type { Config } from '#config/config.ts'
 import type { OptionLine } from './declaration.ts'
 import type { Output } from './output.ts'
+import { fail } from './session.ts'
 
 export const IDENTITY: OptionLine = [
   '--identity <file>',
@@ -30,17 +31,13 @@ export async function openTools(): Promise<Tools> {
 /** The backup that a path, or a name in the folder, stands for; without one, the newest of the folder. */
 export async function storedBackup({ backup: { folder } }: Config, named: string | undefined): Promise<StoredBackup> {
   const { listBackups, readBackup } = await import('#backups/backup-folder.ts')
-  const { AppError } = await import('#shared/errors.ts')
   if (named === undefined) {
     const [newest] = await listBackups(folder)
-    if (newest) return newest
-    throw new AppError('not_found', `no backup in ${folder}: run billing-cli backup create`)
+    return newest ?? fail('not_found', `no backup in ${folder}: run billing-cli backup create`)
   }
   const path = existsSync(named) ? resolve(named) : join(folder, named)
-  if (!existsSync(path)) throw new AppError('not_found', `no file ${named}, here or in ${folder}`)
-  const backup = await readBackup(path)
-  if (backup) return backup
-  throw new AppError('invalid_request', `${path} is no backup of Paygate`)
+  if (!existsSync(path)) return fail('not_found', `no file ${named}, here or in ${folder}`)
+  return (await readBackup(path)) ?? fail('invalid_request', `${path} is no backup of Paygate`)
 }
 
 /** The file that is named; on a terminal one of the folder is picked if none is. */
@@ -61,9 +58,8 @@ export async function readingOf(
   out: Output,
   { identity = backup.identityFile ?? undefined }: { readonly identity?: string },
 ): Promise<ReadOptions> {
-  const { AppError } = await import('#shared/errors.ts')
   if (identity === undefined)
-    throw new AppError(
+    return fail(
       'invalid_request',
       'the private key that opens it is needed: --identity FILE, or set BILLING_BACKUP_IDENTITY',
     )

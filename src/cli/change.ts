@@ -31,19 +31,19 @@ export interface Consent {
 }
 
 /**
- * Makes a change with the operator's note and, if there is a question, after a yes. On a terminal the note is asked for after a rehearsal
+ * Makes a change with the operator's note and, on a terminal, after a yes. On a terminal the note is asked for after a rehearsal
  * of the change, which throws if the change is not possible. In a script a missing note fails at once.
  */
 export async function changeWithNote<T>(
   session: Session,
   { note: given, yes, dryRun }: Consent,
-  question: string | null,
+  question: string,
   change: (session: Session, note: string) => Promise<T>,
 ): Promise<T> {
   const isAsked = (given === undefined || given === '') && isTerminal()
   if (isAsked) await change({ ...session, ctx: rehearsing(session.ctx) }, 'a rehearsal')
   const note = await askNote(given)
-  if (question !== null && !dryRun) await goAhead(yes, question)
+  if (!dryRun) await goAhead(yes, question)
   return change(session, note)
 }
 

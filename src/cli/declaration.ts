@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander'
+import { asTyped } from './as-typed.ts'
 import { changeIn } from './change.ts'
 import { withExamples } from './examples.ts'
 import type { Output } from './output.ts'
@@ -95,9 +96,13 @@ function optionOf(option: OptionLine | Option): Option {
 async function runDeclared(command: Command, declared: Declaration, who: Who): Promise<void> {
   const args = command.processedArgs as Arguments
   const options = command.opts()
-  await declared.refuse?.(args, options)
-  if ('print' in declared) await declared.print(await outputOf(command), args, options, who)
-  else await inSession(command, who, (session) => runOnDatabase(session, declared, args, options))
+  try {
+    await declared.refuse?.(args, options)
+    if ('print' in declared) await declared.print(await outputOf(command), args, options, who)
+    else await inSession(command, who, (session) => runOnDatabase(session, declared, args, options))
+  } catch (error) {
+    throw asTyped(error, command)
+  }
 }
 
 function runOnDatabase(session: Session, declared: Runs | Changes, args: Arguments, options: object): Promise<void> {

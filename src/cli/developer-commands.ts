@@ -5,9 +5,11 @@ import type { Event } from '#webhooks/store.ts'
 import { required, requiredWord } from './ask.ts'
 import { printEffects } from './change.ts'
 import type { Commands, Flags, Texts } from './declaration.ts'
+import { durationOf } from './duration-of.ts'
 import { numberOf } from './number-of.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, fail, type Session } from './session.ts'
+import { ERROR_CODES, type ErrorCode } from '#shared/errors.ts'
 import { addMs } from '#shared/time.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -88,10 +90,9 @@ type TriggerOptions = Texts<'email'> & Flags<'dryRun'>
 async function refuseOwnDatabase(): Promise<void> {
   const { loadConfig } = await import('#config/config.ts')
   const { isEmbeddedUp } = await import('#embedded/setup.ts')
-  const { AppError } = await import('#shared/errors.ts')
   const { databaseUrl, home } = loadConfig()
   if (databaseUrl !== null || isEmbeddedUp(home)) return
-  throw new AppError(
+  await fail(
     'invalid_request',
     `listen reads the database of a running Paygate, and none runs with BILLING_HOME=${home}: set BILLING_HOME or BILLING_DATABASE_URL as the daemon has it. ` +
       'Without access to the server, npx paygate listen of paygate-client needs only the keys of the app',
@@ -112,7 +113,7 @@ async function listenTo(
   const { forwardTo } = options
   if (forwardTo !== undefined && !/^https?:\/\//.test(forwardTo))
     throw new UsageError('--forward-to must be an http(s) address')
-  const since = options.since === undefined ? null : addMs(ctx.clock.now(), -ageOf(options.since))
+  const since = options.since === undefined ? null : addMs(ctx.clock.now(), -durationOf(options.since, '--since'))
   const app = await pickApp(named)
   const forwarder = forwardTo === undefined ? null : openForwarder(ctx, app, forwardTo)
   const stop = new AbortController()
@@ -147,16 +148,6 @@ function answerOf({ http_status: status, error, duration_ms: ms, answer }: Forwa
   return `${error}  ${ms} ms${answer === null || answer === '' ? '' : `: ${answer.slice(0, 200)}`}`
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-/** `30m`, `2h`, `7d` in milliseconds. */
-function ageOf(text: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,4})([mhd])$/.exec(text) ?? []
-  const ms = UNIT_MS[unit]
-  if (ms === undefined) throw new UsageError('--since must be an age such as 30m, 2h or 7d')
-  return Number(count) * ms
-}
-
 type RequestOptions = Texts<'data' | 'url'> & Flags<'dryRun'>
 
 async function sendCall({ ctx, out }: Session, app: App, call: UnsignedCall, options: RequestOptions): Promise<void> {
@@ -188,7 +179,13 @@ async function sendCall({ ctx, out }: Session, app: App, call: UnsignedCall, opt
     out.hint(`${call.method} ${url}: ${answer.status}`)
     out.lines(typeof body === 'string' ? body : JSON.stringify(body, null, 2))
   })
-  if (answer.status >= 400) await fail('invalid_request', `the service answered ${answer.status}`)
+  if (answer.status >= 400) await fail(codeIn(body), `the service answered ${answer.status}`)
+}
+
+/** The code of the API's error; that of an answer which is none, such as a proxy's, is `invalid_request`. */
+function codeIn(body: unknown): ErrorCode {
+  const code = (body as { error?: { code?: unknown } } | null)?.error?.code
+  return ERROR_CODES.find((each) => each === code) ?? 'invalid_request'
 }
 
 /** `/plans` is short for `/api/v1/plans`. */

@@ -16,16 +16,6 @@ const WHERE_TO_LOOK: Readonly<Record<string, string>> = {
   operator: 'operator list',
   approval: 'approval list',
 }
-/** The option of a field, where their names differ. */
-const TYPED_AS: Readonly<Record<string, string>> = {
-  projectId: '--firebase-project',
-  jwksUrl: '--jwks-url',
-  databaseUrl: '--database-url',
-  serviceAccount: '--service-account',
-}
-/** Fields of the same name. */
-const SAME_NAME =
-  /^(client_amounts|return_origins|time_zone|logo|accent|support|terms_url|privacy_url|statement_name|cursor)$/
 /** The operator said no, or left a question by Ctrl-C or Ctrl-D. */
 const DECLINED = /^(?:Declined|ExitPrompt|AbortPrompt)Error$/
 /** What the operator typed, and settings that are wrong. */
@@ -59,12 +49,7 @@ export function explainError(thrown: unknown): string {
 function withHint(error: Error): string {
   const noun = /^([a-z ]+?)(?: "[^"]*"| (?:evt_)?\d+)? not found$/.exec(error.message)?.[1]
   const place = noun === undefined ? undefined : WHERE_TO_LOOK[noun]
-  if (place !== undefined) return `${error.message}; see billing-cli ${place}`
-  return error.message.replace(/^\w+(?=(?:\.\w+)*: )/, optionOf)
-}
-
-function optionOf(field: string): string {
-  return TYPED_AS[field] ?? (SAME_NAME.test(field) ? `--${field.replaceAll('_', '-')}` : field)
+  return place === undefined ? error.message : `${error.message}; see billing-cli ${place}`
 }
 
 function ofDatabase(error: Error): string | null {

@@ -15,11 +15,7 @@ export const commands: Commands = {
       const { encryptionKeys } = await import('#open-context.ts')
       const { systemClock } = await import('#shared/time.ts')
       const { required } = await import('./ask.ts')
-      const recipient = await required(
-        options.recipient,
-        '--recipient',
-        'The public key of age (age1…) of their keeper:',
-      )
+      const recipient = await required(options.recipient, '--recipient', "The keeper's public key of age (age1…):")
       const config = loadConfig()
       const keys = encryptionKeys(config)
       const exported = await exportKeys(config, keys, { recipient, to: options.to, now: systemClock.now() })

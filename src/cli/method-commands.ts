@@ -7,9 +7,9 @@ import { AppError } from '#shared/errors.ts'
 import { goAhead, requiredChoice, requiredSecret, requiredWord } from './ask.ts'
 import type { Consent } from './change.ts'
 import { YES, type Commands, type Texts } from './declaration.ts'
+import { numberOf } from './number-of.ts'
 import { banner, performAs, type Session } from './session.ts'
 import { listOf } from './table.ts'
-import { UsageError } from './usage-error.ts'
 
 /** `method …`: how an app's customers can pay. */
 export const commands: Commands = {
@@ -112,8 +112,7 @@ async function pickVersion(versions: readonly ListedVersion[], given: string | u
       .filter(({ forgotten }) => !forgotten)
       .map(({ version, created_at: since }) => ({ value: String(version), name: `${version}, of ${since}` })),
   )
-  if (!/^[1-9]\d{0,8}$/.test(picked)) throw new UsageError('--version must be a number')
-  return Number(picked)
+  return numberOf(picked, '--version')
 }
 
 async function printMethods({ ctx, out }: Session, app: App): Promise<void> {

@@ -1,7 +1,8 @@
-import { required, requiredChoice, requiredWord } from './ask.ts'
+import { goAhead, required, requiredChoice, requiredWord } from './ask.ts'
 import { minuteCell } from './cells.ts'
 import { ROLES, type Role } from '#operators/role.ts'
-import type { Commands, Texts } from './declaration.ts'
+import type { Consent } from './change.ts'
+import { YES, type Commands, type Texts } from './declaration.ts'
 import { listOfService } from './list.ts'
 import { oneOf } from './one-of.ts'
 import { readTextFile } from './read-file.ts'
@@ -53,18 +54,19 @@ export const commands: Commands = {
     async change(session, [name, role]) {
       const { setOperatorRole } = await import('#operators/change-operator.ts')
       const operator = await pickOperator(session, name)
-      const input = { role: await roleOf(role, '<role>') }
-      const changed = await performAs(session, setOperatorRole, input, { name: operator })
-      const answer = { name: changed.name, role: changed.role }
-      session.out.result(answer, () => session.out.line(`${answer.name} has the role ${answer.role}.`))
+      const next = await roleOf(role, '<role>')
+      await performAs(session, setOperatorRole, { role: next }, { name: operator })
+      session.out.result({ name: operator, role: next }, () => session.out.line(`${operator} has the role ${next}.`))
     },
   },
   'operator remove [name]': {
     description: 'remove an operator; the key opens nothing any more',
+    options: [YES],
     examples: ['operator remove linh', 'operator remove linh --dry-run'],
-    async change(session, [name]) {
+    async change(session, [name], { yes, dryRun }: Consent) {
       const { removeOperator } = await import('#operators/change-operator.ts')
       const operator = await pickOperator(session, name)
+      await goAhead(yes ?? dryRun, `Remove operator ${operator}?`)
       const { role } = await performAs(session, removeOperator, undefined, { name: operator })
       session.out.result({ name: operator, role }, () => {
         session.out.line(`${operator} is no operator any more.`)

@@ -111,8 +111,7 @@ async function createInput(options: CreateOptions): Promise<unknown> {
     options.price.length > 0
       ? options.price
       : [await required(undefined, '--price', 'Price (amount:currency:unit[:count]):')]
-  const description = options.description === undefined ? {} : { description: options.description }
-  return { code, name, ...description, prices: prices.map(parsePrice) }
+  return { code, name, description: options.description, prices: prices.map(parsePrice) }
 }
 
 /** `99000:VND:month:3` as the API's price. */

@@ -4,7 +4,8 @@ import type { SubscriptionView } from '#subscriptions/store.ts'
 import { required } from './ask.ts'
 import { minuteCell, priceCell, stateCell } from './cells.ts'
 import { changeWithNote, type Consent } from './change.ts'
-import { NOTE, type Commands } from './declaration.ts'
+import { NOTE, YES, type Commands } from './declaration.ts'
+import { durationOf } from './duration-of.ts'
 import { oneOf } from './one-of.ts'
 import { listOfApp, type OfApp } from './list.ts'
 import { readTextFile } from './read-file.ts'
@@ -26,8 +27,9 @@ export const commands: Commands = {
     ],
     async page({ ctx, app, options }: OfApp<{ status?: 'active' | 'expired'; expiringWithin?: string }>, query) {
       const { listSubscriptions } = await import('#subscriptions/list-subscriptions.ts')
-      const filter = { status: options.status ?? null, withinMs: await readWithin(options.expiringWithin) }
-      return listSubscriptions(ctx, app, filter, query)
+      const { status = null, expiringWithin: within } = options
+      const withinMs = within === undefined ? null : durationOf(within, '--expiring-within')
+      return listSubscriptions(ctx, app, { status, withinMs }, query)
     },
     async columns({ ctx, app }) {
       const prices = await pricesOf(ctx, app)
@@ -77,13 +79,14 @@ export const commands: Commands = {
   },
   'subscription end [app] [external_ref]': {
     description: 'end a subscription now, even a lifetime one, after a refund, a dispute or a mistake',
-    options: [NOTE],
+    options: [NOTE, YES],
     examples: ['subscription end 1 user-42 --note "refunded: bought by mistake"'],
     async change(session, [named, ref], options: Consent) {
       const { endSubscription } = await import('#subscriptions/end-subscription.ts')
       const app = await session.pickApp(named)
       const externalRef = await required(ref, '<external_ref>')
-      const ended = await changeWithNote(session, options, null, (target, note) =>
+      const question = `End the subscription of ${externalRef} in ${banner(app)}?`
+      const ended = await changeWithNote(session, options, question, (target, note) =>
         performAs(target, endSubscription, { note }, { app, externalRef }),
       )
       await print(session, app, ended)
@@ -101,7 +104,7 @@ export const commands: Commands = {
       if (state !== 'on' && state !== 'off') throw new UsageError('<on_or_off> must be on or off')
       const changed = await performAs(session, setReminders, { reminders: state }, { app, externalRef })
       out.result({ external_ref: externalRef, reminders: state, changed }, () => {
-        out.line(`reminders of ${externalRef} are ${state}${changed ? '' : ', as they were'}`)
+        out.line(`${banner(app)}: reminders of ${externalRef} are ${state}${changed ? '' : ', as they were'}`)
       })
     },
   },
@@ -125,18 +128,6 @@ export const commands: Commands = {
       if (report.refused > 0) await fail('invalid_request', `${report.refused} refused`)
     },
   },
-}
-
-/** A hundred years: a date that far ahead still fits the database. */
-const MAX_WITHIN_MS = 36_500 * 86_400_000
-
-async function readWithin(text: string | undefined): Promise<number | null> {
-  if (text === undefined) return null
-  const { parseDuration } = await import('#shared/time.ts')
-  const withinMs = parseDuration(text)
-  if (withinMs === null || withinMs > MAX_WITHIN_MS)
-    throw new UsageError('--expiring-within must be such as 36h or 7d, and at most 36500d')
-  return withinMs
 }
 
 /** The prices of an app's plans, as lists show them, by their public ids. */

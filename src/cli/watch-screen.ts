@@ -1,6 +1,6 @@
 import type { WatchReading } from '#support/read-watch.ts'
 import type { ScreenSize } from './alternate-screen.ts'
-import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
+import { appCell, minuteCell, moneyCell } from './cells.ts'
 import { Coloured } from './coloured.ts'
 import { formatFields, formatTable } from './table.ts'
 
@@ -92,7 +92,7 @@ function paymentTable({ payments }: ShownReading, columns: number, most: number)
       row.external_ref,
       moneyCell(row.amount, row.currency),
       row.provider_code,
-      row.reason === null ? stateCell('completed') : new Coloured(row.reason, 'red'),
+      row.reason === null ? new Coloured('received', 'green') : new Coloured(row.reason, 'red'),
     ])
   const head = ['at', 'app', 'external_ref', 'payment', 'by', 'state']
   return formatTable(

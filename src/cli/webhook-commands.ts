@@ -88,8 +88,10 @@ async function retryOne(session: Session, eventId: string | undefined): Promise<
   const { retryEvent } = await import('#webhooks/retry-event.ts')
   const { presentDelivery } = await import('#webhooks/list-deliveries.ts')
   const input = { event_id: await required(eventId, '<event_id>') }
-  const event = presentDelivery(await performAs(session, retryEvent, input, {}))
-  session.out.result(event, () => session.out.line(`${event.id} is due again`))
+  const event = await performAs(session, retryEvent, input, {})
+  const banners = await bannersOf(session.ctx, [event.appId])
+  const lines = [...banners, `evt_${event.id} is due again`].join('\n')
+  session.out.result(presentDelivery(event), () => session.out.lines(lines))
 }
 
 async function retryAll({ ctx, out, caller, pickApp }: Session, named: string, options: RetryOptions): Promise<void> {
@@ -97,10 +99,12 @@ async function retryAll({ ctx, out, caller, pickApp }: Session, named: string, o
   const app = await pickApp(named)
   const failed = await countFailed(ctx, app)
   if (options.dryRun) {
-    out.result({ dry_run: true, failed }, () => out.line(`${counted(failed, 'event')} would be due again`))
+    out.result({ dry_run: true, failed }, () =>
+      out.line(`${banner(app)}: ${counted(failed, 'event')} would be due again`),
+    )
     return
   }
   await goAhead(options.yes, `Deliver ${counted(failed, 'failed event')} of ${banner(app)} again?`)
   const answer = await retryFailed(ctx, caller, app)
-  out.result(answer, () => out.line(`due again: ${counted(answer.retried, 'event')}`))
+  out.result(answer, () => out.line(`${banner(app)}: due again: ${counted(answer.retried, 'event')}`))
 }

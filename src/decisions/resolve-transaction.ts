@@ -8,6 +8,7 @@ import type { Caller } from '#commands/caller.ts'
 import { command, type CommandTx } from '#commands/command.ts'
 import { noteField, noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
+import { rehearsedEvents } from '#commands/rehearsed-events.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { balanceOf, dismissed, keptOf } from '#payments/balance.ts'
 import { findPayment, listRefundsOfTransaction, type Refund } from '#payments/store.ts'
@@ -114,7 +115,9 @@ function resendEffect({ id, amount }: Refund, { currency }: Transaction): string
 }
 
 async function rehearse(ctx: Context, caller: Caller, input: Omit<ResolveInput, 'note'>): Promise<Resolved> {
-  return perform(rehearsing(ctx), caller, resolve, commandInputOf({ ...input, note: 'a preview' }), input)
+  const rehearsed = rehearsing(ctx)
+  const done = await perform(rehearsed, caller, resolve, commandInputOf({ ...input, note: 'a preview' }), input)
+  return { ...done, effects: [...done.effects, ...rehearsedEvents(rehearsed.rehearsal)] }
 }
 
 /**
@@ -241,7 +244,7 @@ async function complete(tx: Tx, before: Transaction, operatorNote: OperatorNote)
   const accepted = wasSuperseded(before)
     ? await appliedWords(tx, after)
     : `accepts ${englishMoney(keptOf(before), before.currency)} of ${englishMoney(before.amount, before.currency)} as full payment`
-  return { after, ordered: [], effects: [accepted, await effectOfCompletion(tx, after, endBefore)] }
+  return { after, ordered: [], effects: [accepted, ...(await effectOfCompletion(tx, after, endBefore))] }
 }
 
 async function appliedWords(tx: Tx, { id, planRef, isTrial }: Transaction): Promise<string> {

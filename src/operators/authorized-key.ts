@@ -7,9 +7,9 @@ const PUBLIC_KEY =
 /** The public key in the text of a file. Throws `invalid_request` for a private key, several keys, or anything else. */
 export function parsePublicKey(text: string): string {
   const key = text.trim()
-  if (key.includes('PRIVATE KEY')) throw invalidField('--ssh-key', 'is a private key: give the file that ends in .pub')
+  if (key.includes('PRIVATE KEY')) throw invalidField('ssh_key', 'is a private key: give the file that ends in .pub')
   if (!PUBLIC_KEY.test(key))
-    throw invalidField('--ssh-key', 'must hold one public key, such as: ssh-ed25519 AAAA… linh@laptop')
+    throw invalidField('ssh_key', 'must hold one public key, such as: ssh-ed25519 AAAA… linh@laptop')
   return key
 }
 

@@ -126,7 +126,7 @@ export const forgetVersion = command({
       appId: app.id,
       subject: `app ${app.id}`,
       before: { method, version },
-      after: { method, closed_sessions: closedSessions },
+      after: { method, version: null, closed_sessions: closedSessions },
     })
     return { method, version, closedSessions }
   },

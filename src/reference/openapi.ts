@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { AppRoute } from '#apps/authenticate.ts'
 import { productVersion } from '#product-version.ts'
 import { listProviders } from '#providers/providers.ts'
-import { ERROR_STATUS, type ErrorCode } from '#shared/errors.ts'
+import { ERROR_CODES, ERROR_STATUS, type ErrorCode } from '#shared/errors.ts'
 import { publicId } from '#shared/validate.ts'
 import { EVENT_BODIES, eventName } from '#webhooks/event-bodies.ts'
 import { EVENTS, type EventType } from '#webhooks/events.ts'
@@ -370,7 +370,7 @@ const ERROR = {
       type: 'object',
       required: ['code', 'message', 'field', 'request_id'],
       properties: {
-        code: { type: 'string', enum: Object.keys(ERROR_STATUS) },
+        code: { type: 'string', enum: ERROR_CODES },
         message: { type: 'string', description: 'For developers, in English. It may change.' },
         field: {
           type: ['string', 'null'],

@@ -29,7 +29,13 @@ export const setReminders = command({
     const { id } = await getSubscription(tx, app.id, externalRef)
     const isChange = await setRemindersStopped(tx, id, reminders === 'on' ? null : appNow(app, tx.now))
     if (isChange)
-      await tx.audit({ action: `subscription.reminders-${reminders}`, appId: app.id, subject: `subscription ${id}` })
+      await tx.audit({
+        action: `subscription.reminders-${reminders}`,
+        appId: app.id,
+        subject: `subscription ${id}`,
+        before: { reminders: reminders === 'on' ? 'off' : 'on' },
+        after: { reminders },
+      })
     return isChange
   },
 })

@@ -23,6 +23,7 @@ export const ERROR_STATUS = {
   service_unavailable: 503,
 } as const
 export type ErrorCode = keyof typeof ERROR_STATUS
+export const ERROR_CODES = Object.keys(ERROR_STATUS) as readonly ErrorCode[]
 
 export interface AppErrorOptions extends ErrorOptions {
   /** Dotted path of the invalid field, indexes as numbers: `prices.0.trial.amount`. */

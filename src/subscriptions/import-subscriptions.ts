@@ -72,8 +72,10 @@ export async function importSubscriptions(
 ): Promise<ImportReport> {
   const rows = readTable(csv)
   const lines: LineReport[] = []
+  // A rehearsed line leaves no subscription for a later line of the same end user to find.
+  const imported = new Set<string>()
   for (const row of rows) {
-    lines.push(await importLine(ctx, caller, app, { ...row, isDryRun: options.dryRun }))
+    lines.push(await importLine(ctx, caller, app, { ...row, isDryRun: options.dryRun, imported }))
     options.onLine?.(lines.length, rows.length)
   }
   const count = (result: LineReport['result']) => lines.filter((line) => line.result === result).length
@@ -109,13 +111,15 @@ async function importLine(
   ctx: Context,
   caller: Caller,
   app: App,
-  { line, record, isDryRun }: TableRow & { readonly isDryRun: boolean },
+  { line, record, isDryRun, imported }: TableRow & { readonly isDryRun: boolean; readonly imported: Set<string> },
 ): Promise<LineReport> {
   const named = { line, external_ref: record['external_ref'] ?? '' }
   const inner = isDryRun ? rehearsing(ctx) : ctx
   try {
-    if (!(await perform(inner, caller, importSubscription, record, { app })))
+    const isNew = await perform(inner, caller, importSubscription, record, { app })
+    if (!isNew || imported.has(named.external_ref))
       return { ...named, result: 'skipped', reason: 'has a subscription already' }
+    imported.add(named.external_ref)
     return { ...named, result: isDryRun ? 'would_import' : 'imported', reason: null }
   } catch (error) {
     if (!(error instanceof AppError)) throw error

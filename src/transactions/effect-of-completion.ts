@@ -10,9 +10,8 @@ export async function periodEndText(tx: Tx, { endUserId }: Pick<Transaction, 'en
   return subscription.currentPeriodEnd ? formatUtc(subscription.currentPeriodEnd) : 'lifetime'
 }
 
-/** What the completion of a transaction did, as a sentence for the operator; `endBefore` is the earlier result of `periodEndText`. */
-export async function effectOfCompletion(tx: Tx, after: Transaction, endBefore: string): Promise<string> {
-  if (after.flagReason !== null) return `cannot be applied: flagged ${after.flagReason}`
-  if (after.mode === 'payment') return 'the app is sent transaction.completed'
-  return `valid until: ${endBefore} → ${await periodEndText(tx, after)}`
+/** What the completion of a transaction did beside its events, as sentences for the operator; `endBefore` is the earlier result of `periodEndText`. */
+export async function effectOfCompletion(tx: Tx, after: Transaction, endBefore: string): Promise<string[]> {
+  if (after.flagReason !== null) return [`cannot be applied: flagged ${after.flagReason}`]
+  return after.mode === 'payment' ? [] : [`valid until: ${endBefore} → ${await periodEndText(tx, after)}`]
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { AppError } from '#shared/errors.ts'
+import { invalidField } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { addMs, formatTimestamp, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { envelopeOf } from './envelope.ts'
@@ -22,7 +22,7 @@ const OVERLAP_MS = 5 * MINUTE_MS
 export function eventTypesOf(patterns: readonly string[]): (type: string) => boolean {
   for (const pattern of patterns) {
     if (!Object.keys(EVENTS).some((type) => isNamed(type, pattern))) {
-      throw new AppError('invalid_request', `events: ${pattern} matches none of ${Object.keys(EVENTS).join(', ')}`)
+      throw invalidField('events', `${pattern} matches none of ${Object.keys(EVENTS).join(', ')}`)
     }
   }
   return (type) => patterns.length === 0 || patterns.some((pattern) => isNamed(type, pattern))

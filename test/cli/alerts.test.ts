@@ -45,6 +45,11 @@ describe('alert', () => {
     expect((await cli.json(['audit', 'list']))[0]).to.include({ action: 'alert.mute', subject: 'alert disk_low' })
     await cli.expectErrors(
       [2, ['alert', 'mute', 'disk_low', '--for', 'long'], '--for'],
+      [
+        2,
+        ['alert', 'mute', 'disk_low', '--for', '4000d'],
+        'error: --for must be a duration such as 30m, 36h or 7d, from 0s to 30d',
+      ],
       [2, ['alert', 'mute', 'disk_low'], '--for'],
       [2, ['alert', 'mute', 'nothing', '--for', '1h'], 'money_waiting'],
     )

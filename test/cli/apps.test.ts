@@ -271,7 +271,9 @@ describe('the command line: apps, payment methods and bank accounts', () => {
     expect((await cli.json(['app', 'clock', id, '--now', '2099-01-01 00:00:00'])).now).to.include('2099-01-01')
     await cli.expectErrors(
       [2, ['app', 'clock', id, '--advance', 'soon'], '--advance'],
-      [1, ['app', 'clock', id, '--now', '2000-01-01 00:00:00'], 'now'],
+      [2, ['app', 'clock', id, '--advance', '40000d'], 'to 36500d'],
+      [1, ['app', 'clock', id, '--now', 'tomorrow'], 'error: --now: must be a time written'],
+      [1, ['app', 'clock', id, '--now', '2000-01-01 00:00:00'], 'error: --now: must not be before'],
     )
     const live = String((await anApp(ctx, { sandbox: false })).app.id)
     await cli.refused(['app', 'clock', live, '--advance', '1d'])
@@ -409,7 +411,7 @@ describe('the command line: apps, payment methods and bank accounts', () => {
     expect(text).to.include('forward to').and.include('mailbox')
     await cli.expectErrors(
       [2, ['bank-account', 'add', '--bank', 'VCB', '--number', '1'], '--holder'],
-      [1, ['bank-account', 'add', '--bank', 'nobank', '--number', '1', '--holder', 'A'], 'bank'],
+      [1, ['bank-account', 'add', '--bank', 'nobank', '--number', '1', '--holder', 'A'], 'error: --bank: must be'],
       [2, ['bank-account', 'disable', 'x'], '<id>'],
       [1, ['bank-account', 'disable', '999'], 'billing-cli bank-account list'],
     )
@@ -439,8 +441,8 @@ describe('the command line: apps, payment methods and bank accounts', () => {
       [2, ['bank-account', 'update', id], '--mailbox'],
       [2, ['bank-account', 'update', 'x', '--mailbox', 'a@b.example'], '<id>'],
       [1, ['bank-account', 'update', '999', '--mailbox', 'a@b.example'], 'billing-cli bank-account list'],
-      [1, ['bank-account', 'update', id, '--mailbox', 'nobody'], 'mailbox'],
-      [1, [...add, '--mailbox', 'a@b.example, c@d.example'], 'mailbox'],
+      [1, ['bank-account', 'update', id, '--mailbox', 'nobody'], 'error: --mailbox: must be'],
+      [1, [...add, '--mailbox', 'a@b.example, c@d.example'], '--mailbox'],
     )
   })
 

@@ -106,7 +106,7 @@ describe('a missing argument is asked for on a terminal', () => {
       ['open', [type('Checkout, transaction, end user or customer', 'api')], '/docs', ['--print']],
       ['operator add', [type('Name of the operator', 'linh'), pick('What may the operator do?', 1)], 'restrict,pty'],
       ['operator set-role', [pick('Which operator?'), pick('What may the operator do?', 2)], 'has the role money'],
-      ['operator remove', [pick('Which operator?')], 'is no operator any more'],
+      ['operator remove', [pick('Which operator?'), yes('Remove operator linh?')], 'is no operator any more'],
       ['completion', [pick('Of which shell?')], 'complete'],
       ['alert mute', [pick('Which kind?', 1), type('For how long?', '2h')], 'webhooks_failed is muted until'],
       ['app export', [APP, type('Folder', join(folder, 'export'))], 'customers'],
@@ -177,7 +177,8 @@ describe('a missing argument is asked for on a terminal', () => {
       ['price restore', [APP, planId, type('<price_id>', priceId(plan, 1))], /year +- +active/],
     ])
     await hold([['subscription switch-plan', [APP, user, type('<price_id>', priceId(plan, 1))], priceId(plan, 1)]])
-    await hold([['subscription end', [APP, user, type('Why?', 'refunded')], 'expired']])
+    const end = yes('End the subscription of user-1 in [TEST] Reader')
+    await hold([['subscription end', [APP, user, type('Why?', 'refunded'), end], 'expired']])
   })
 
   it('by commands for money, webhooks, mails and realtime nodes', async () => {
@@ -303,7 +304,7 @@ describe('a missing argument is asked for on a terminal', () => {
       await hold(
         [
           ['backup restore', [pick('Which backup?'), into], 'billing-cli reconcile'],
-          ['key export', [type('The public key of age', keeper)], 'keys', ['--to', join(folder, 'keys.age')]],
+          ['key export', [type('public key of age', keeper)], 'keys', ['--to', join(folder, 'keys.age')]],
         ],
         settings,
       )

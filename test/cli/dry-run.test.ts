@@ -200,15 +200,19 @@ describe('--dry-run', () => {
     expect(await cli.table(['app', 'enable', app, '--dry-run'])).to.equal(
       `${banner}\napp ${app} would stay as it is (app.enable)\n`,
     )
+    expect(await cli.table(['subscription', 'reminders', app, 'user-1', 'off', '--dry-run'])).to.match(
+      /\(subscription\.reminders-off\)\n {2}reminders: on → off\n$/,
+    )
+    const deciding = [`bank-mail match ${mail} ${transaction}`, `transaction resolve ${transaction} --action complete`]
+    for (const words of deciding)
+      expect(await cli.table([...words.split(' '), '--dry-run']), words).to.include(
+        'the app is sent subscription.renewed, subscription.updated',
+      )
     const attach = ['subscription', 'attach-customer', app, 'user-1', `cus_${customer.id}`, '--dry-run']
     expect(await cli.table(attach)).to.match(
       /would send subscription\.updated\n {2}external_ref: user-1\n {2}paygate_customer_id: cus_\d+\n/,
     )
-    for (const words of [
-      `bank-mail match ${mail} ${transaction}`,
-      `transaction resolve ${transaction} --action complete`,
-      `trigger ${app} subscription.updated`,
-    ])
+    for (const words of [...deciding, `trigger ${app} subscription.updated`])
       expect(await cli.table([...words.split(' '), '--dry-run']), words).to.match(/^\[TEST\] Reader \(app \d+\)\n/)
   })
 })

@@ -267,8 +267,8 @@ describe('find and open', () => {
     expect(await namesOf('2,900,000', '--on', today)).to.have.length(2)
     expect(await namesOf('90000', '--on', '2020-01-01')).to.deep.equal([])
     await cli.expectErrors(
-      [1, ['find', '90000', '--on', 'yesterday'], 'must be a day'],
-      [1, ['find', 'much', '--on', today], 'must be an amount'],
+      [1, ['find', '90000', '--on', 'yesterday'], 'error: --on: must be a day'],
+      [1, ['find', 'much', '--on', today], 'error: <text>: must be an amount'],
       [2, ['find'], '<text>'],
       [1, ['find', 'x', '--app', '9999999'], 'billing-cli app list'],
     )

@@ -186,7 +186,7 @@ describe('lists of the command line', () => {
       const rest = (await cli.json([...words, '--cursor', cursor!])) as object[]
       expect([...(JSON.parse(first.stdout) as object[]), ...rest], list).to.deep.equal(all)
     }
-    expect(await cli.refused(['transaction', 'list', '--cursor', 'x'])).to.include('--cursor')
+    expect(await cli.refused(['transaction', 'list', '--cursor', 'x'])).to.include('--cursor: is not a cursor')
   })
 
   it('page through subscriptions, also those that end together or in the year 9999, and lifetime ones', async () => {

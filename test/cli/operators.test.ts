@@ -93,11 +93,15 @@ describe('the command line: operators, their roles, and approvals', () => {
     const good = `ssh-ed25519 ${'A'.repeat(68)} x`
     await cli.expectErrors(
       [1, add('linh'), 'is an operator already'],
-      [1, add('Linh'), 'name'],
-      [1, add('a" ,command="sh'), 'name'],
+      [1, add('Linh'), 'error: <name>: must be'],
+      [1, add('a" ,command="sh'), '<name>'],
       [1, add('a', '--ssh-key', file('options', `command="sh" ${good}`)), 'one public key'],
       [1, add('a', '--ssh-key', file('two', `${good}\n${good}`)), 'one public key'],
-      [1, add('a', '--ssh-key', file('private', '-----BEGIN OPENSSH PRIVATE KEY-----\n')), 'private key'],
+      [
+        1,
+        add('a', '--ssh-key', file('private', '-----BEGIN OPENSSH PRIVATE KEY-----\n')),
+        '--ssh-key: is a private key',
+      ],
       [1, ['operator', 'set-role', 'nobody', 'view'], 'not found'],
       [1, ['operator', 'remove', 'nobody'], 'not found'],
       [2, ['operator', 'add', 'a', '--role', 'root'], '--role'],
@@ -294,9 +298,10 @@ describe('the command line: operators, their roles, and approvals', () => {
     expect(value[0]!.command).to.equal(
       `transaction resolve ${id} --action refund --reference FT${id} --note 'paid twice'`,
     )
-    expect(text).to.include('open')
+    expect(text).to.match(/\[TEST\] \d+ .* open/)
     const shown = await limited().both(['approval', 'show', String(value[0]!.id)])
     expect(shown.value.effects.join()).to.include('₫99,000')
+    expect(shown.text).to.match(/^\[TEST\] Reader \(app \d+\)\n/)
     const done = await granted(value[0]!.id)
     expect(done.code, done.stderr).to.equal(0)
     expect(JSON.parse(done.stdout)).to.include({ status: 'granted', decided_by: 'minh' })

@@ -83,13 +83,16 @@ describe('the command line: promotions', () => {
   })
 
   it('names what is wrong', async () => {
+    const create = ['promotion', 'create', id, '--code', 'TET', '--percent', '20']
     await cli.expectErrors(
-      [2, ['promotion', 'create', id, '--code', 'TET', '--percent', '20', '--amount', '1:VND'], 'exclude each other'],
+      [2, [...create, '--amount', '1:VND'], 'exclude each other'],
       [2, ['promotion', 'create', id, '--code', 'TET', '--percent', 'many'], '--percent'],
       [2, ['promotion', 'create', id, '--code', 'TET', '--amount', '30000'], 'amount:currency'],
       [2, ['promotion', 'create', id, '--code', 'TET'], '--percent or --amount'],
-      [1, ['promotion', 'create', id, '--code', 'TET', '--percent', '101'], 'percent: must be at most 100'],
-      [1, ['promotion', 'create', id, '--code', 'TET', '--percent', '20', '--plans', 'nowhere'], 'plan_codes.0'],
+      [1, ['promotion', 'create', id, '--code', 'TET', '--percent', '101'], 'error: --percent: must be at most 100'],
+      [1, [...create, '--valid-until', 'tomorrow'], 'error: --valid-until: must be a time'],
+      [1, [...create, '--plans', 'no way'], 'error: --plans: '],
+      [1, [...create, '--plans', 'nowhere'], 'error: --plans: the app has no plan "nowhere"'],
       [1, ['promotion', 'show', id, 'NOPE'], 'promotion not found'],
       [1, ['promotion', 'archive', id, 'promo_999'], 'promotion not found'],
     )

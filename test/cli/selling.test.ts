@@ -128,6 +128,12 @@ describe('the command line: plans, customers and subscriptions', () => {
     const words = ['subscription', 'import', id, file]
     const line = { line: 2, external_ref: 'old-1', reason: null }
     const planned = await cli.preview(words)
+    const twice = [...lines, lines[1]].join('\n')
+    const again = { line: 3, external_ref: 'old-1', result: 'skipped', reason: 'has a subscription already' }
+    expect(await cli.json(['subscription', 'import', id, '-', '--dry-run'], { stdin: twice })).to.deep.equal({
+      ...{ imported: 0, skipped: 1, refused: 0 },
+      lines: [{ ...line, result: 'would_import' }, again],
+    })
     const would = await cli.table([...words, '--dry-run'])
     expect(planned).to.deep.equal({ imported: 0, skipped: 0, refused: 0, lines: [{ ...line, result: 'would_import' }] })
     expect(would).to.include('[TEST] Reader').and.include('would_import')

@@ -94,6 +94,22 @@ describe('watch', () => {
     }
   })
 
+  it('says of the part of a payment that an operator dismissed that it was received, not that it completed', async () => {
+    const lineOf = async (reason: string | null) => {
+      const read = await new Watch({ ...ctx, config: { ...ctx.config, host: '127.0.0.1', port: 1 } }).read()
+      const payments = (await withSandbox(ctx, read.payments)).filter(
+        (row) => row.transaction_id === part.transaction_id,
+      )
+      expect(payments.map((row) => row.reason)).to.deep.equal([reason])
+      return drawWatch({ ...read, payments }, { columns: 120, rows: 40 }).at(-1)
+    }
+    const part = (await openCli().json(['payment', 'list'])).find((row) => row.reason === 'underpaid')!
+    expect(await lineOf('underpaid')).to.match(/underpaid *$/)
+    const dismiss = ['transaction', 'resolve', String(part.transaction_id), '--action', 'dismiss', '--note', 'a gift']
+    await openCli().json(dismiss)
+    expect(await lineOf(null)).to.match(/received *$/)
+  })
+
   it('redraws in place on a terminal, and restores the previous screen when q is pressed', async () => {
     const port = await aDaemon()
     const { env } = openCli({ BILLING_HOST: '127.0.0.1', BILLING_PORT: String(port) })

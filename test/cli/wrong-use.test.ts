@@ -69,8 +69,12 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
     writeFileSync(account, '{"project_id": "p"}')
     const realtime = ['app', 'set-realtime', id, '--database-url', 'https://p.firebaseio.com']
     const lines: [1 | 2, string[], string][] = [
-      [1, ['mail', 'test', 'nobody'], 'address: must be one e-mail address'],
+      [1, ['mail', 'test', 'nobody'], '<address>: must be one e-mail address'],
       [1, [...realtime, '--service-account', account], '--service-account.client_email: is required'],
+      [1, ['app', 'update', id, '--more-events', 'payment.made'], '--more-events: must be all, none'],
+      [1, ['price', 'add', id, 'plan_1', '--price', '1000:VND:decade'], '--price: must be day'],
+      [1, ['plan', 'create', id, '--code', 'A b', '--name', 'N', '--price', '1:VND:month'], '--code: must be'],
+      [1, ['app', 'update', id, '--path', 'users/{uid}'], '--path: needs a realtime database'],
       [2, ['payment', 'show'], 'missing required argument <payment_id>'],
       [2, ['payment', 'show', 'x'], '<payment_id> must be a number from 1, not x'],
       [2, ['promotion', 'create', id, '--code', 'TET', '--percent', '0'], '--percent must be a number from 1, not 0'],

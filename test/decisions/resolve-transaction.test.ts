@@ -60,6 +60,7 @@ describe('resolving flagged transactions', () => {
     expect(preview.effects).to.deep.equal([
       'accepts ₫95,000 of ₫99,000 as full payment',
       'valid until: no subscription → 2026-04-01 10:00:00 UTC',
+      'the app is sent subscription.updated',
     ])
     expect(await newEventTypes(scenario)).to.deep.equal([])
     await resolve(id, 'complete')
