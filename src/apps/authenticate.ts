@@ -1,6 +1,6 @@
 import type { Caller } from '#commands/caller.ts'
 import type { Context } from '#context.ts'
-import { admitByKey, RecentlyProven } from '#http/admission.ts'
+import { admitByKey, recentlyProven } from '#http/admission.ts'
 import { routesOf, type Access, type ApiRoute, type AuthPolicy, type SignedCall } from '#http/route.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
@@ -32,9 +32,9 @@ const SIGNATURE = /^[0-9a-f]{64}$/
 const BEARER = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i
 
 /** The encrypted secrets of apps that have signed recently, by api_key. */
-const provenSecrets = new RecentlyProven<ApiSecrets>()
+const provenSecrets = recentlyProven<ApiSecrets>()
 /** Hashes of recently accepted identity tokens, each with its app's key. */
-const provenTokens = new RecentlyProven()
+const provenTokens = recentlyProven<true>()
 
 /** Who calls the API, what they may use, and to whom their idempotency keys and limits belong. */
 export const authPolicy: AuthPolicy<ApiCaller> = {
@@ -111,8 +111,8 @@ function isKnown({ apiKey, signature, bearer }: Credentials): boolean {
 }
 
 function remember({ apiKey, bearer }: Credentials, { auth, apiSecret, earlierApiSecrets }: App): void {
-  if (auth === 'hmac') provenSecrets.add(apiKey, { apiSecret, earlierApiSecrets })
-  else if (bearer !== null) provenTokens.add(hashOf(apiKey, bearer), true)
+  if (auth === 'hmac') provenSecrets.set(apiKey, { apiSecret, earlierApiSecrets })
+  else if (bearer !== null) provenTokens.set(hashOf(apiKey, bearer), true)
 }
 
 function hashOf(apiKey: string, bearer: string): string {
