@@ -103,9 +103,6 @@ export interface Insertion {
   readonly oneRow: string
 }
 
-/** A table of any row type: its name and columns. */
-export type AnyTable = Pick<Table<unknown>, 'name' | 'options'>
-
 /** The type of a row, of a table or of another source of rows: `Row<typeof plans>`. */
 export type Row<T extends { decode(row: Record<string, unknown>): unknown }> = ReturnType<T['decode']>
 
