@@ -48,7 +48,7 @@ export const authPolicy: AuthPolicy<ApiCaller> = {
     if (!app || (app.auth === 'identity' ? token === null : !isSigned)) throw unauthorized(ctx, call, app)
     remember(credentials, app)
     if (app.disabledAt) throw new AppError('app_disabled', 'this app is disabled')
-    return { ...nameOf(app, token), appId: app.id, app, endUser: token?.sub ?? null, token }
+    return { ...callerOf(app, token), appId: app.id, app, endUser: token?.sub ?? null, token }
   },
   authorize(caller: ApiCaller, access: Access) {
     if (access === 'hmac' && caller.app.auth !== 'hmac') throw forbidden()
@@ -56,7 +56,7 @@ export const authPolicy: AuthPolicy<ApiCaller> = {
   subject: (caller) => caller.endUser ?? '',
 }
 
-function nameOf(app: App, token: EndUserToken | null): Caller {
+function callerOf(app: App, token: EndUserToken | null): Caller {
   return token ? { kind: 'end_user', name: token.sub } : { kind: 'server', name: `app ${app.id}` }
 }
 

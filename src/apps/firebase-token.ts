@@ -3,7 +3,7 @@ import type { Auth } from 'firebase-admin/auth'
 import { decodeJwt, type JWTPayload } from 'jose'
 import type { Context } from '#context.ts'
 import { BoundedMap } from '#shared/bounded-map.ts'
-import { within } from '#shared/budget.ts'
+import { withTimeout } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 
 /** Time limit for fetching Google's certificates; the SDK itself has none. */
@@ -32,7 +32,7 @@ export async function verifyFirebaseToken(ctx: Context, projectId: string, token
   if (performance.now() < verifier.pausedUntilMs) throw new Error("Google's certificates could not be fetched recently")
   const timeout = new CertificatesLate()
   try {
-    return await within(verifier.auth.verifyIdToken(token), FETCH_MS, timeout)
+    return await withTimeout(verifier.auth.verifyIdToken(token), FETCH_MS, timeout)
   } catch (error) {
     // The SDK checks the expiry last, after content and signature, so that only the expiry is wrong here.
     if (codeOf(error) === 'auth/id-token-expired') return decodeJwt(token)

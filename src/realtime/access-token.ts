@@ -3,7 +3,7 @@ import { readServiceAccount } from '#apps/service-account.ts'
 import { secretPlace } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { BoundedMap } from '#shared/bounded-map.ts'
-import { within, type Budget } from '#shared/budget.ts'
+import { withTimeout, type Budget } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 import type { AppWithDatabase } from './realtime-key.ts'
 
@@ -25,7 +25,7 @@ export async function accessToken(ctx: Context, app: AppWithDatabase, leftMs: Bu
   const client = await clientOf(ctx, app)
   try {
     const late = new Error('the token endpoint did not answer in time')
-    const { token } = await within(client.getAccessToken(), leftMs(), late)
+    const { token } = await withTimeout(client.getAccessToken(), leftMs(), late)
     if (!token) throw new Error('the token endpoint returned no token')
     return token
   } catch (error) {

@@ -111,7 +111,7 @@ export async function reconcileRefunds(ctx: Context, options: ReconcileRefundsOp
 /** Returns whether the refund ended. A failure delays this refund only. */
 async function reconcileRefund(ctx: Context, refund: Refund): Promise<boolean> {
   const isOurs = await inTransaction(ctx, async (tx) =>
-    claimRefundLookup(tx, refund, nextLookupAt(refund, await databaseNow(ctx, tx))),
+    claimRefundLookup(tx, refund, nextRefundLookupAt(refund, await databaseNow(ctx, tx))),
   )
   if (!isOurs) return false
   try {
@@ -123,7 +123,7 @@ async function reconcileRefund(ctx: Context, refund: Refund): Promise<boolean> {
 }
 
 /** The longer a refund is pending, the less often it is polled: a bank may take days. */
-function nextLookupAt({ createdAt }: Refund, now: RealTime): RealTime {
+function nextRefundLookupAt({ createdAt }: Refund, now: RealTime): RealTime {
   const age = now.getTime() - createdAt.getTime()
   return addMs(now, Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, age)))
 }
