@@ -1,10 +1,9 @@
 import { globSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import type { AnyTable } from '#db/table.ts'
 import { testDatabase } from './support/database.ts'
 import { SCHEMA_FILE, schemaText } from './support/schema.ts'
-import { TABLES } from './support/tables.ts'
+import { TABLES, type AnyTable } from './support/tables.ts'
 
 interface Column {
   table: string

@@ -1,6 +1,6 @@
 import type { Caller } from '#commands/caller.ts'
 import type { Context } from '#context.ts'
-import { admitByKey, RecentlyProven } from '#http/admission.ts'
+import { admitByKey, recentlyProven } from '#http/admission.ts'
 import type { AuthPolicy, SignedCall } from '#http/api-router.ts'
 import { routesOf, type Access, type ApiRoute } from '#http/route.ts'
 import { sha256Hex } from '#shared/crypto.ts'
@@ -33,9 +33,9 @@ const SIGNATURE = /^[0-9a-f]{64}$/
 const BEARER = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i
 
 /** The encrypted secrets of apps that have signed recently, by api_key. */
-const provenSecrets = new RecentlyProven<ApiSecrets>()
+const provenSecrets = recentlyProven<ApiSecrets>()
 /** Hashes of recently accepted identity tokens, each with its app's key. */
-const provenTokens = new RecentlyProven()
+const provenTokens = recentlyProven<true>()
 
 /** Who calls the API, what they may use, and to whom their idempotency keys and limits belong. */
 export const authPolicy: AuthPolicy<ApiCaller> = {
@@ -49,7 +49,7 @@ export const authPolicy: AuthPolicy<ApiCaller> = {
     if (!app || (app.auth === 'identity' ? token === null : !isSigned)) throw unauthorized(ctx, call, app)
     remember(credentials, app)
     if (app.disabledAt) throw new AppError('app_disabled', 'this app is disabled')
-    return { ...nameOf(app, token), appId: app.id, app, endUser: token?.sub ?? null, token }
+    return { ...callerOf(app, token), appId: app.id, app, endUser: token?.sub ?? null, token }
   },
   authorize(caller: ApiCaller, access: Access) {
     if (access === 'hmac' && caller.app.auth !== 'hmac') throw forbidden()
@@ -57,7 +57,7 @@ export const authPolicy: AuthPolicy<ApiCaller> = {
   subject: (caller) => caller.endUser ?? '',
 }
 
-function nameOf(app: App, token: EndUserToken | null): Caller {
+function callerOf(app: App, token: EndUserToken | null): Caller {
   return token ? { kind: 'end_user', name: token.sub } : { kind: 'server', name: `app ${app.id}` }
 }
 
@@ -112,8 +112,8 @@ function isKnown({ apiKey, signature, bearer }: Credentials): boolean {
 }
 
 function remember({ apiKey, bearer }: Credentials, { auth, apiSecret, earlierApiSecrets }: App): void {
-  if (auth === 'hmac') provenSecrets.add(apiKey, { apiSecret, earlierApiSecrets })
-  else if (bearer !== null) provenTokens.add(hashOf(apiKey, bearer), true)
+  if (auth === 'hmac') provenSecrets.set(apiKey, { apiSecret, earlierApiSecrets })
+  else if (bearer !== null) provenTokens.set(hashOf(apiKey, bearer), true)
 }
 
 function hashOf(apiKey: string, bearer: string): string {

@@ -1,14 +1,16 @@
+import type { App } from 'firebase-admin/app'
 import type { Auth } from 'firebase-admin/auth'
 import { decodeJwt, type JWTPayload } from 'jose'
 import type { Context } from '#context.ts'
-import { within } from '#shared/budget.ts'
+import { BoundedMap } from '#shared/bounded-map.ts'
+import { withTimeout } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 
 /** Time limit for fetching Google's certificates; the SDK itself has none. */
 const FETCH_MS = 4000
 /** After a fetch that hung, tokens are refused at once for this long, so that calls do not pile up behind the next fetch. */
 const PAUSE_MS = 5000
-/** Cached verifiers, each with Google's certificates; the oldest is evicted first. */
+/** Verifiers by their projects, which operators choose, each with Google's certificates: no token can drop one. */
 const MAX_PROJECTS = 256
 
 interface Verifier {
@@ -16,7 +18,10 @@ interface Verifier {
   pausedUntilMs: number
 }
 
-const verifiers = new Map<string, Verifier>()
+const verifiers = new BoundedMap<string, Verifier>(
+  MAX_PROJECTS,
+  ({ auth }) => void discard(auth.app).catch(() => undefined),
+)
 
 /**
  * The claims of an identity token of a Firebase project, whose signature, issuer and audience firebase-admin has verified. The token may
@@ -27,7 +32,7 @@ export async function verifyFirebaseToken(ctx: Context, projectId: string, token
   if (performance.now() < verifier.pausedUntilMs) throw new Error("Google's certificates could not be fetched recently")
   const timeout = new CertificatesLate()
   try {
-    return await within(verifier.auth.verifyIdToken(token), FETCH_MS, timeout)
+    return await withTimeout(verifier.auth.verifyIdToken(token), FETCH_MS, timeout)
   } catch (error) {
     // The SDK checks the expiry last, after content and signature, so that only the expiry is wrong here.
     if (codeOf(error) === 'auth/id-token-expired') return decodeJwt(token)
@@ -50,7 +55,7 @@ class CertificatesLate extends Error {
 async function verifierOf(projectId: string): Promise<Verifier> {
   const known = verifiers.get(projectId)
   if (known) return known
-  const [{ initializeApp, deleteApp }, { getAuth }] = await Promise.all([
+  const [{ initializeApp }, { getAuth }] = await Promise.all([
     import('firebase-admin/app'),
     import('firebase-admin/auth'),
   ])
@@ -63,12 +68,12 @@ async function verifierOf(projectId: string): Promise<Verifier> {
     pausedUntilMs: 0,
   }
   verifiers.set(projectId, verifier)
-  const [oldest] = verifiers
-  if (verifiers.size > MAX_PROJECTS && oldest) {
-    verifiers.delete(oldest[0])
-    await deleteApp(oldest[1].auth.app)
-  }
   return verifier
+}
+
+async function discard(app: App): Promise<void> {
+  const { deleteApp } = await import('firebase-admin/app')
+  await deleteApp(app)
 }
 
 function codeOf(error: unknown): unknown {

@@ -8,6 +8,7 @@ import {
 } from 'jose'
 import type { Context } from '#context.ts'
 import { requestEndpoint } from '#http/outbound/request-endpoint.ts'
+import { BoundedMap } from '#shared/bounded-map.ts'
 import { isHttpsOrOwn } from '#shared/loopback.ts'
 import type { IdentityProvider } from './store.ts'
 
@@ -21,10 +22,10 @@ const FETCH_MS = 4000
 /** Anyone can send tokens with invented key ids, so fetches are limited: this many at once, then one per interval. */
 const FETCH_BURST = 10
 const FETCH_EVERY_MS = 5000
-/** Cached key sets; the oldest is evicted first. */
+/** Key sets by their addresses, which operators choose: no token can drop one. */
 const MAX_KEY_SETS = 256
 
-const keySets = new Map<string, JWTVerifyGetKey>()
+const keySets = new BoundedMap<string, JWTVerifyGetKey>(MAX_KEY_SETS)
 
 /**
  * The claims of an identity token that the provider signed for this audience and that has not expired, give or take the leeway. Throws for
@@ -58,22 +59,20 @@ function refuseOtherKinds({ typ }: JWTHeaderParameters, claims: JWTPayload, audi
 }
 
 function keySetOf(ctx: Context, jwksUrl: string): JWTVerifyGetKey {
-  const known = keySets.get(jwksUrl)
-  if (known) return known
+  return keySets.getOrCreate(jwksUrl, () => openKeySet(ctx, jwksUrl))
+}
+
+function openKeySet(ctx: Context, jwksUrl: string): JWTVerifyGetKey {
   const url = new URL(jwksUrl)
   if (!isHttpsOrOwn(url, ctx.config.env === 'development')) throw new Error('the address of the key set must be https')
   const allowance = new FetchAllowance()
-  const keySet = createRemoteJWKSet(url, {
+  return createRemoteJWKSet(url, {
     cacheMaxAge: KEYS_FRESH_MS,
     // Replaced by the allowance, so that a new key is accepted at once.
     cooldownDuration: 0,
     timeoutDuration: FETCH_MS,
     [customFetch]: () => fetchKeys(ctx, url, allowance),
   })
-  keySets.set(jwksUrl, keySet)
-  const [oldest] = keySets.keys()
-  if (keySets.size > MAX_KEY_SETS && oldest !== undefined) keySets.delete(oldest)
-  return keySet
 }
 
 async function fetchKeys(ctx: Context, url: URL, allowance: FetchAllowance): Promise<Response> {

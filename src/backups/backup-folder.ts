@@ -63,11 +63,15 @@ export async function newestVerified(folder: string): Promise<RealTime | null> {
   return newest === -Infinity ? null : asRealTime(new Date(newest))
 }
 
-/** Records beside the backup that it was verified, or removes that record (`at` null). */
-export async function recordVerified({ file, bytes, takenAt }: StoredBackup, at: RealTime | null): Promise<void> {
-  if (at === null) return rm(recordOf(file), { force: true })
+/** Records beside the backup that it was verified. */
+export async function recordVerified({ file, bytes, takenAt }: StoredBackup, at: RealTime): Promise<void> {
   const record: Verification = { taken_at: takenAt.toISOString(), bytes, verified_at: at.toISOString() }
   await writeFile(recordOf(file), `${JSON.stringify(record)}\n`, { mode: 0o644 })
+}
+
+/** Removes the record that the backup was verified, if there is one. */
+export async function removeVerification({ file }: Pick<StoredBackup, 'file'>): Promise<void> {
+  await rm(recordOf(file), { force: true })
 }
 
 /** Removes the backups that were taken before `before`, except the newest and the newest verified one; returns their paths. */
@@ -75,9 +79,9 @@ export async function removeOld(folder: string, before: RealTime): Promise<strin
   const backups = await listBackups(folder)
   const kept = [backups[0], backups.find(({ verifiedAt }) => verifiedAt !== null)]
   const old = backups.filter((backup) => backup.takenAt < before && !kept.includes(backup))
-  for (const { file } of old) {
-    await rm(file)
-    await rm(recordOf(file), { force: true })
+  for (const backup of old) {
+    await rm(backup.file)
+    await removeVerification(backup)
   }
   return old.map(({ file }) => file)
 }

@@ -1,7 +1,8 @@
 import { CONTRACTING, EXPANDING, runMigrations } from '#db/migrate.ts'
 import { verifyLedger, type LedgerReport } from '#ledger/verify-ledger.ts'
 import type { StoredBackup } from './backup-folder.ts'
-import { withCopy, type ReadOptions, type Tools } from './verify-backup.ts'
+import type { ReadOptions } from './replay.ts'
+import { withCopy, type Tools } from './verify-backup.ts'
 
 export interface Rehearsed {
   /** What an upgrade would apply, in order, and how long each took. */

@@ -5,6 +5,7 @@ import { createGunzip } from 'node:zlib'
 import type { Target } from '#db/connect.ts'
 import type { Family } from '#embedded/setup.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
+import type { StoredBackup } from './backup-folder.ts'
 import { startClient } from './client-program.ts'
 import { decrypted } from './encryption.ts'
 import { MANIFEST_BYTES, manifestIn, type Manifest } from './manifest.ts'
@@ -26,6 +27,21 @@ export interface ReadableBackup {
   readonly file: string
   readonly identities: readonly string[]
   readonly onRead: (bytes: number) => void
+}
+
+export interface ReadOptions {
+  readonly identities: readonly string[]
+  /** Called with a description of each step. */
+  readonly onStep: (step: string) => void
+}
+
+/** How to read a stored backup, with `restoring 42 %` as its steps. */
+export function readableBackup(
+  { file, bytes }: StoredBackup,
+  verb: 'reading' | 'restoring',
+  { identities, onStep }: ReadOptions,
+): ReadableBackup {
+  return { file, identities, onRead: (read) => onStep(`${verb} ${Math.floor((read / bytes) * 100)} %`) }
 }
 
 /** Reads the whole backup without using it. Throws `UnreadableBackup`. */

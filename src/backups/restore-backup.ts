@@ -5,9 +5,8 @@ import type { StoredBackup } from './backup-folder.ts'
 import { compareContents, type Comparison } from './compare-contents.ts'
 import type { Manifest } from './manifest.ts'
 import { listSeenDaemons } from './daemons/store.ts'
-import { load, readManifest, type ReadableBackup } from './replay.ts'
+import { load, readableBackup, readManifest, type ReadOptions } from './replay.ts'
 import { dropTables, hasApps, isEmptyDatabase, leaveGaps, moneyColumnsOf, readContents, readFamily } from './store.ts'
-import type { ReadOptions } from './verify-backup.ts'
 
 export interface Restored extends Comparison {
   readonly manifest: Manifest
@@ -30,7 +29,7 @@ export async function restoreBackup(
   return inDatabase(place, async (db, target) => {
     const isOwn = 'home' in place
     if (isOwn) await refuseInUse(db).then(() => dropTables(db))
-    const manifest = await load(readingOf(backup, 'restoring', options), backup.family, target).catch(
+    const manifest = await load(readableBackup(backup, 'restoring', options), backup.family, target).catch(
       async (error: unknown) => {
         // A part of a backup is useless, and an app in it would block the next restore.
         if (isOwn) await dropTables(db)
@@ -60,7 +59,7 @@ export async function rehearseRestore(
     if ('home' in place) await refuseInUse(db)
     else if (!(await isEmptyDatabase(db)))
       throw new AppError('invalid_request', `the database ${database} is not empty: create a new one for the backup`)
-    return readManifest(readingOf(backup, 'reading', options))
+    return readManifest(readableBackup(backup, 'reading', options))
   })
 }
 
@@ -82,8 +81,4 @@ async function inDatabase<T>(place: RestoreTarget, work: (db: Database, target: 
   } finally {
     await close()
   }
-}
-
-function readingOf({ file, bytes }: StoredBackup, verb: string, { identities, onStep }: ReadOptions): ReadableBackup {
-  return { file, identities, onRead: (read) => onStep(`${verb} ${Math.floor((read / bytes) * 100)} %`) }
 }

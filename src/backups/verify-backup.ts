@@ -1,10 +1,10 @@
 import type { Context } from '#context.ts'
 import { CONTRACTING, EXPANDING, runMigrations } from '#db/migrate.ts'
 import { verifyLedger, type LedgerReport } from '#ledger/verify-ledger.ts'
-import { recordVerified, type StoredBackup } from './backup-folder.ts'
+import { recordVerified, removeVerification, type StoredBackup } from './backup-folder.ts'
 import { compareContents, type Comparison } from './compare-contents.ts'
 import { withPrivateDatabase, type PrivateDatabase } from './private-copy.ts'
-import { load, UnreadableBackup } from './replay.ts'
+import { load, readableBackup, UnreadableBackup, type ReadOptions } from './replay.ts'
 import { moneyColumnsOf, readContents } from './store.ts'
 
 /** The context of a command that needs no configured database. */
@@ -14,12 +14,6 @@ export interface Verified extends Comparison {
   readonly ledger: LedgerReport
   readonly ok: boolean
   readonly seconds: number
-}
-
-export interface ReadOptions {
-  readonly identities: readonly string[]
-  /** Called with a description of each step. */
-  readonly onStep: (step: string) => void
 }
 
 /**
@@ -32,10 +26,11 @@ export async function verifyBackup(tools: Tools, backup: StoredBackup, options: 
     const checked = await withCopy(tools, backup, options, (copy, comparison) =>
       check(tools, copy, comparison, options),
     )
-    await recordVerified(backup, checked.ok ? tools.clock.now() : null)
+    if (checked.ok) await recordVerified(backup, tools.clock.now())
+    else await removeVerification(backup)
     return { ...checked, seconds: Math.round((performance.now() - began) / 100) / 10 }
   } catch (error) {
-    if (error instanceof UnreadableBackup && error.isDamaged) await recordVerified(backup, null)
+    if (error instanceof UnreadableBackup && error.isDamaged) await removeVerification(backup)
     throw error
   }
 }
@@ -44,14 +39,14 @@ export async function verifyBackup(tools: Tools, backup: StoredBackup, options: 
 export async function withCopy<T>(
   { config, clock }: Tools,
   backup: StoredBackup,
-  { identities, onStep }: ReadOptions,
+  options: ReadOptions,
   work: (copy: PrivateDatabase, comparison: Comparison) => Promise<T>,
 ): Promise<T> {
-  const { file, bytes, family } = backup
+  const { family } = backup
+  const { onStep } = options
   onStep('starting a private database server')
   return withPrivateDatabase({ home: config.home, family, now: clock.now() }, async (copy) => {
-    const onRead = (read: number): void => onStep(`restoring ${Math.floor((read / bytes) * 100)} %`)
-    const manifest = await load({ file, identities, onRead }, family, copy.target)
+    const manifest = await load(readableBackup(backup, 'restoring', options), family, copy.target)
     onStep('comparing rows and sums')
     return work(copy, compareContents(manifest, await readContents(copy.db, moneyColumnsOf(manifest))))
   })

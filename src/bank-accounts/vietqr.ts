@@ -2,33 +2,29 @@
 export interface VietQr {
   /** Six digits, see `banks.ts`. */
   readonly bin: string
-  /** Account or card number: 1 to 19 letters and digits. */
+  /** Account number: 1 to 19 letters and digits. */
   readonly number: string
-  /** NAPAS's service for the kind of `number`: `QRIBFTTA` (default) for an account, `QRIBFTTC` for a card. */
-  readonly service?: 'QRIBFTTA' | 'QRIBFTTC'
   /** Whole dong; a code without an amount leaves it to the payer. */
   readonly amount?: number
   /** The transfer's text: 1 to 25 letters, digits and blanks. */
   readonly purpose?: string
-  readonly billNumber?: string
 }
 
 const NAPAS = 'A000000727'
+/** NAPAS's service for transfers to an account. */
+const TO_ACCOUNT = 'QRIBFTTA'
 const VND = '704'
 
 /**
  * The text of a VietQR code: EMVCo tag-length-value fields and a checksum. Throws if a banking app might change a value,
  * since the transfer code must arrive as it is.
  */
-export function vietQrPayload(qr: VietQr): string {
-  const { bin, number, service = 'QRIBFTTA', amount, purpose, billNumber } = qr
+export function vietQrPayload({ bin, number, amount, purpose }: VietQr): string {
   demand(/^\d{6}$/.test(bin), 'the BIN must have 6 digits')
   demand(/^[0-9A-Za-z]{1,19}$/.test(number), 'the account number must have 1 to 19 letters and digits')
   demand(amount === undefined || isAmount(amount), 'the amount must be a whole number of 1 to 13 digits')
   demand(purpose === undefined || isPlain(purpose), 'the purpose must have 1 to 25 plain letters, digits and blanks')
-  demand(billNumber === undefined || isPlain(billNumber), 'the bill number must have 1 to 25 plain letters and digits')
-  const account = field('00', NAPAS) + field('01', field('00', bin) + field('01', number)) + field('02', service)
-  const words = optional('01', billNumber) + optional('08', purpose)
+  const account = field('00', NAPAS) + field('01', field('00', bin) + field('01', number)) + field('02', TO_ACCOUNT)
   const fields =
     field('00', '01') +
     field('01', amount === undefined ? '11' : '12') +
@@ -36,7 +32,7 @@ export function vietQrPayload(qr: VietQr): string {
     field('53', VND) +
     optional('54', amount?.toString()) +
     field('58', 'VN') +
-    optional('62', words || undefined)
+    optional('62', purpose === undefined ? undefined : field('08', purpose))
   const covered = `${fields}6304`
   return covered + crc16(covered)
 }

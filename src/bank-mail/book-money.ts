@@ -121,11 +121,11 @@ export async function movementOf(
   const { bankReference, bankAccountId, contentHash } = mail
   const account = mail.bank !== null || bankAccountId === null ? null : await findBankAccount(db, bankAccountId)
   const bank = mail.bank ?? account?.bank ?? UNKNOWN_BANK
-  return { bank, reference: referenceOf(bank, bankReference ?? `content ${contentHash}`) }
+  return { bank, reference: paymentReferenceOf(bank, bankReference ?? `content ${contentHash}`) }
 }
 
-/** Of the payment that a bank's movement becomes. */
-export function referenceOf(bank: string, movement: string): string {
+/** The reference of the payment that a bank's movement becomes: `ACB FT26123`. */
+export function paymentReferenceOf(bank: string, movement: string): string {
   return `${bank} ${movement}`
 }
 
@@ -133,7 +133,7 @@ export function referenceOf(bank: string, movement: string): string {
 export async function isBooked(db: Queries, mail: Identified): Promise<boolean> {
   const { bank, bankReference } = mail
   if (bank === null || bankReference === null) return false
-  const movement = movementEvent(referenceOf(bank, bankReference))
+  const movement = movementEvent(paymentReferenceOf(bank, bankReference))
   return (await hasProviderEvent(db, 'bank_transfer', movement)) || (await hasBookedCopy(db, mail))
 }
 

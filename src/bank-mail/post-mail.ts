@@ -3,6 +3,7 @@ import { loadConfig } from '#config/config.ts'
 import { childEnvironment } from '#config/environment.ts'
 import { requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { hmacHex } from '#shared/crypto.ts'
+import { parseJson } from '#shared/parse-json.ts'
 import { systemClock, unixSeconds } from '#shared/time.ts'
 import { RELAY_PATH } from './endpoint.ts'
 
@@ -30,7 +31,7 @@ export async function postMail(body: Buffer): Promise<string> {
     body,
     deadlineMs: DEADLINE_MS,
   })
-  const decision = answer.status === 200 ? Decision.safeParse(parsed(answer.body)) : null
+  const decision = answer.status === 200 ? Decision.safeParse(parseJson(answer.body)) : null
   if (!decision?.success) throw new Error(`${url} answered ${answer.status}: ${hintFor(answer.status)}`)
   const { status, reason } = decision.data
   return reason === undefined ? status : `${status}: ${reason}`
@@ -48,12 +49,4 @@ function hintFor(status: number): string {
   if (status === 400) return 'is BILLING_RELAY_SECRET the same there, and are both clocks right?'
   if (status === 404) return 'is BILLING_RELAY_SECRET set there?'
   return 'not a decision'
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return null
-  }
 }

@@ -20,7 +20,7 @@ import {
   bookMoney,
   isBooked,
   movementOf,
-  referenceOf,
+  paymentReferenceOf,
   recordUnallocatedMoney,
   type MailMoney,
   type RecordedMoney,
@@ -144,7 +144,7 @@ function moneyOf(ctx: Context, { bank, credit, messageIdHash }: MailReading): Om
   if (!bank || !credit) return null
   const { reference, amount } = credit
   // The time of receipt: the bank's time has minutes at best, and a period must not begin before its money is known.
-  return { bank, reference: referenceOf(bank, reference), messageIdHash, amount, paidAt: ctx.clock.now() }
+  return { bank, reference: paymentReferenceOf(bank, reference), messageIdHash, amount, paidAt: ctx.clock.now() }
 }
 
 async function payableFacts(
@@ -203,19 +203,19 @@ async function findSubject(ctx: Context, mail: ReceivedMail, expected: BankAccou
   // The forwarding mailbox may get mails of any bank.
   if (reading.forwarding) return { account: addressed, isOurs: false }
   const named = accountNamedIn(reading)
-  const isFree = ctx.config.env === 'development'
+  const takesAnyAddress = ctx.config.env === 'development'
   if (named === null) {
     const isFitting = addressed !== null && isOfMailsBank(addressed, reading)
-    const isOurs = isFitting ? isToMailbox(addressed, reading) : isFree
+    const isOurs = isFitting ? isToMailbox(addressed, reading) : takesAnyAddress
     return { account: isFitting && isOurs ? addressed : null, isOurs }
   }
-  if (!addressed && !isFree) return { account: null, isOurs: false }
+  if (!addressed && !takesAnyAddress) return { account: null, isOurs: false }
   // A mail that names one of our accounts is about that account, whichever of our addresses it came to.
   const bins = bankReaderOf(reading.bank)?.bins ?? []
   const accounts = await listBankAccountsNumbered(ctx.db, bins, named)
   const fitting = accounts.filter((account) => isToMailbox(account, reading))
   const account = fitting.find(({ id }) => id === addressed?.id) ?? fitting.at(-1) ?? null
-  return { account, isOurs: account !== null || (isFree && accounts.length === 0) }
+  return { account, isOurs: account !== null || (takesAnyAddress && accounts.length === 0) }
 }
 
 /** Whether everything in the mail fits this account, so that the mail cannot be about another. */

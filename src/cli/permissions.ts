@@ -146,9 +146,6 @@ const PERMISSIONS: Readonly<Record<string, Permission>> = {
   completion: read,
 }
 
-/** The commands that have a permission; a test compares them with the tree. */
-export const PERMITTED: readonly string[] = Object.keys(PERMISSIONS)
-
 /** The permission of a command by its words, such as `app create`. */
 export function permissionOf(words: string): Permission {
   return PERMISSIONS[words] ?? owner

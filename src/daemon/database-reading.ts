@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { within } from '#shared/budget.ts'
+import { withTimeout } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
 
@@ -9,7 +9,7 @@ const DEADLINE_MS = 2 * SECOND_MS
 
 /** Throws if the database takes longer than a scrape or a check of readiness waits. */
 export function inTime<T>(reading: Promise<T>): Promise<T> {
-  return within(reading, DEADLINE_MS, new Error(`no answer in ${DEADLINE_MS} ms`))
+  return withTimeout(reading, DEADLINE_MS, new Error(`no answer in ${DEADLINE_MS} ms`))
 }
 
 export function warnUnread(ctx: Context, metric: string, error: unknown): void {

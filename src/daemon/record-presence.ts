@@ -2,7 +2,7 @@ import { recordDaemon, recordDaemonStop } from '#backups/daemons/store.ts'
 import type { Context } from '#context.ts'
 import { MIGRATIONS } from '#db/migrate.ts'
 import { productVersion } from '#product-version.ts'
-import { within } from '#shared/budget.ts'
+import { withTimeout } from '#shared/budget.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { daemonName } from './daemon-name.ts'
 
@@ -27,7 +27,7 @@ export async function recordPresence(ctx: Context): Promise<Presence> {
     async stop() {
       clearInterval(timer)
       const late = new Error(`no answer in ${STOP_MS} ms`)
-      await within(recordDaemonStop(ctx.db, name), STOP_MS, late).catch(warn)
+      await withTimeout(recordDaemonStop(ctx.db, name), STOP_MS, late).catch(warn)
     },
   }
 }

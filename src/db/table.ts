@@ -1,3 +1,4 @@
+import { BoundedMap } from '#shared/bounded-map.ts'
 import { endedEarly } from './database-error.ts'
 
 /** How the database declares a column. */
@@ -102,9 +103,6 @@ export interface Insertion {
   readonly oneRow: string
 }
 
-/** A table of any row type: its name and columns. */
-export type AnyTable = Pick<Table<unknown>, 'name' | 'options'>
-
 /** The type of a row, of a table or of another source of rows: `Row<typeof plans>`. */
 export type Row<T extends { decode(row: Record<string, unknown>): unknown }> = ReturnType<T['decode']>
 
@@ -160,6 +158,7 @@ export function shape<C extends Columns>(columns: C): Source<Values<C>> {
   return { statement: (text) => text, decode: decoderOf(columns) as Source<Values<C>>['decode'] }
 }
 
+/** Per table. Statements with lists have many texts. */
 const MAX_TEXTS = 100
 
 type Rows<T extends Tables> = { [K in keyof T]: ReturnType<T[K]['decode']> }
@@ -209,16 +208,8 @@ export function joinedRows<T extends Tables, O extends Tables, C extends Columns
 
 /** Returns the same string object for equal texts, so that caches find it without comparing characters. */
 function keptTexts(head: string): (rest: string) => string {
-  const kept = new Map<string, string>()
-  return (rest) => {
-    let text = kept.get(rest)
-    if (text === undefined) {
-      // Statements with lists have many texts.
-      if (kept.size === MAX_TEXTS) kept.clear()
-      kept.set(rest, (text = head + rest))
-    }
-    return text
-  }
+  const kept = new BoundedMap<string, string>(MAX_TEXTS)
+  return (rest) => kept.getOrCreate(rest, () => head + rest)
 }
 
 /** Makes the texts for the same properties once. */

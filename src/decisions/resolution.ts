@@ -6,7 +6,11 @@ export const RESOLUTIONS = ['refund', 'complete', 'dismiss'] as const
 export type Resolution = (typeof RESOLUTIONS)[number]
 
 /** Why the transaction cannot be resolved by this action, and what to do instead; null if it can. */
-export function refusalOf(transaction: Transaction, action: Resolution, amount: number | null): string | null {
+export function resolutionRefusalOf(
+  transaction: Transaction,
+  action: Resolution,
+  amount: number | null,
+): string | null {
   const { flagReason, status } = transaction
   switch (action) {
     case 'complete':

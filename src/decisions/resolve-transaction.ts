@@ -33,7 +33,14 @@ import {
   type ShownTransaction,
   type Transaction,
 } from '#transactions/store.ts'
-import { amountToRefund, wasSuperseded, keepsPeriod, refusalOf, RESOLUTIONS, type Resolution } from './resolution.ts'
+import {
+  amountToRefund,
+  wasSuperseded,
+  keepsPeriod,
+  resolutionRefusalOf,
+  RESOLUTIONS,
+  type Resolution,
+} from './resolution.ts'
 
 export interface ResolveInput {
   readonly transactionId: number
@@ -63,22 +70,22 @@ export async function possibleResolutions(
   amount: number | null = null,
 ): Promise<Resolution[]> {
   const transaction = await getTransaction(ctx.db, transactionId)
-  const possible = RESOLUTIONS.filter((action) => refusalOf(transaction, action, amount) === null)
+  const possible = RESOLUTIONS.filter((action) => resolutionRefusalOf(transaction, action, amount) === null)
   if (possible.length > 0) return possible
   const refusals = []
   for (const action of RESOLUTIONS)
-    refusals.push(`${action}: ${(await explainRefusal(ctx.db, transaction, action, amount)) ?? ''}`)
+    refusals.push(`${action}: ${(await explainResolutionRefusal(ctx.db, transaction, action, amount)) ?? ''}`)
   throw new AppError('invalid_request', `transaction ${transactionId} cannot be resolved; ${refusals.join('; ')}`)
 }
 
-/** `refusalOf`; if a failed refund took the money away from the transaction, it names the command that refunds it again (R131). */
-async function explainRefusal(
+/** `resolutionRefusalOf`; if a failed refund took the money away from the transaction, it names the command that refunds it again (R131). */
+async function explainResolutionRefusal(
   db: Queries,
   transaction: Transaction,
   action: Resolution,
   amount: number | null,
 ): Promise<string | null> {
-  const refusal = refusalOf(transaction, action, amount)
+  const refusal = resolutionRefusalOf(transaction, action, amount)
   if (refusal === null || action !== 'refund' || keptOf(transaction) > 0) return refusal
   const paymentIds = await listReturnedPayments(db, transaction.id)
   if (paymentIds.length === 0) return refusal
@@ -189,7 +196,7 @@ const resolve = command({
     const terms: Terms = { action, amount: amount ?? null, reference: reference ?? null }
     const transactions = await lockTransactions(tx, [transactionId])
     const before = found(transactions.get(transactionId), `transaction ${transactionId}`)
-    const refusal = await explainRefusal(tx, before, action, terms.amount)
+    const refusal = await explainResolutionRefusal(tx, before, action, terms.amount)
     if (refusal !== null && !grant) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
     const request = action === 'refund' ? refundRequestOf(before, terms, note) : null
     const waits = request && (await refuseAboveLimit(tx, tx.caller, request, grant))

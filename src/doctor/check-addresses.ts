@@ -1,5 +1,6 @@
 import type { Context } from '#context.ts'
 import { EndpointError, requestEndpoint } from '#http/outbound/request-endpoint.ts'
+import { parseJson } from '#shared/parse-json.ts'
 import { passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { askMetrics } from './ask-metrics.ts'
 
@@ -21,11 +22,7 @@ export async function checkBaseAddress({ config: { baseUrl } }: Context): Promis
 }
 
 function isOurs(body: string): boolean {
-  try {
-    return (JSON.parse(body) as { status?: unknown } | null)?.status === 'up'
-  } catch {
-    return false
-  }
+  return (parseJson(body) as { status?: unknown } | null)?.status === 'up'
 }
 
 /** Whether `watch` gets the daemon's metrics. */

@@ -9,18 +9,18 @@ const MAX_NAMED = 5
 
 /** Whether every stored secret can be decrypted with the keys in the settings. */
 export async function checkSecrets(ctx: Context): Promise<CheckResult[]> {
-  const closed: string[] = []
+  const unreadable: string[] = []
   let opened = 0
   let stale = 0
   for await (const page of allSealedSecrets(ctx)) {
     for (const secret of page) {
-      const reason = reasonClosed(ctx, secret)
-      if (reason === null) opened += 1
-      else closed.push(`${secretName(secret)}: ${reason}`)
+      const error = decryptionErrorOf(ctx, secret)
+      if (error === null) opened += 1
+      else unreadable.push(`${secretName(secret)}: ${error}`)
       if (ctx.keyring.isStale(secret.sealed)) stale += 1
     }
   }
-  if (closed.length > 0) return [closedResult(closed)]
+  if (unreadable.length > 0) return [unreadableResult(unreadable)]
   if (stale > 0) {
     const detail = `${counted(opened, 'secret')} can be decrypted, ${stale} of them with a key older than "${ctx.keyring.currentId}"`
     return [
@@ -30,7 +30,7 @@ export async function checkSecrets(ctx: Context): Promise<CheckResult[]> {
   return [passed('keys', `${counted(opened, 'secret')} can be decrypted with key "${ctx.keyring.currentId}"`)]
 }
 
-function reasonClosed(ctx: Context, secret: SealedSecret): string | null {
+function decryptionErrorOf(ctx: Context, secret: SealedSecret): string | null {
   try {
     ctx.keyring.open(secret.sealed, placeOf(secret))
     return null
@@ -39,11 +39,11 @@ function reasonClosed(ctx: Context, secret: SealedSecret): string | null {
   }
 }
 
-function closedResult(closed: readonly string[]): CheckResult {
-  const more = closed.length > MAX_NAMED ? `; and ${closed.length - MAX_NAMED} more` : ''
+function unreadableResult(secrets: readonly string[]): CheckResult {
+  const more = secrets.length > MAX_NAMED ? `; and ${secrets.length - MAX_NAMED} more` : ''
   return failed(
     'keys',
-    `${counted(closed.length, 'secret')} cannot be decrypted: ${closed.slice(0, MAX_NAMED).join('; ')}${more}`,
+    `${counted(secrets.length, 'secret')} cannot be decrypted: ${secrets.slice(0, MAX_NAMED).join('; ')}${more}`,
     'add the missing key to BILLING_ENCRYPTION_KEYS; if it is lost, set a new secret (app rotate-secret, app rotate-webhook-secret, method enable, app set-realtime)',
   )
 }

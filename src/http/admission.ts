@@ -3,6 +3,7 @@ import { timedOut } from '#db/database-error.ts'
 import { expectedWaitMs, onEntry, type Standing } from './entry-queue.ts'
 import type { Queries } from '#db/queries.ts'
 import type { SharedRead } from '#db/shared-read.ts'
+import { BoundedMap } from '#shared/bounded-map.ts'
 import { isHex64 } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
@@ -67,25 +68,14 @@ const TOO_MANY = new AppError('rate_limited', `too many requests at once: try ag
 const MAX_PROVEN = 10_000
 
 /**
- * Callers that proved genuine recently; the oldest entry is dropped first. It only selects the queue in which a caller waits: permissions
- * are read from the database every time, so that a revocation takes effect at once.
+ * Makes a map for callers that proved genuine recently. Only they are added, so that a flood of strangers drops none. It only selects the
+ * queue in which a caller waits: permissions are read from the database every time, so that a revocation takes effect at once.
  */
-export class RecentlyProven<Value = true> {
-  readonly #kept = new Map<string, Value>()
-
-  get(name: string): Value | undefined {
-    return this.#kept.get(name)
-  }
-
-  add(name: string, value: Value): void {
-    if (this.#kept.get(name) === value) return
-    this.#kept.set(name, value)
-    const [oldest] = this.#kept.keys()
-    if (this.#kept.size > MAX_PROVEN && oldest !== undefined) this.#kept.delete(oldest)
-  }
+export function recentlyProven<Value>(): BoundedMap<string, Value> {
+  return new BoundedMap(MAX_PROVEN)
 }
 
-const provenTokens = new RecentlyProven()
+const provenTokens = recentlyProven<true>()
 
 /** Whether the text has the form of a hosted page's token; others are not looked up. */
 export function isPageToken(text: string): boolean {
@@ -100,6 +90,6 @@ export async function admitByToken<Row>(
 ): Promise<Row | null> {
   if (!isPageToken(token)) return null
   const found = await admitByKey(ctx, provenTokens.get(token) ? 'known' : 'stranger', rows, token)
-  if (found !== null) provenTokens.add(token, true)
+  if (found !== null) provenTokens.set(token, true)
   return found
 }

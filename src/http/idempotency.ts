@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import type { Queries } from '#db/queries.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { within } from '#shared/budget.ts'
+import { withTimeout } from '#shared/budget.ts'
 import { randomHex, sha256Hex } from '#shared/crypto.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { addMs, DAY_MS, SECOND_MS } from '#shared/time.ts'
@@ -142,7 +142,7 @@ async function renew(lease: Lease): Promise<void> {
 async function release({ ctx, scope, leaseToken }: Lease): Promise<void> {
   const released = inTransaction(ctx, (tx) => releaseIdempotencyKey(tx, leaseToken, scope))
   try {
-    await within(released, RELEASE_MS, new Error(`not released in ${RELEASE_MS} ms`))
+    await withTimeout(released, RELEASE_MS, new Error(`not released in ${RELEASE_MS} ms`))
   } catch (error) {
     ctx.log.warn({ error }, 'an Idempotency-Key was not released: it is free when its lease expires')
   }

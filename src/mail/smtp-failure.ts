@@ -20,7 +20,7 @@ export interface Progress {
 }
 
 /** What an error of nodemailer says about a message. */
-export function failureOf(error: unknown, { refusal, isComplete }: Progress): MailFailure {
+export function mailFailureOf(error: unknown, { refusal, isComplete }: Progress): MailFailure {
   const { code, responseCode } = error as SmtpError
   if (refusal) return 'refused'
   const wasAnswered = (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== undefined

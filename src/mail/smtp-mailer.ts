@@ -5,7 +5,7 @@ import { isLoopbackHost } from '#shared/loopback.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { MailError, toMessage, type Mail, type Mailer, type SendOptions } from './mail.ts'
 import type { SignMessage } from './sign.ts'
-import { failureOf, failureOfRefused, type Progress, type SmtpError } from './smtp-failure.ts'
+import { mailFailureOf, failureOfRefused, type Progress, type SmtpError } from './smtp-failure.ts'
 
 /** The size of the connection pool: this many mails are sent at the same time. */
 export const MAIL_CONNECTIONS = 5
@@ -66,7 +66,7 @@ export class SmtpMailer implements Mailer {
       return rejectedErrors
     } catch (error) {
       if (handOver.refusal instanceof MailError) throw handOver.refusal
-      throw new MailError(failureOf(error, handOver), handOver.refusal ?? error)
+      throw new MailError(mailFailureOf(error, handOver), handOver.refusal ?? error)
     } finally {
       clearTimeout(timer)
     }

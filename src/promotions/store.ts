@@ -100,7 +100,7 @@ export async function hasCodeToType(db: Queries, appId: number, now: AppTime): P
   return found !== null
 }
 
-/** The promotions that these rows name, by app and code: `promotions.get(keyOf(subscription))`. */
+/** The promotions that these rows name, by app and code: `promotions.get(promotionKeyOf(subscription))`. */
 export async function listPromotionsOf(
   db: Queries,
   named: readonly { readonly appId: number; readonly promotionCode: string | null }[],
@@ -110,10 +110,10 @@ export async function listPromotionsOf(
   const ids = [...new Set(keys.map(({ appId }) => appId))]
   const codes = [...new Set(keys.map(({ promotionCode }) => promotionCode))]
   const found = await db.all(promotions, 'WHERE app_id IN (?) AND code IN (?)', [ids, codes])
-  return new Map(found.map((row) => [keyOf({ appId: row.appId, promotionCode: row.code }), row]))
+  return new Map(found.map((row) => [promotionKeyOf({ appId: row.appId, promotionCode: row.code }), row]))
 }
 
-export function keyOf({
+export function promotionKeyOf({
   appId,
   promotionCode,
 }: {

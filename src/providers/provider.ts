@@ -111,7 +111,7 @@ export interface ProviderRefunds {
   /** For the operator: `Stripe refunds ₫9,900 to the card`. */
   describe(money: string): string
   /** Makes the refund once, however often it is called. `isRepeated`: an earlier call may have made it. Never inside a transaction. */
-  make(ctx: Context, payment: Payment, refund: Refund, isRepeated: boolean): Promise<RefundCall>
+  make(ctx: Context, payment: Payment, refund: Refund, options: { readonly isRepeated: boolean }): Promise<RefundCall>
   /** Asks for the status of a refund whose reference is known. */
   pollStatus(ctx: Context, payment: Payment, refund: Refund): Promise<RefundCall>
 }

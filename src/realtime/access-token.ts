@@ -2,7 +2,8 @@ import type { JWT } from 'google-auth-library'
 import { readServiceAccount } from '#apps/service-account.ts'
 import { secretPlace } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { within, type Budget } from '#shared/budget.ts'
+import { BoundedMap } from '#shared/bounded-map.ts'
+import { withTimeout, type Budget } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 import type { AppWithDatabase } from './realtime-key.ts'
 
@@ -10,11 +11,11 @@ import type { AppWithDatabase } from './realtime-key.ts'
 const SCOPES = ['https://www.googleapis.com/auth/firebase.database', 'https://www.googleapis.com/auth/userinfo.email']
 /** A token request is aborted after this time, even if no caller waits for it any more. */
 const REQUEST_MS = 5000
-/** Cached clients, each with a token that it renews before it expires; the oldest is evicted first. */
+/** Cached clients, each with a token that it renews before it expires. */
 const MAX_CLIENTS = 256
 
 /** By the encrypted account, so that a new account of the same app gets a new client. */
-const clients = new Map<string, JWT>()
+const clients = new BoundedMap<string, JWT>(MAX_CLIENTS)
 
 /**
  * An access token for the app's database; throws if none arrives within the budget. The SDK's `cert(account)` does the same, but caches
@@ -24,7 +25,7 @@ export async function accessToken(ctx: Context, app: AppWithDatabase, leftMs: Bu
   const client = await clientOf(ctx, app)
   try {
     const late = new Error('the token endpoint did not answer in time')
-    const { token } = await within(client.getAccessToken(), leftMs(), late)
+    const { token } = await withTimeout(client.getAccessToken(), leftMs(), late)
     if (!token) throw new Error('the token endpoint returned no token')
     return token
   } catch (error) {
@@ -54,7 +55,5 @@ async function clientOf(ctx: Context, app: AppWithDatabase): Promise<JWT> {
     transporterOptions: { timeout: REQUEST_MS },
   })
   clients.set(sealed, client)
-  const [oldest] = clients.keys()
-  if (clients.size > MAX_CLIENTS && oldest !== undefined) clients.delete(oldest)
   return client
 }

@@ -1,5 +1,5 @@
 import { randomHex } from '#shared/crypto.ts'
-import { within, type Budget } from '#shared/budget.ts'
+import { withTimeout, type Budget } from '#shared/budget.ts'
 import type { RealtimeNode } from './node.ts'
 
 /** Where an emulator keeps a node. */
@@ -24,7 +24,7 @@ export async function replaceBySocket(address: EmulatorAddress, node: RealtimeNo
   const database = getDatabase(app)
   try {
     const late = new Error(`the emulator at ${address.host} did not take the write in time`)
-    await within(database.ref(address.keys.join('/')).set(node), leftMs(), late)
+    await withTimeout(database.ref(address.keys.join('/')).set(node), leftMs(), late)
   } finally {
     database.goOffline()
     await deleteApp(app)

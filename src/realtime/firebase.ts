@@ -3,6 +3,7 @@ import { requestEndpoint, type EndpointAnswer, type EndpointRequest } from '#htt
 import { cleanText } from '#http/outbound/exchange.ts'
 import { accessToken, forgetAccessToken } from './access-token.ts'
 import type { Budget } from '#shared/budget.ts'
+import { parseJson } from '#shared/parse-json.ts'
 import { replaceBySocket, type EmulatorAddress } from './emulator-socket.ts'
 import { nodeKeys, type AppWithDatabase } from './realtime-key.ts'
 import type { RealtimeNode } from './node.ts'
@@ -38,9 +39,9 @@ export function nodeReference(ctx: Context, app: AppWithDatabase, externalRef: s
       const answer = await call(ctx, target, { method: 'GET', headers: { 'x-firebase-etag': 'true' } })
       // A node that cannot be read may still be writable: the answer to the write decides.
       if (UNREADABLE.has(answer.status)) return { node: null, etag: null }
-      if (answer.status !== 200) throw refusalOf(answer)
+      if (answer.status !== 200) throw refusedBy(answer)
       const etag = answer.headers['etag']
-      return { node: parseNode(answer.body), etag: typeof etag === 'string' ? etag : null }
+      return { node: parseJson(answer.body), etag: typeof etag === 'string' ? etag : null }
     },
     async replace(node, etag) {
       const condition = etag === null ? {} : { 'if-match': etag }
@@ -51,7 +52,7 @@ export function nodeReference(ctx: Context, app: AppWithDatabase, externalRef: s
         await replaceBySocket(target.address.emulator, node, leftMs)
         return true
       }
-      if (answer.status !== 200 && answer.status !== 204) throw refusalOf(answer)
+      if (answer.status !== 200 && answer.status !== 204) throw refusedBy(answer)
       return true
     },
   }
@@ -106,14 +107,6 @@ async function call(
   return send(await accessToken(ctx, app, leftMs))
 }
 
-function refusalOf({ status, body }: EndpointAnswer): Error {
+function refusedBy({ status, body }: EndpointAnswer): Error {
   return new Error(`the database answered ${status}: ${cleanText(Buffer.from(body), REFUSAL_BYTES).trim()}`)
-}
-
-function parseNode(body: string): unknown {
-  try {
-    return JSON.parse(body) as unknown
-  } catch {
-    return null
-  }
 }

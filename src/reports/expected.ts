@@ -2,7 +2,7 @@ import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { planReminders, type NoMailReason, type PlannedReminder } from '#mails/reminders/plan-reminders.ts'
 import { discounted } from '#promotions/discount.ts'
-import { keyOf, listPromotionsOf } from '#promotions/store.ts'
+import { promotionKeyOf, listPromotionsOf } from '#promotions/store.ts'
 import { sumBy, type Amounts } from './sales/figures.ts'
 import { listRenewalPrices } from './sales/store.ts'
 
@@ -40,7 +40,7 @@ async function renewalsOf(ctx: Context, appId: number, externalRefs: readonly st
   const prices = await listRenewalPrices(ctx.db, appId, externalRefs)
   const promotions = await listPromotionsOf(ctx.db, prices)
   return prices.map((price) => {
-    const { amount } = discounted(promotions.get(keyOf(price)) ?? null, price)
+    const { amount } = discounted(promotions.get(promotionKeyOf(price)) ?? null, price)
     return { currency: price.currency, amount: BigInt(amount) }
   })
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '#shared/bounded-map.ts'
 import { addMs, asRealTime, HOUR_MS, type RealTime } from '#shared/time.ts'
 
 /** A month of a zone: from its first instant up to, and without, that of the next month. */
@@ -40,15 +41,14 @@ export function localTimestamp(instant: Date, zone: string): string {
 
 // Kept, since creating a format takes longer than formatting a thousand times.
 const MAX_FORMATS = 100
-const formats = new Map<string, Intl.DateTimeFormat>()
+const formats = new BoundedMap<string, Intl.DateTimeFormat>(MAX_FORMATS)
 
 function formatFor(zone: string): Intl.DateTimeFormat {
-  const known = formats.get(zone)
-  if (known) return known
   // Swedish writes times as ISO 8601 does.
-  const made = new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short', timeStyle: 'medium' })
-  if (formats.size < MAX_FORMATS) formats.set(zone, made)
-  return made
+  return formats.getOrCreate(
+    zone,
+    () => new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short', timeStyle: 'medium' }),
+  )
 }
 
 /** Zones change their offsets by quarters of an hour, and none is more than 14 hours from UTC. */

@@ -6,7 +6,7 @@ import { countLapsed, countMovements, listCohorts } from './movements/store.ts'
 import { renewalRates, type RenewalRate } from './movements/renewal-rates.ts'
 import { figuresOf, type SalesFigures, type SalesLine } from './sales/figures.ts'
 import { listSoldByMonth, type SoldOfMonth } from './sales/store.ts'
-import type { AppScope } from './store.ts'
+import type { MoneyScope } from './store.ts'
 
 /** What was sold in a month, and how many subscriptions came, stayed and left (R422). */
 export interface MonthFigures extends SalesFigures {
@@ -33,7 +33,7 @@ const COHORT_MONTHS = 12
 /** A month, the one before it, the same month of last year, and the renewals of what began in the twelve months up to it. */
 export async function gatherMonths(
   db: Queries,
-  scope: AppScope & { readonly mode: 'live' | 'test' },
+  scope: MoneyScope,
   { month, zone, now }: { readonly month: string; readonly zone: string; readonly now: RealTime },
 ): Promise<Months> {
   const [previous, lastYear] = [monthAfter(month, -1), monthAfter(month, -12)]

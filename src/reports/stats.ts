@@ -13,6 +13,7 @@ import {
   sumFlagged,
   sumSurplus,
   type AppScope,
+  type AppMode,
   type PaidPeriod,
   type SubscriptionCounts,
 } from './store.ts'
@@ -37,8 +38,7 @@ export interface Sum {
  * with it by those of the app's time zone, and in UTC where they are of several apps.
  */
 export interface Stats extends Months {
-  /** `test`: of sandbox apps, in which no real money moves. */
-  readonly mode: 'live' | 'test'
+  readonly mode: AppMode
   readonly app_ids: readonly number[]
   readonly subscriptions: SubscriptionCounts
   readonly revenue: readonly {
@@ -108,12 +108,7 @@ export async function gatherStats(ctx: Context, options: StatsOptions): Promise<
   }
 }
 
-async function monthsOf(
-  ctx: Context,
-  { app, month }: StatsOptions,
-  scope: AppScope,
-  mode: Stats['mode'],
-): Promise<Months> {
+async function monthsOf(ctx: Context, { app, month }: StatsOptions, scope: AppScope, mode: AppMode): Promise<Months> {
   const now = ctx.clock.now()
   const zone = app?.pageSettings?.time_zone ?? 'UTC'
   // A test clock moves the present month, too.
@@ -121,10 +116,7 @@ async function monthsOf(
   return gatherMonths(ctx.db, { ...scope, mode }, { month: month ?? present, zone, now })
 }
 
-async function scopeOf(
-  ctx: Context,
-  { app, isTest }: StatsOptions,
-): Promise<{ mode: Stats['mode']; appIds: number[] }> {
+async function scopeOf(ctx: Context, { app, isTest }: StatsOptions): Promise<{ mode: AppMode; appIds: number[] }> {
   if (app) return { mode: app.isSandbox ? 'test' : 'live', appIds: [app.id] }
   const apps = await listApps(ctx.db)
   const wantsTest = isTest ?? (apps.length > 0 && apps.every(({ isSandbox }) => isSandbox))
@@ -158,7 +150,7 @@ async function sumUnearned(ctx: Context, scope: AppScope, now: RealTime): Promis
 async function waitingMoney(
   ctx: Context,
   app: App | null,
-  mode: Stats['mode'],
+  mode: AppMode,
 ): Promise<Pick<Stats, 'unapplied' | 'unknown_payments' | 'surplus'>> {
   const appId = app?.id ?? null
   const ofMode = <T extends { readonly isSandbox: boolean }>(sums: readonly T[]): T[] =>

@@ -54,6 +54,14 @@ export interface AppScope {
   readonly appIds: readonly number[]
 }
 
+/** `test`: sandbox apps, in which no real money moves. */
+export type AppMode = 'live' | 'test'
+
+/** The apps that a statistic of money covers, all of one mode. */
+export interface MoneyScope extends AppScope {
+  readonly mode: AppMode
+}
+
 /** Subscriptions by state, each by its app's own time. */
 export type SubscriptionCounts = Readonly<
   Record<

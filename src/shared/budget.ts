@@ -7,7 +7,7 @@ export function openBudget(ms: number): Budget {
 }
 
 /** The promise's outcome. Throws `late` if there is none after `ms` milliseconds; a later outcome is ignored. */
-export async function within<T>(promise: Promise<T>, ms: number, late: Error): Promise<T> {
+export async function withTimeout<T>(promise: Promise<T>, ms: number, late: Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const deadline = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(late), ms)

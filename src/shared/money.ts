@@ -1,3 +1,4 @@
+import { BoundedMap } from './bounded-map.ts'
 import type { Locale } from './locale.ts'
 
 /** Amounts are integers in the currency's smallest unit everywhere; sums of them are bigints. Only this file knows how many decimals a currency has. */
@@ -37,21 +38,18 @@ export function formatMoney(amount: number | bigint, currency: string, locale: L
 
 // Kept, since creating a formatter takes longer than formatting a thousand amounts.
 const MAX_FORMATS = 100
-const formats = new Map<string, Intl.NumberFormat>()
+const formats = new BoundedMap<string, Intl.NumberFormat>(MAX_FORMATS)
 
 function formatFor(currency: string, locale: Locale): Intl.NumberFormat {
-  const name = `${locale} ${currency}`
-  const known = formats.get(name)
-  if (known) return known
-  const decimals = currencyDecimals(currency)
-  const made = new Intl.NumberFormat(locale === 'vi' ? 'vi-VN' : 'en-US', {
-    style: 'currency',
-    currency,
-    minimumFractionDigits: decimals,
-    maximumFractionDigits: decimals,
+  return formats.getOrCreate(`${locale} ${currency}`, () => {
+    const decimals = currencyDecimals(currency)
+    return new Intl.NumberFormat(locale === 'vi' ? 'vi-VN' : 'en-US', {
+      style: 'currency',
+      currency,
+      minimumFractionDigits: decimals,
+      maximumFractionDigits: decimals,
+    })
   })
-  if (formats.size < MAX_FORMATS) formats.set(name, made)
-  return made
 }
 
 /** `$10.50`, `₫99,000`: in the tables, timelines and messages that operators and developers read. */

@@ -52,6 +52,10 @@ export function unixSeconds(instant: Date): number {
   return Math.floor(instant.getTime() / SECOND_MS)
 }
 
+export function fromUnixSeconds(seconds: number): RealTime {
+  return asRealTime(new Date(seconds * SECOND_MS))
+}
+
 /** `YYYY-MM-DD HH:MM:SS` in UTC: the form of every time in API bodies (R28). */
 export function formatTimestamp(instant: Date): string {
   return instant.toISOString().slice(0, 19).replace('T', ' ')

@@ -28,13 +28,13 @@ export async function rotateKeys(
   caller: Caller,
   { onProgress = () => undefined }: RotationOptions = {},
 ): Promise<RotationReport> {
-  const closed: string[] = []
+  const unreadable: string[] = []
   let rotated = 0
   let current = 0
   for await (const page of allSealedSecrets(ctx)) {
     const stale = page.filter(({ sealed }) => ctx.keyring.isStale(sealed))
     const outcomes = stale.map((secret) => reseal(ctx, secret))
-    closed.push(...outcomes.flatMap(({ problem }) => problem ?? []))
+    unreadable.push(...outcomes.flatMap(({ error }) => error ?? []))
     current += page.length - stale.length
     rotated += await save(
       ctx,
@@ -44,11 +44,11 @@ export async function rotateKeys(
   }
   const report = { rotated, already_current: current }
   if (rotated > 0) await perform(ctx, caller, recordRotation, undefined, report)
-  if (closed.length > 0) {
+  if (unreadable.length > 0) {
     const others = `${rotated} others were rotated`
     throw new AppError(
       'invalid_request',
-      `${counted(closed.length, 'secret')} cannot be decrypted, ${others}: ${closed.join('; ')}`,
+      `${counted(unreadable.length, 'secret')} cannot be decrypted, ${others}: ${unreadable.join('; ')}`,
     )
   }
   return report
@@ -63,13 +63,13 @@ interface Resealed {
 function reseal(
   ctx: Context,
   secret: SealedSecret,
-): { readonly renewed: Resealed | null; readonly problem: string | null } {
+): { readonly renewed: Resealed | null; readonly error: string | null } {
   const place = placeOf(secret)
   try {
     const sealed = ctx.keyring.seal(ctx.keyring.open(secret.sealed, place), place)
-    return { renewed: { secret, sealed }, problem: null }
+    return { renewed: { secret, sealed }, error: null }
   } catch (error) {
-    return { renewed: null, problem: `${secretName(secret)}: ${messageOf(error)}` }
+    return { renewed: null, error: `${secretName(secret)}: ${messageOf(error)}` }
   }
 }
 

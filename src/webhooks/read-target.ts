@@ -1,5 +1,6 @@
 import { secretPlace, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { BoundedMap } from '#shared/bounded-map.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import { signingKeys, type SigningKeys } from './signature.ts'
 import { listWebhookTargets, type WebhookTarget } from './store.ts'
@@ -36,12 +37,12 @@ interface NextRead {
   readonly done: Promise<void>
 }
 
-/** Reads targets for the sender. Concurrent calls share a query. */
+/** Reads targets for the sender. Hundreds of attempts share a query; a `SharedRead` would send one for every 16. */
 export class Targets {
   readonly #ctx: Context
   readonly #known = new Map<number, Known>()
   /** Keys by their sealed secret. */
-  readonly #opened = new Map<string, SigningKeys>()
+  readonly #opened = new BoundedMap<string, SigningKeys>(MAX_OPENED)
   #next: NextRead | null = null
 
   constructor(ctx: Context) {
@@ -77,18 +78,12 @@ export class Targets {
   #open({ appId, apiKey, webhookUrl, webhookSecret }: WebhookTarget): DeliveryTarget {
     if (webhookUrl === null || webhookSecret === null) return NOT_CONFIGURED
     try {
-      return { kind: 'address', address: { url: webhookUrl, keys: this.#keysOf(webhookSecret, apiKey) } }
+      const keys = this.#opened.getOrCreate(webhookSecret, () => openKeys(this.#ctx, webhookSecret, apiKey))
+      return { kind: 'address', address: { url: webhookUrl, keys } }
     } catch (error) {
       this.#ctx.log.error({ appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be decrypted')
       return { kind: 'none', error: 'secret_unreadable' }
     }
-  }
-
-  #keysOf(webhookSecret: string, apiKey: string): SigningKeys {
-    const keys = this.#opened.get(webhookSecret) ?? openKeys(this.#ctx, webhookSecret, apiKey)
-    if (this.#opened.size > MAX_OPENED) this.#opened.clear()
-    this.#opened.set(webhookSecret, keys)
-    return keys
   }
 }
 

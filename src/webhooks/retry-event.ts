@@ -45,33 +45,33 @@ export async function countFailed(ctx: Context, app: App): Promise<number> {
 export async function retryFailed(ctx: Context, caller: Caller, app: App): Promise<{ retried: number }> {
   requireWebhook(app)
   let retried = 0
-  let above: number | null = 0
+  let afterId: number | null = 0
   do {
-    const batch: Batch = await perform(ctx, caller, retryBatch, undefined, { app, above })
+    const batch: Batch = await perform(ctx, caller, retryBatch, undefined, { app, afterId })
     retried += batch.retried
-    above = batch.next
-  } while (above !== null)
+    afterId = batch.nextAfterId
+  } while (afterId !== null)
   return { retried }
 }
 
 interface Batch {
   readonly retried: number
-  /** The id that the next batch follows; null after the last one. */
-  readonly next: number | null
+  /** The id to continue from; null after the last batch. */
+  readonly nextAfterId: number | null
 }
 
 const retryBatch = command({
   name: 'webhook.retry-failed',
   input: nothing,
-  async run(tx, _input, { app, above }: { readonly app: App; readonly above: number }): Promise<Batch> {
-    const eventIds = await listFailedIds(tx, app.id, above, BATCH_SIZE)
-    const next = eventIds.length < BATCH_SIZE ? null : (eventIds.at(-1) ?? null)
-    if (eventIds.length === 0) return { retried: 0, next }
+  async run(tx, _input, { app, afterId }: { readonly app: App; readonly afterId: number }): Promise<Batch> {
+    const eventIds = await listFailedIds(tx, app.id, afterId, BATCH_SIZE)
+    const nextAfterId = eventIds.length < BATCH_SIZE ? null : (eventIds.at(-1) ?? null)
+    if (eventIds.length === 0) return { retried: 0, nextAfterId }
     const retries = tx.ctx.config.webhook.retryMinutes.length
     const retried = await requeue(tx, eventIds, 'failed', retries, await databaseNow(tx.ctx, tx))
-    if (retried === 0) return { retried, next }
+    if (retried === 0) return { retried, nextAfterId }
     await tx.audit({ appId: app.id, subject: `app ${app.id}`, after: { retried } })
     tx.afterCommit(tx.ctx.wakeSender)
-    return { retried, next }
+    return { retried, nextAfterId }
   },
 })

@@ -7,6 +7,7 @@ export function decodeVietQr(payload: string): VietQr {
   const account = readFields(fields.get('38') ?? '')
   const beneficiary = readFields(account.get('01') ?? '')
   const words = readFields(fields.get('62') ?? '')
+  if (required(account, '02') !== 'QRIBFTTA') throw new Error('not to an account')
   if (account.get('00') !== 'A000000727' || fields.get('53') !== '704' || fields.get('58') !== 'VN') {
     throw new Error('no NAPAS code')
   }
@@ -14,10 +15,8 @@ export function decodeVietQr(payload: string): VietQr {
   return {
     bin: required(beneficiary, '00'),
     number: required(beneficiary, '01'),
-    service: required(account, '02') === 'QRIBFTTC' ? 'QRIBFTTC' : 'QRIBFTTA',
     ...(fields.has('54') ? { amount: Number(fields.get('54')) } : {}),
     ...(words.has('08') ? { purpose: required(words, '08') } : {}),
-    ...(words.has('01') ? { billNumber: required(words, '01') } : {}),
   }
 }
 

@@ -20,7 +20,7 @@ export type Rules = Pick<
 > &
   Pick<typeof balance, 'arrived' | 'completed' | 'refunded' | 'movedAway' | 'keptOf' | 'dueOf' | 'movableOf'> &
   Pick<typeof discount, 'discounted'> &
-  Pick<typeof resolution, 'refusalOf' | 'amountToRefund' | 'wasSuperseded'>
+  Pick<typeof resolution, 'resolutionRefusalOf' | 'amountToRefund' | 'wasSuperseded'>
 
 /** The rules of the source tree under `root`. */
 export async function loadRules(root: string): Promise<Rules> {

@@ -198,9 +198,9 @@ export class Service {
   }
 
   #refund(state: ServiceState, index: number): ServiceState | null {
-    const { refusalOf, amountToRefund, refunded, keptOf } = this.#rules
+    const { resolutionRefusalOf, amountToRefund, refunded, keptOf } = this.#rules
     const one = state.opened[index]!
-    if (refusalOf(one.row as Transaction, 'refund', null) !== null) return null
+    if (resolutionRefusalOf(one.row as Transaction, 'refund', null) !== null) return null
     const amount = amountToRefund(one.row as Transaction, null)
     const balance = refunded(one.row, amount)
     const isResolved = balance.amountLeft === 0 && (one.row.amountLeft > 0 || keptOf(balance) === 0)

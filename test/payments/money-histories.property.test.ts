@@ -8,7 +8,7 @@ import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { closePayment } from '#decisions/close-payment.ts'
 import { movePayment } from '#decisions/move-payment.ts'
 import { refundPayment } from '#decisions/refund-payment.ts'
-import { amountToRefund, refusalOf } from '#decisions/resolution.ts'
+import { amountToRefund, resolutionRefusalOf } from '#decisions/resolution.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { gatherStats } from '#reports/stats.ts'
 import { keptOf } from '#payments/balance.ts'
@@ -161,7 +161,7 @@ class Books {
   async #refund({ id }: Transaction, sum: number | null, isSent: boolean): Promise<void> {
     await this.#inTransaction(async (tx) => {
       const before = (await lockTransactions(tx, [id])).get(id)!
-      const refusal = refusalOf(before, 'refund', sum)
+      const refusal = resolutionRefusalOf(before, 'refund', sum)
       if (refusal !== null) throw new AppError('invalid_request', refusal)
       const wayOf = () => (isSent ? 'provider' : 'transfer')
       const order = { amount: amountToRefund(before, sum), wayOf, operatorNote: WITH_REASON } as const

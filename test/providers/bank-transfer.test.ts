@@ -84,7 +84,7 @@ describe('manual bank transfer', () => {
       amount: 99_000,
       transferCode: payment.transferCode,
     })
-    const asked = { bin: '970416', number: '257678859', service: 'QRIBFTTA', purpose: payment.transferCode }
+    const asked = { bin: '970416', number: '257678859', purpose: payment.transferCode }
     expect(decodeVietQr(qrPayload)).to.deep.equal({ ...asked, amount: 99_000 })
     await transferred(ctx, payment.id, 40_000, { reference: 'ACB 1' })
     const rest = await transferDetails(ctx, (await findTransaction(ctx.db, payment.id))!)

@@ -1,4 +1,4 @@
-import type { AnyTable } from '#db/table.ts'
+import type { AnyTable } from './tables.ts'
 import type { TestDb } from './database.ts'
 
 /** Works while the server refuses some rows of a table. `which` is a condition on the row, new and old: `NEW.http_status = 299`. */

@@ -1,5 +1,5 @@
 import { queriesOver, type Param, type Queries } from '#db/queries.ts'
-import type { AnyTable } from '#db/table.ts'
+import type { AnyTable } from './tables.ts'
 import type { TestDb } from './database.ts'
 
 /** How the server finds the rows of one table. */

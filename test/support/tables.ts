@@ -7,7 +7,7 @@ import { approvals } from '#approvals/store.ts'
 import { auditLog, commitTokens } from '#commands/store.ts'
 import { daemons } from '#backups/daemons/store.ts'
 import { jobRuns } from '#upkeep/job-runs/store.ts'
-import type { AnyTable } from '#db/table.ts'
+import type { Table } from '#db/table.ts'
 import { idempotencyKeys } from '#http/store.ts'
 import { allocations, payments, refunds } from '#payments/store.ts'
 import { plans, prices } from '#plans/store.ts'
@@ -23,6 +23,9 @@ import { providerEvents, transactionChanges, transactions } from '#transactions/
 import { receipts } from '#transactions/receipts/store.ts'
 import { deliveryAttempts } from '#webhooks/attempts/store.ts'
 import { events } from '#webhooks/store.ts'
+
+/** A table of any row type: its name and columns. */
+export type AnyTable = Pick<Table<unknown>, 'name' | 'options'>
 
 /** Every table that a store describes. */
 export const TABLES: readonly AnyTable[] = [

@@ -1,5 +1,5 @@
 import type { Agent, Dispatcher } from 'undici'
-import { failureOf, type OutboundFailure } from './outbound-failure.ts'
+import { outboundFailureOf, type OutboundFailure } from './outbound-failure.ts'
 
 /** How much of an answer's body is read, and how much of that is kept. */
 const READ_BYTES = 16 * 1024
@@ -67,7 +67,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     try {
       agent.dispatch(options, this)
     } catch (error) {
-      this.#end(failureOf(error))
+      this.#end(outboundFailureOf(error))
     }
   }
 
@@ -103,7 +103,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#end(failureOf(error))
+    this.#end(outboundFailureOf(error))
   }
 
   /** A status line counts as an answer, even if the body is lost; only the deadline applies to the whole answer. */

@@ -1,4 +1,5 @@
 import { Agent, type buildConnector } from 'undici'
+import { BoundedMap } from '#shared/bounded-map.ts'
 import { KEEP_ALIVE_MS } from './connection-times.ts'
 import { Exchange, type GuardedPost, type PostOutcome, type Target } from './exchange.ts'
 import { guardedConnector, type GuardOptions } from './guarded-connector.ts'
@@ -9,7 +10,7 @@ import type { OutboundFailure } from './outbound-failure.ts'
  * one app more than agents, no connection would ever be reused. An idle agent costs 4 KB.
  */
 const MAX_AGENTS = 1024
-/** All parsed addresses are dropped beyond this number. */
+/** Parsed addresses, of which an app may have had several. */
 const MAX_TARGETS = 1024
 
 /**
@@ -19,10 +20,10 @@ const MAX_TARGETS = 1024
 export class GuardedClient {
   readonly #allowInsecure: boolean
   readonly #connect: buildConnector.connector
-  /** By owner, in the order of last use. */
-  readonly #agents = new Map<number, Agent>()
+  /** By owner. A dropped agent's requests in flight end, without waiting for them. */
+  readonly #agents = new BoundedMap<number, Agent>(MAX_AGENTS, (agent) => void agent.close().catch(() => undefined))
   /** By address. */
-  readonly #targets = new Map<string, ParsedTarget>()
+  readonly #targets = new BoundedMap<string, ParsedTarget>(MAX_TARGETS)
   readonly #underWay = new Set<Exchange>()
   #isInterrupted = false
 
@@ -33,7 +34,7 @@ export class GuardedClient {
 
   /** Never throws: anything that the receiver does becomes an outcome. */
   post(request: GuardedPost): Promise<PostOutcome> {
-    const target = this.#targetOf(request.url)
+    const target = this.#targets.getOrCreate(request.url, () => readTarget(request.url, this.#allowInsecure))
     if (this.#isInterrupted || target.refusal) return Promise.resolve(refused(target.refusal ?? 'interrupted'))
     return new Promise((resolve) => {
       const exchange = new Exchange(request.deadlineMs, (outcome) => {
@@ -60,27 +61,9 @@ export class GuardedClient {
 
   #agentOf(ownerId: number): Agent {
     const agent = this.#agents.get(ownerId) ?? openAgent(this.#connect)
-    // Set again, so that the map stays in this order.
-    this.#agents.delete(ownerId)
+    // Set at each use, so that the least recently used is dropped.
     this.#agents.set(ownerId, agent)
-    if (this.#agents.size > MAX_AGENTS) this.#closeOldestAgent()
     return agent
-  }
-
-  #closeOldestAgent(): void {
-    const [oldest] = this.#agents
-    if (!oldest) return
-    const [ownerId, agent] = oldest
-    this.#agents.delete(ownerId)
-    // Lets requests in flight end, without waiting for them.
-    agent.close().catch(() => undefined)
-  }
-
-  #targetOf(url: string): ParsedTarget {
-    const target = this.#targets.get(url) ?? readTarget(url, this.#allowInsecure)
-    if (this.#targets.size > MAX_TARGETS) this.#targets.clear()
-    this.#targets.set(url, target)
-    return target
   }
 }
 

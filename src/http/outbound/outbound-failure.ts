@@ -27,10 +27,10 @@ const FAILURE_OF_CODE: readonly (readonly [RegExp, OutboundFailure])[] = [
 ]
 
 /** Why a request that threw `error` got no answer. */
-export function failureOf(error: unknown): OutboundFailure {
+export function outboundFailureOf(error: unknown): OutboundFailure {
   if (error instanceof errors.HTTPParserError) return 'invalid_response'
   const { code, cause } = error as { code?: unknown; cause?: unknown }
   const known = FAILURE_OF_CODE.find(([pattern]) => typeof code === 'string' && pattern.test(code))
   if (known) return known[1]
-  return cause instanceof Error ? failureOf(cause) : 'failed'
+  return cause instanceof Error ? outboundFailureOf(cause) : 'failed'
 }

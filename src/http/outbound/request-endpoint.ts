@@ -1,6 +1,6 @@
 import { Agent, type Dispatcher } from 'undici'
 import { CONNECT_MS, KEEP_ALIVE_MS } from './connection-times.ts'
-import { failureOf, type OutboundFailure } from './outbound-failure.ts'
+import { outboundFailureOf, type OutboundFailure } from './outbound-failure.ts'
 
 /** Largest answer of a fixed endpoint. */
 const ENDPOINT_BYTES = 1024 * 1024
@@ -53,7 +53,7 @@ export async function requestEndpoint(request: EndpointRequest): Promise<Endpoin
     const body = await readWhole(response.body, ENDPOINT_BYTES)
     return { status: response.statusCode, headers: response.headers, body: body.toString('utf8') }
   } catch (error) {
-    throw new EndpointError(deadline.aborted ? 'timeout' : failureOf(error), url.origin, error)
+    throw new EndpointError(deadline.aborted ? 'timeout' : outboundFailureOf(error), url.origin, error)
   }
 }
 

@@ -41,7 +41,7 @@ export async function claimReminders(ctx: Context, mails: readonly DueReminder[]
 async function claimFree(tx: Tx, mails: readonly DueReminder[]): Promise<Claimed> {
   const now = await databaseNow(tx.ctx, tx)
   const tried = new Map((await lockTried(tx, mails.map(keyOf))).map((row) => [reminderName(row), row]))
-  const rowOf = (due: DueReminder): Reminder | undefined => tried.get(nameOf(due))
+  const rowOf = (due: DueReminder): Reminder | undefined => tried.get(nameOfDue(due))
   const free = mails.filter((due) => {
     const row = rowOf(due)
     return !row || isClaimable(row, due.customer.email, now)
@@ -52,7 +52,7 @@ async function claimFree(tx: Tx, mails: readonly DueReminder[]): Promise<Claimed
   const claimed: ClaimedMail<DueReminder>[] = []
   for (const { due, countedOn } of counted) {
     const row = rowOf(due)
-    const claim = row ? await claimAsRead(tx, reminders, row, now, countedOn) : claims.get(nameOf(due))
+    const claim = row ? await claimAsRead(tx, reminders, row, now, countedOn) : claims.get(nameOfDue(due))
     if (!claim) throw new Error('a reminder that no other sweep has cannot be claimed')
     claimed.push({ due, claim })
   }
@@ -87,7 +87,7 @@ async function countWithinLimits(
 }
 
 /** For the keys of maps. */
-export function nameOf(due: DueReminder): string {
+export function nameOfDue(due: DueReminder): string {
   return reminderName(keyOf(due))
 }
 

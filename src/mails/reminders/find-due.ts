@@ -6,7 +6,7 @@ import { listCustomersByIds } from '#customers/store.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { readPages } from '#db/read-pages.ts'
 import { listPlansByIds, listPricesByIds } from '#plans/store.ts'
-import { keyOf, listPromotionsOf } from '#promotions/store.ts'
+import { promotionKeyOf, listPromotionsOf } from '#promotions/store.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import { endOf } from '#subscriptions/ends/store.ts'
 import type { Subscription } from '#subscriptions/store.ts'
@@ -61,7 +61,7 @@ async function withContent(ctx: Context, stage: Stage, page: readonly Subscripti
     const { planId, priceId, customerId, currentPeriodEnd: periodEnd, appId } = subscription
     const [app, plan, price] = [apps.get(appId), plans.get(planId), prices.get(priceId)]
     const customer = customerId === null ? undefined : customers.get(customerId)
-    const promotion = promotions.get(keyOf(subscription)) ?? null
+    const promotion = promotions.get(promotionKeyOf(subscription)) ?? null
     // A row may be gone since the page was read.
     if (app && plan && price && customer && periodEnd)
       due.push({ app, subscription, periodEnd, stage, plan, price, promotion, customer })

@@ -9,7 +9,7 @@ import { dailyLimit, findAppsAtLimit } from '#mails/daily-limit.ts'
 import { REMINDERS } from '#mails/mail-kinds.ts'
 import type { ClaimedMail, MailQueue, Outcome } from '#mails/mail-queue.ts'
 import { sendMails, withMailSweep, type SweepOptions } from '#mails/send-mails.ts'
-import { claimReminders, nameOf } from './claim-reminders.ts'
+import { claimReminders, nameOfDue } from './claim-reminders.ts'
 import { composeReminder, type DueReminder } from './compose-reminder.ts'
 import { findDue, type Tries } from './find-due.ts'
 import { reminderSent } from './record-sent.ts'
@@ -25,7 +25,7 @@ export type SweepSummary = Record<Outcome, number>
 /** The outcomes of one run of the job, which sends several queues one after another. */
 export class ReminderRun {
   readonly summary: SweepSummary = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
-  /** The mails that failed, by `nameOf`: the next run tries them again. */
+  /** The mails that failed, by `nameOfDue`: the next run tries them again. */
   readonly failed = new Set<string>()
 }
 
@@ -58,7 +58,7 @@ export function reminderQueue(
 ): MailQueue<DueReminder> {
   async function* notExcluded(): AsyncGenerator<DueReminder> {
     for await (const due of findDue(ctx, group, appsAtLimit, tries))
-      if (!appsAtLimit.has(due.app.id) && !run.failed.has(nameOf(due))) yield due
+      if (!appsAtLimit.has(due.app.id) && !run.failed.has(nameOfDue(due))) yield due
   }
   return {
     kind: REMINDERS,
@@ -71,7 +71,7 @@ export function reminderQueue(
     stop: deleteClaim,
     recordOutcome(due, outcome) {
       run.summary[outcome] += 1
-      if (outcome === 'failed') run.failed.add(nameOf(due))
+      if (outcome === 'failed') run.failed.add(nameOfDue(due))
       ctx.count('reminders_total', { stage: String(due.stage), outcome })
     },
   }

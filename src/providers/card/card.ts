@@ -6,7 +6,7 @@ import { abandonSession } from '#providers/session-status.ts'
 import { CLOSED, defineProvider, type PaymentRequest, type Sessions } from '#providers/provider.ts'
 import { httpsSources } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
-import { SECOND_MS, asRealTime, type RealTime } from '#shared/time.ts'
+import { fromUnixSeconds, type RealTime } from '#shared/time.ts'
 import { isChargeable } from './amount.ts'
 import { isUndecided, stripeApi, stripeClient, stripeFailureOf } from './client.ts'
 import { confirmSession } from './confirm-session.ts'
@@ -141,5 +141,5 @@ function paymentTimeOf(
 ): RealTime {
   const charge = intent && typeof intent === 'object' ? intent.latest_charge : null
   const isCharged = charge && typeof charge === 'object' && stored.status !== 'processing'
-  return isCharged ? asRealTime(new Date(charge.created * SECOND_MS)) : ctx.clock.now()
+  return isCharged ? fromUnixSeconds(charge.created) : ctx.clock.now()
 }

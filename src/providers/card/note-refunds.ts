@@ -24,6 +24,7 @@ import { fromStripeAmount } from './amount.ts'
 import { stripeApi, stripeClient, stripeFailureOf } from './client.ts'
 import { cardAccounts, type CardCredentials } from './credentials.ts'
 import { refundAnswerOf, intentOfPayment } from './refund-payment.ts'
+import { intentOf } from './session-facts.ts'
 
 /** Refunds are listed this far back each time: one that was made can fail up to 30 days later, and Stripe's event may be lost. */
 const LISTED_BACK_MS = 35 * DAY_MS
@@ -170,7 +171,7 @@ function metadataOf({ charge }: Stripe.Refund): Stripe.Metadata {
 
 /** The payment of a refund; null if it is not the app's. */
 async function paymentOf(ctx: Context, stripe: Stripe, appId: number, refund: Stripe.Refund): Promise<Payment | null> {
-  const intent = typeof refund.payment_intent === 'string' ? refund.payment_intent : (refund.payment_intent?.id ?? null)
+  const intent = intentOf(refund)
   if (intent === null) return null
   const found = await findPaymentOfCharge(ctx.db, 'stripe', intent)
   if (found) return found.appId === appId ? found : null

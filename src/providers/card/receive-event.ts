@@ -9,7 +9,7 @@ import type { NotificationResult } from '#providers/provider.ts'
 import { findReportedSession } from '#providers/store.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { isTimely } from '#shared/signed-time.ts'
-import { SECOND_MS, asRealTime } from '#shared/time.ts'
+import { fromUnixSeconds } from '#shared/time.ts'
 import { confirmSession } from './confirm-session.ts'
 import { cardAccounts, type CardCredentials } from './credentials.ts'
 import { REFUND_EVENTS, receiveRefundEvent } from './note-refunds.ts'
@@ -97,7 +97,7 @@ async function takePayment(ctx: Context, appIds: readonly number[], event: CardE
   if (!stored) return namedApp(event) === null ? IGNORED : refuseUnknown(ctx, appIds, event, session.data.id)
   if (stored.isEventKnown) return { status: 'duplicate', toClose: null }
   if (!appIds.includes(stored.appId)) return refuseForeign(ctx, appIds, event, stored.transactionId)
-  const paidAt = event.created === undefined ? ctx.clock.now() : asRealTime(new Date(event.created * SECOND_MS))
+  const paidAt = event.created === undefined ? ctx.clock.now() : fromUnixSeconds(event.created)
   return confirmSession(ctx, session.data, stored, { eventId: event.id, eventType: event.type, paidAt })
 }
 

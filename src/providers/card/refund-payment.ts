@@ -21,7 +21,7 @@ const MAYBE_MADE = `${NO_CREDENTIALS}, and an earlier request may have made it: 
 export const cardRefunds: ProviderRefunds = {
   describe: (money) => `Stripe refunds ${money} to the card`,
 
-  async make(ctx, payment, refund, isRepeated) {
+  async make(ctx, payment, refund, { isRepeated }) {
     const stripe = await clientOf(ctx, payment)
     if (!stripe) return refused(isRepeated ? MAYBE_MADE : NO_CREDENTIALS)
     // An earlier request may have made the refund. If Stripe refuses the look-up, that does not prove the opposite.
@@ -33,7 +33,7 @@ export const cardRefunds: ProviderRefunds = {
     outcomeOf(
       async () => {
         const stripe = await clientOf(ctx, payment)
-        if (!stripe || reference === null) return unknown(NO_CREDENTIALS, false)
+        if (!stripe || reference === null) return unknown(NO_CREDENTIALS)
         const call = () => stripe.refunds.retrieve(reference)
         return refundAnswerOf(await callProvider(ctx, stripeApi, 'refunds.retrieve', call))
       },
@@ -58,9 +58,9 @@ async function outcomeOf<T extends RefundCall | null>(
     const failure = stripeFailureOf(thrown)
     const { kind, httpStatus, code, type } = failure
     if (type === 'unknown') throw thrown
-    if (kind === 'unreachable') return unknown('Stripe cannot be reached', false)
-    if (httpStatus !== null && httpStatus >= 500) return unknown('Stripe failed to answer', true)
-    if (isLookup || isUndecided(failure)) return unknown(`Stripe did not report the outcome (${code ?? type})`, false)
+    if (kind === 'unreachable') return unknown('Stripe cannot be reached')
+    if (httpStatus !== null && httpStatus >= 500) return unknown('Stripe failed to answer', { isAnswered: true })
+    if (isLookup || isUndecided(failure)) return unknown(`Stripe did not report the outcome (${code ?? type})`)
     return refused(code ?? type)
   }
 }
@@ -69,7 +69,7 @@ function refused(failure: string): RefundAnswer {
   return { status: 'failed', reference: null, failure }
 }
 
-function unknown(message: string, isAnswered: boolean): RefundCall {
+function unknown(message: string, { isAnswered } = { isAnswered: false }): RefundCall {
   return { status: 'unknown', isAnswered, message }
 }
 

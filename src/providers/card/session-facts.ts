@@ -39,10 +39,10 @@ export function differences(session: CardSession, stored: ProviderSession): stri
   return found
 }
 
-/** The id of a session's payment intent, which refunds and charges name; null if there is none yet. */
-export function intentOf(session: {
+/** The id of the payment intent of a session or a refund; null if there is none yet. */
+export function intentOf(object: {
   readonly payment_intent?: string | { readonly id: string } | null | undefined
 }): string | null {
-  const { payment_intent: intent } = session
+  const { payment_intent: intent } = object
   return typeof intent === 'string' ? intent : (intent?.id ?? null)
 }

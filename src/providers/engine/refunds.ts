@@ -34,16 +34,21 @@ export interface SentRefund {
   readonly message: string | null
 }
 
+interface SendOptions {
+  /** Whether the provider may have been asked before. */
+  readonly isRepeated: boolean
+}
+
 /**
  * Asks the provider to make a pending refund, or for its status, and records the answer. Without an answer the refund stays pending, and
- * `reconcileRefunds` continues. Safe to repeat: set `isRepeated` unless this is the first call for it.
+ * `reconcileRefunds` continues. Safe to repeat.
  */
-async function sendRefund(ctx: Context, refundId: number, isRepeated: boolean): Promise<SentRefund> {
+async function sendRefund(ctx: Context, refundId: number, options: SendOptions): Promise<SentRefund> {
   const refund = await findRefund(ctx.db, refundId)
   const payment = refund && (await findPayment(ctx.db, refund.paymentId))
   if (!refund || !payment) throw new Error(`refund ${refundId} does not exist`)
   if (refund.status !== 'pending') return { refund, message: null }
-  const call = await askProvider(ctx, payment, refund, isRepeated)
+  const call = await askProvider(ctx, payment, refund, options)
   if (call.status === 'unknown') {
     const { message, isAnswered } = call
     ctx.log.warn({ provider: payment.provider, refundId, message }, 'the outcome of a refund is not known yet')
@@ -59,15 +64,11 @@ async function sendRefund(ctx: Context, refundId: number, isRepeated: boolean): 
  * Sends pending refunds, also after one of them fails. Returns the changed refunds. Throws `provider_error`, which names the refunds that
  * were refused and those whose outcome is unknown.
  */
-export async function sendRefunds(
-  ctx: Context,
-  ordered: readonly Refund[],
-  { isRepeated }: { readonly isRepeated: boolean },
-): Promise<Refund[]> {
+export async function sendRefunds(ctx: Context, ordered: readonly Refund[], options: SendOptions): Promise<Refund[]> {
   const sent: Refund[] = []
   const failures: string[] = []
   for (const { id } of ordered) {
-    const { refund, message } = await sendRefund(ctx, id, isRepeated)
+    const { refund, message } = await sendRefund(ctx, id, options)
     sent.push(refund)
     if (message !== null)
       failures.push(`${message}: refund ${id} stays pending, and billing-cli reconcile tries it again`)
@@ -78,11 +79,11 @@ export async function sendRefunds(
   return sent
 }
 
-async function askProvider(ctx: Context, payment: Payment, refund: Refund, isRepeated: boolean): Promise<RefundCall> {
+async function askProvider(ctx: Context, payment: Payment, refund: Refund, options: SendOptions): Promise<RefundCall> {
   const refunds = providerOfCode(payment.provider)?.refunds
   if (!refunds) throw new Error(`${payment.provider} makes no refunds`)
   return refund.reference === null
-    ? refunds.make(ctx, payment, refund, isRepeated)
+    ? refunds.make(ctx, payment, refund, options)
     : refunds.pollStatus(ctx, payment, refund)
 }
 
@@ -111,11 +112,11 @@ export async function reconcileRefunds(ctx: Context, options: ReconcileRefundsOp
 /** Returns whether the refund ended. A failure delays this refund only. */
 async function reconcileRefund(ctx: Context, refund: Refund): Promise<boolean> {
   const isOurs = await inTransaction(ctx, async (tx) =>
-    claimRefundLookup(tx, refund, nextLookupAt(refund, await databaseNow(ctx, tx))),
+    claimRefundLookup(tx, refund, nextRefundLookupAt(refund, await databaseNow(ctx, tx))),
   )
   if (!isOurs) return false
   try {
-    return (await sendRefund(ctx, refund.id, true)).refund.status !== 'pending'
+    return (await sendRefund(ctx, refund.id, { isRepeated: true })).refund.status !== 'pending'
   } catch (error) {
     ctx.log.warn({ error, refundId: refund.id }, 'a refund could not be looked up')
     return false
@@ -123,7 +124,7 @@ async function reconcileRefund(ctx: Context, refund: Refund): Promise<boolean> {
 }
 
 /** The longer a refund is pending, the less often it is polled: a bank may take days. */
-function nextLookupAt({ createdAt }: Refund, now: RealTime): RealTime {
+function nextRefundLookupAt({ createdAt }: Refund, now: RealTime): RealTime {
   const age = now.getTime() - createdAt.getTime()
   return addMs(now, Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, age)))
 }

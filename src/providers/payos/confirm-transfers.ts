@@ -88,9 +88,9 @@ const confirmLink = command({
     const transfers = transfersOf(link, reported)
     let taken = NOTHING_TAKEN
     for (const transfer of transfersToBook(link, transfers, booked))
-      taken = mostSignificant(taken, await book(tx, session, link, transfer, reported !== null))
+      taken = mostSignificant(taken, await book(tx, session, link, transfer, { isReported: reported !== null }))
     const rest = countsMoreThan(link, transfers) ? wholeRest(link, await bookedOf(tx, link)) : null
-    if (rest) taken = mostSignificant(taken, await book(tx, session, link, rest, false))
+    if (rest) taken = mostSignificant(taken, await book(tx, session, link, rest, { isReported: false }))
     if (booked.hasUnlisted && taken.result === 'none')
       taken = { ...taken, result: 'already_completed', isMoreAsked: await endPaidSession(tx, session) }
     const isUnconfirmed = reported !== null && !booked.hasUnlisted && !isAmong(transfers, reported)
@@ -109,7 +109,7 @@ async function book(
   session: ProviderSession,
   link: PaidLink,
   transfer: Transfer,
-  isReported: boolean,
+  { isReported }: { readonly isReported: boolean },
 ): Promise<SessionOutcome> {
   const reference = `${link.id}:${transfer.reference}`
   return confirmInSession(tx, session, {

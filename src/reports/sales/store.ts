@@ -3,7 +3,7 @@ import { shape } from '#db/table.ts'
 import type { Param, Queries } from '#db/queries.ts'
 import type { AppTime } from '#shared/time.ts'
 import type { MonthRange } from '#reports/month.ts'
-import type { AppScope } from '#reports/store.ts'
+import type { AppMode, MoneyScope } from '#reports/store.ts'
 
 /** Sales of a month by plan and provider; amounts in the smallest unit of `currency`. */
 export interface SoldOfMonth {
@@ -77,10 +77,7 @@ export interface CashMonth {
  * Money received, by the month in which it was paid, once its payer is known; and money refunded, by the month of the refund. Months of a
  * sandbox app follow its test clock (R420). Oldest month first.
  */
-export async function listCashMonths(
-  db: Queries,
-  { appIds, mode }: AppScope & { readonly mode: 'live' | 'test' },
-): Promise<CashMonth[]> {
+export async function listCashMonths(db: Queries, { appIds, mode }: MoneyScope): Promise<CashMonth[]> {
   return db.all(
     shape({ currency: text(), month: text(), payments: bigint(), received: sum(), refunded: sum() }),
     `SELECT x.currency, x.month, SUM(x.payments) AS payments, SUM(x.received) AS received, SUM(x.refunded) AS refunded
@@ -108,7 +105,7 @@ export function monthTable(months: readonly MonthRange[]): { sql: string; params
 /** What was sold in each of the months: payments whose payer is known, refunds that succeeded, and what promotions took off. */
 export async function listSoldByMonth(
   db: Queries,
-  { appIds, mode }: AppScope & { readonly mode: 'live' | 'test' },
+  { appIds, mode }: MoneyScope,
   months: readonly MonthRange[],
 ): Promise<SoldOfMonth[]> {
   const { sql, params } = monthTable(months)
@@ -211,7 +208,7 @@ const SOLD_TABLES = `LEFT JOIN payment_applications l ON l.transaction_id = t.id
 
 export interface SalesPage {
   readonly appId: number
-  readonly mode: 'live' | 'test'
+  readonly mode: AppMode
   readonly afterId: number
   readonly limit: number
 }

@@ -112,12 +112,12 @@ export async function countFailedEvents(db: Queries, appId: number): Promise<num
   return (await db.single(shape({ failed: bigint() }), `SELECT COUNT(*) AS failed ${FAILED}`, [appId])).failed
 }
 
-/** The ids above `above` of an app's failed events, ascending. `next_attempt_at` is NULL for all, so the index returns them by id. */
-export async function listFailedIds(db: Queries, appId: number, above: number, limit: number): Promise<number[]> {
+/** The ids after `afterId` of an app's failed events, ascending. `next_attempt_at` is NULL for all, so the index returns them by id. */
+export async function listFailedIds(db: Queries, appId: number, afterId: number, limit: number): Promise<number[]> {
   const rows = await db.all(
     shape({ id: id() }),
     `SELECT e.id ${FAILED} AND e.next_attempt_at IS NULL AND e.id > ? ORDER BY e.id LIMIT ?`,
-    [appId, above, limit],
+    [appId, afterId, limit],
   )
   return rows.map(({ id }) => id)
 }
