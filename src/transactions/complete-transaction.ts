@@ -2,7 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { arrived, completed, keptOf } from '#payments/balance.ts'
+import { arrived, completed, keptOf, paidOf } from '#payments/balance.ts'
 import { countUse } from '#promotions/take-use.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatIdOrNull } from '#shared/ids.ts'
@@ -137,11 +137,9 @@ function notApplicable({ id }: Transaction, refusal: Refusal): AppError {
   return new AppError('invalid_request', `transaction ${id} cannot be applied: ${refusal}; refund or dismiss it`)
 }
 
-function paidTransaction(
-  { id: transactionId, endUserId, externalRef, customerId, amount, currency }: Transaction,
-  providerCode: ProviderCode,
-  paidAt: AppTime,
-): PaidTransaction {
+function paidTransaction(transaction: Transaction, providerCode: ProviderCode, paidAt: AppTime): PaidTransaction {
+  const { id: transactionId, endUserId, externalRef, customerId, currency } = transaction
+  const amount = paidOf(transaction, transaction.amount)
   return { transactionId, endUserId, externalRef, customerId, amount, currency, providerCode, paidAt }
 }
 
