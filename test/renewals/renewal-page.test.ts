@@ -380,6 +380,20 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
         expect((await transactionsOf()).map(({ status }) => status)).to.deep.equal(['pending', 'completed'])
       })
 
+      it('that is a debit under way for the price before a plan switch is not asked for again, until another plan is bought', async () => {
+        const checkout = linkOf(await renew('bank_transfer')).slice(0, -'/bank'.length)
+        await debitUnderWay(scenario, (await transactionsOf())[0]!.transaction_id)
+        await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: plan.prices[1] })
+        expect(offeredMethods(await page())).to.deep.equal([])
+        expect(linkOf(await renew('test'))).to.equal(checkout)
+        expect(await transactionsOf()).to.have.lengthOf(2)
+        const other = await scenario.plan('other', MONTHLY)
+        await scenario.pay(await scenario.checkout({ price_id: other.prices[0] }))
+        scenario.at('2026-02-27 12:00:00')
+        expect(offeredMethods(await page())).to.include('test')
+        expect(linkOf(await renew('test'))).not.to.equal(checkout)
+      })
+
       it('of a disabled app completes; nothing new is opened', async () => {
         await renew('bank_transfer')
         const { ctx } = scenario.service
