@@ -703,7 +703,7 @@ export interface SubscriptionRenewedEvent {
     provider_code: string
     transaction_id: number
     /**
-     * In the currency's smallest unit.
+     * What was paid, in the currency's smallest unit: without a surplus, and less if an operator accepted less.
      */
     amount: number
     currency: string

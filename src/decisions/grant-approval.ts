@@ -34,10 +34,7 @@ export async function grantApproval(ctx: Context, caller: Caller, input: unknown
 }
 
 async function makeRefund(ctx: Context, caller: Caller, { terms }: Approval, grant: Grant): Promise<void> {
-  const { of, id, note } = terms
-  const amount = terms.amount === null ? {} : { amount: terms.amount }
-  const reference = terms.reference === null ? {} : { reference: terms.reference }
-  const stored = { note, ...amount, ...reference }
-  if (of === 'payment') await refundPayment(ctx, caller, { payment_id: id, ...stored }, grant)
-  else await resolveTransaction(ctx, caller, { transactionId: id, action: 'refund', ...stored, grant })
+  const { of, id, ...asked } = terms
+  if (of === 'payment') await refundPayment(ctx, caller, { payment_id: id, ...asked }, grant)
+  else await resolveTransaction(ctx, caller, { transactionId: id, action: 'refund', ...asked }, grant)
 }

@@ -19,9 +19,9 @@ import { orderRefundOfPayment } from '#transactions/order-refunds.ts'
 const RefundPaymentInput = z.strictObject({
   payment_id: integer(1),
   /** In the smallest unit; required if the payment's amount is unknown. Absent: all that is unallocated. */
-  amount: integer(1).optional(),
+  amount: integer(1).nullable().default(null),
   /** Of a manual transfer. */
-  reference: text(191).optional(),
+  reference: text(191).nullable().default(null),
   note: noteField,
 })
 type RefundPaymentInput = z.infer<typeof RefundPaymentInput>
@@ -52,9 +52,9 @@ const orderRefund = command({
   name: 'payment.refund',
   input: RefundPaymentInput,
   async run(tx, input, { grant }: { readonly grant: Grant | null }): Promise<Refund> {
-    const { payment_id: paymentId, note, reference = null } = input
+    const { payment_id: paymentId, note, reference } = input
     const payment = found(await lockPayment(tx, paymentId), `payment ${paymentId}`)
-    if (payment.amount === null && input.amount === undefined)
+    if (payment.amount === null && input.amount === null)
       throw invalidField('amount', 'is required: the amount of this payment is unknown')
     const known = payment.amount ?? input.amount ?? 0
     const left = payment.amountLeft ?? known
@@ -97,7 +97,7 @@ async function refundRequestOf(
   const earlier = (await listRefundsOfPayment(tx, paymentId)).filter(({ status }) => status !== 'failed')
   const refundedBefore = earlier.reduce((sum, refund) => sum + refund.amount, 0)
   return {
-    terms: { of: 'payment', id: paymentId, amount: given ?? null, reference: reference ?? null, note },
+    terms: { of: 'payment', id: paymentId, amount: given, reference, note },
     seen: JSON.stringify([payment.amount, amountLeft, closedAt, refundedBefore]),
     appId,
     transactionId: null,

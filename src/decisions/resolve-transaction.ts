@@ -42,18 +42,17 @@ import {
   type Resolution,
 } from './resolution.ts'
 
-export interface ResolveInput {
-  readonly transactionId: number
-  readonly action: Resolution
-  /** Why; kept in the audit log. */
-  readonly note: string
-  /** Of a refund: the amount, in the smallest unit. Absent: everything that can be refunded. */
-  readonly amount?: number
+const ResolveInput = z.strictObject({
+  transactionId: integer(1),
+  action: z.enum(RESOLUTIONS),
+  /** Of a refund, in the smallest unit. Absent: everything that can be refunded. */
+  amount: integer(1).nullable().default(null),
   /** The bank's reference of a refund made manually. */
-  readonly reference?: string
-  /** The approval of a refund above the limit. */
-  readonly grant?: Grant
-}
+  reference: text(191).nullable().default(null),
+  note: noteField,
+})
+type Terms = Readonly<z.infer<typeof ResolveInput>>
+export type ResolveInput = Omit<Terms, 'amount' | 'reference'> & Partial<Pick<Terms, 'amount' | 'reference'>>
 
 /** What a resolution would do, shown before it is confirmed. */
 export interface ResolutionPreview {
@@ -123,7 +122,7 @@ function resendEffect({ id, amount }: Refund, { currency }: Transaction): string
 
 async function rehearse(ctx: Context, caller: Caller, input: Omit<ResolveInput, 'note'>): Promise<Resolved> {
   const rehearsed = rehearsing(ctx)
-  const done = await perform(rehearsed, caller, resolve, commandInputOf({ ...input, note: 'a preview' }), input)
+  const done = await perform(rehearsed, caller, resolve, { ...input, note: 'a preview' }, { grant: null })
   return { ...done, effects: [...done.effects, ...rehearsedEvents(rehearsed.rehearsal)] }
 }
 
@@ -131,11 +130,16 @@ async function rehearse(ctx: Context, caller: Caller, input: Omit<ResolveInput, 
  * Resolves a transaction that needs an operator (R130 to R135). `refund` refunds all or part of its money, through the provider if it makes
  * refunds; otherwise it records a manual transfer. `complete` accepts what was received and applies it. `dismiss` clears the flag. Returns
  * the changed transaction. Throws `not_found`, `invalid_request`, `provider_error` if a refund was refused or its outcome is unknown, and
- * `forbidden` if it waits for another operator.
+ * `forbidden` if it waits for another operator. With `grant` it is made by an approval.
  */
-export async function resolveTransaction(ctx: Context, caller: Caller, input: ResolveInput): Promise<ShownTransaction> {
+export async function resolveTransaction(
+  ctx: Context,
+  caller: Caller,
+  input: ResolveInput,
+  grant: Grant | null = null,
+): Promise<ShownTransaction> {
   const { transactionId, action } = input
-  const unsent = await listUnsent(ctx, input)
+  const unsent = grant ? [] : await listUnsent(ctx, input)
   if (unsent.length > 0) {
     await sendRefunds(ctx, unsent, { isRepeated: true })
     return getShownTransaction(ctx.db, transactionId)
@@ -143,7 +147,7 @@ export async function resolveTransaction(ctx: Context, caller: Caller, input: Re
   const { ordered } = await orStoreApproval(
     ctx,
     caller,
-    () => perform(ctx, caller, resolve, commandInputOf(input), input),
+    () => perform(ctx, caller, resolve, input, { grant }),
     async () => (await rehearse(ctx, caller, input)).effects,
   )
   if (ctx.rehearsal) return getShownTransaction(ctx.db, transactionId)
@@ -156,24 +160,13 @@ export async function resolveTransaction(ctx: Context, caller: Caller, input: Re
 /** Refunds that were ordered, but to which the provider never answered: the same command sends them again. Empty for any other command. */
 async function listUnsent(
   ctx: Context,
-  { transactionId, action, amount, grant }: Omit<ResolveInput, 'note'>,
+  { transactionId, action, amount = null }: Omit<ResolveInput, 'note'>,
 ): Promise<Refund[]> {
-  if (action !== 'refund' || grant) return []
+  if (action !== 'refund') return []
   const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
   const unsent = refunds.filter(({ status, reference }) => status === 'pending' && reference === null)
   const sum = unsent.reduce((total, refund) => total + refund.amount, 0)
-  return amount === undefined || amount === sum ? unsent : []
-}
-
-/** What an operator gave beside the transaction and the action. */
-function commandInputOf({ note, amount, reference }: Pick<ResolveInput, 'note' | 'amount' | 'reference'>): object {
-  return { note, ...(amount === undefined ? {} : { amount }), ...(reference === undefined ? {} : { reference }) }
-}
-
-interface Terms {
-  readonly action: Resolution
-  readonly amount: number | null
-  readonly reference: string | null
+  return amount === null || amount === sum ? unsent : []
 }
 
 interface Resolved {
@@ -185,29 +178,23 @@ interface Resolved {
 
 const resolve = command({
   name: 'transaction.resolve',
-  input: z.strictObject({
-    note: noteField,
-    amount: integer(1).optional(),
-    reference: text(191).optional(),
-  }),
-  async run(tx, input, scope: Pick<ResolveInput, 'transactionId' | 'action' | 'grant'>): Promise<Resolved> {
-    const { transactionId, action, grant = null } = scope
-    const { note, amount, reference } = input
-    const terms: Terms = { action, amount: amount ?? null, reference: reference ?? null }
+  input: ResolveInput,
+  async run(tx, terms, { grant }: { readonly grant: Grant | null }): Promise<Resolved> {
+    const { transactionId, action, note } = terms
     const transactions = await lockTransactions(tx, [transactionId])
     const before = found(transactions.get(transactionId), `transaction ${transactionId}`)
     const refusal = await explainResolutionRefusal(tx, before, action, terms.amount)
     if (refusal !== null && !grant) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
-    const request = action === 'refund' ? refundRequestOf(before, terms, note) : null
+    const request = action === 'refund' ? refundRequestOf(before, terms) : null
     const waits = request && (await refuseAboveLimit(tx, tx.caller, request, grant))
     const app = await getApp(tx, before.appId)
     const { after, ...done } = await act(tx, app, before, terms, noteOf(tx, note))
-    await audit(tx, before, after, { ...terms, grant }, note)
+    await audit(tx, before, after, { ...terms, grant })
     return { ...done, waits }
   },
 })
 
-function refundRequestOf(before: Transaction, { amount, reference }: Terms, note: string): RefundRequest {
+function refundRequestOf(before: Transaction, { amount, reference, note }: Terms): RefundRequest {
   const { id: transactionId, appId, currency, amountRefunded: refundedBefore } = before
   return {
     terms: { of: 'transaction', id: transactionId, amount, reference, note },
@@ -289,8 +276,7 @@ async function audit(
   tx: CommandTx,
   before: Transaction,
   after: Transaction,
-  { action, amount, reference, grant }: Terms & { readonly grant: Grant | null },
-  note: string,
+  { action, amount, reference, note, grant }: Terms & { readonly grant: Grant | null },
 ): Promise<void> {
   await tx.audit({
     action: `transaction.resolve.${action}`,

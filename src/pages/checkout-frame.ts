@@ -21,7 +21,7 @@ export function tokenOf(http: TokenHttp): string {
 /** The checkout behind a token. Makes its app the owner of the page, and the checkout its link. Throws `not_found` and `rate_limited`. */
 export async function openView(ctx: Context, http: PayerHttp, token: string): Promise<CheckoutView> {
   const view = await admitToCheckout(ctx, token)
-  const { app, session, transaction, customer, state, hasLostPromotion, isProcessing, preview } = view
+  const { app, session, transaction, customer, state, hasLostPromotion, isProcessing } = view
   const received = await receivedPartOf(ctx, view)
   http.state.owner = {
     appName: app.name,
@@ -34,7 +34,7 @@ export async function openView(ctx: Context, http: PayerHttp, token: string): Pr
     exit: session.cancelUrl,
     // A lost promotion makes only the link void: the subscription has not changed.
     isOvertaken: state === 'overtaken' && !hasLostPromotion,
-    isRefused: preview?.kind === 'refused',
+    isRefused: buysNothing(view),
     isProcessing,
     takesTransfers: takesTransfers(transaction),
     ...received,
@@ -59,32 +59,21 @@ type SendPage = (ctx: Context, http: PageHttp, view: CheckoutView) => Promise<vo
 
 /** Sends a page of an open checkout. A completed one redirects to the seller, also after its expiry; an expired or overtaken one is 410. */
 export async function whileOpen(ctx: Context, http: TokenHttp, send: SendPage): Promise<void> {
-  await unlessCompleted(ctx, http, (view) => {
-    requireOpen(view)
-    return send(ctx, http, view)
-  })
+  const view = await openView(ctx, http, tokenOf(http))
+  if (view.state === 'completed') {
+    seeOther(http, view.session.successUrl)
+    return
+  }
+  requireOpen(view)
+  await send(ctx, http, view)
 }
 
-/**
- * As `whileOpen`, and sends the page of an expired checkout, too, if the rest of a part payment can still be transferred. While the payment
- * is being processed, leads to the page that says so (R217).
- */
+/** As `whileOpen`. While the payment is being processed, or if it would buy nothing, leads to the page that says so (R217, R65). */
 export async function whileTransferable(ctx: Context, http: TokenHttp, send: SendPage): Promise<void> {
-  await unlessCompleted(ctx, http, async (view) => {
-    if (!http.state.link?.restTransfer) requireOpen(view)
-    if (view.isProcessing) seeOther(http, checkoutPath(ctx, http, view.session.token))
+  await whileOpen(ctx, http, async (_ctx, _http, view) => {
+    if (view.isProcessing || buysNothing(view)) seeOther(http, checkoutPath(ctx, http, view.session.token))
     else await send(ctx, http, view)
   })
-}
-
-async function unlessCompleted(
-  ctx: Context,
-  http: TokenHttp,
-  send: (view: CheckoutView) => Promise<void>,
-): Promise<void> {
-  const view = await openView(ctx, http, tokenOf(http))
-  if (view.state === 'completed') seeOther(http, view.session.successUrl)
-  else await send(view)
 }
 
 /** `/checkout/{token}` plus `rest`, in the language that the payer picked. */
@@ -101,18 +90,22 @@ export interface PageLink {
 export function cancelLink(http: PageHttp, view: CheckoutView): PageLink | null {
   const href = linkable(view.session.cancelUrl)
   const { backTo, checkout } = pageTexts(pageLocale(http))
-  return href === null
-    ? null
-    : { href, label: (isCheckoutOver(view) || view.takesRest ? backTo : checkout.cancel)(view.app.name) }
+  return href === null ? null : { href, label: (isCheckoutOver(view) ? backTo : checkout.cancel)(view.app.name) }
 }
 
 /** Whether the payer has nothing left to do here: the payment is being processed, would buy nothing, or cannot be made. */
-export function isCheckoutOver({ isProcessing, preview, methods }: CheckoutView): boolean {
-  return isProcessing || preview?.kind === 'refused' || methods.length === 0
+export function isCheckoutOver(view: CheckoutView): boolean {
+  return view.isProcessing || buysNothing(view) || view.methods.length === 0
+}
+
+/** Whether a payment would not be applied, so that the page says so and offers no way to pay (R65). */
+function buysNothing({ preview }: CheckoutView): boolean {
+  return preview?.kind === 'refused'
 }
 
 /** An etag that changes whenever a page would show other progress of the payment, or ask for another amount. */
-export function progressTag({ transaction, isProcessing, takesRest }: CheckoutView): string {
+export function progressTag(view: CheckoutView): string {
+  const { transaction, isProcessing } = view
   const money = `${transaction.status}-${keptOf(transaction)}-${dueOf(transaction)}`
-  return `"${money}${isProcessing ? '-processing' : ''}${takesRest ? '-rest' : ''}"`
+  return `"${money}${isProcessing ? '-processing' : ''}${buysNothing(view) ? '-nothing' : ''}"`
 }

@@ -46,7 +46,6 @@ export interface PageTexts {
     readonly neverExpires: string
     readonly adds: (interval: string) => string
     readonly startsToday: string
-    readonly payAnyway: string
     readonly restOnly: string
     readonly refusedLifetime: string
     readonly refusedPeriod: (appName: string) => string
@@ -87,7 +86,6 @@ export interface PageTexts {
     readonly timeLeft: string
     readonly lateNote: string
     /** Instead of the last two, after the link expired. */
-    readonly restNote: string
     readonly otherMethod: string
   }
   readonly paid: {
@@ -188,11 +186,9 @@ const en: PageTexts = {
     neverExpires: 'After payment: never expires',
     adds: (interval) => `adds ${interval}`,
     startsToday: 'starts today',
-    payAnyway: 'Pay anyway',
     restOnly: 'Whichever method you choose, you pay only the rest.',
     refusedLifetime: 'You already have lifetime access. No payment is due.',
-    refusedPeriod: (appName) =>
-      `This payment cannot be applied at the moment. Please contact ${appName} before you pay.`,
+    refusedPeriod: (appName) => `This payment cannot be applied at the moment. Please contact ${appName}.`,
     noAutomaticCharge: 'You pay once. Nothing is charged automatically.',
     statement: (name) => `Your statement shows this payment as “${name}”.`,
     about: 'About this plan',
@@ -231,7 +227,6 @@ const en: PageTexts = {
     paid: 'Payment received. One moment…',
     timeLeft: 'Expires in',
     lateNote: 'A transfer that arrives after this time still counts.',
-    restNote: 'This link has expired, but the rest still counts when it arrives.',
     otherMethod: 'Choose another payment method',
   },
   paid: {
@@ -334,11 +329,9 @@ const vi: PageTexts = {
     neverExpires: 'Sau khi thanh toán: dùng trọn đời',
     adds: (interval) => `thêm ${interval}`,
     startsToday: 'tính từ hôm nay',
-    payAnyway: 'Vẫn thanh toán',
     restOnly: 'Dù chọn phương thức nào, bạn chỉ thanh toán phần còn lại.',
     refusedLifetime: 'Bạn đã có gói trọn đời. Bạn không cần thanh toán nữa.',
-    refusedPeriod: (appName) =>
-      `Khoản thanh toán này hiện không áp dụng được. Vui lòng liên hệ ${appName} trước khi thanh toán.`,
+    refusedPeriod: (appName) => `Khoản thanh toán này hiện không áp dụng được. Vui lòng liên hệ ${appName}.`,
     noAutomaticCharge: 'Bạn chỉ thanh toán một lần. Chúng tôi không tự động thu tiền.',
     statement: (name) => `Trên sao kê, khoản này hiển thị là “${name}”.`,
     about: 'Thông tin về gói này',
@@ -376,7 +369,6 @@ const vi: PageTexts = {
     paid: 'Đã nhận thanh toán. Xin chờ giây lát…',
     timeLeft: 'Hết hạn sau',
     lateNote: 'Tiền về sau thời hạn này vẫn được ghi nhận.',
-    restNote: 'Liên kết đã hết hạn, nhưng tiền về sau thời hạn này vẫn được ghi nhận.',
     otherMethod: 'Chọn phương thức khác',
   },
   paid: {

@@ -21,6 +21,11 @@ export function dueOf({ amount, ...balance }: Balance & { readonly amount: numbe
   return Math.max(0, amount - keptOf(balance))
 }
 
+/** The part of the money kept that pays `price`; the rest is a surplus. */
+export function paidOf(balance: Balance, price: number): number {
+  return Math.min(keptOf(balance), price)
+}
+
 /** The money that may be moved to another transaction: all that paid for nothing here, dismissed or not. */
 export function movableOf(balance: Balance): number {
   return keptOf(balance) - balance.amountUsed
@@ -39,9 +44,8 @@ export function arrived(balance: Balance, amount: number): Balance {
 
 /** Money pays for what the payer gets, up to `price`; the rest is left. If the payer gets nothing, all of it is left. */
 export function completed(balance: Balance, price: number, isGiven: boolean): Balance {
-  const kept = keptOf(balance)
-  const amountUsed = isGiven ? Math.min(kept, price) : 0
-  return { ...balanceOf(balance), amountUsed, amountLeft: kept - amountUsed }
+  const amountUsed = isGiven ? paidOf(balance, price) : 0
+  return { ...balanceOf(balance), amountUsed, amountLeft: keptOf(balance) - amountUsed }
 }
 
 /** Refunds the unused money first, then dismissed money, then money that paid for something. Throws beyond what is kept. */

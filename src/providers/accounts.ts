@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
 import { AppError } from '#shared/errors.ts'
+import { addMs, DAY_MS } from '#shared/time.ts'
 import {
   credentialsPlace,
   findProviderAccount,
@@ -12,6 +13,8 @@ import {
 
 /** Notifications are verified against this many versions of an app's credentials at most (R215). */
 const MAX_VERSIONS = 5
+/** A refund that was made can fail up to 30 days later (R131); the rest is for a provider that reports it late. */
+export const REFUND_MAY_FAIL_MS = 35 * DAY_MS
 
 /** An app's account at a provider: one version of its credentials, decrypted. */
 export interface ProviderAccount<Fields> {
@@ -66,7 +69,8 @@ export class MethodAccounts<Fields> {
     const accounts: ProviderAccount<Fields>[] = []
     const counts = new Map<number, number>()
     const failures: unknown[] = []
-    for (const row of await listAccountsInUse(db, this.#method, appId)) {
+    const mayFailFrom = addMs(ctx.clock.now(), -REFUND_MAY_FAIL_MS)
+    for (const row of await listAccountsInUse(db, this.#method, { appId, mayFailFrom })) {
       const count = (counts.get(row.appId) ?? 0) + 1
       counts.set(row.appId, count)
       if (count > MAX_VERSIONS) continue

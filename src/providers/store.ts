@@ -252,13 +252,13 @@ const IS_REFUNDABLE = `p.amount > (
   SELECT COALESCE(SUM(r.amount), 0) FROM refunds r WHERE r.payment_id = p.id AND r.status = 'succeeded')`
 
 /**
- * The accounts of a method that are in use: those that open new sessions, and those with sessions that may be paid or payments that may
- * be refunded. By app, the newest first; `appId` null for all apps.
+ * The accounts of a method that are in use: those that open new sessions, and those with sessions that may be paid, payments that may be
+ * refunded, or refunds made after `mayFailFrom`. By app, the newest first; `appId` null for all apps.
  */
 export async function listAccountsInUse(
   db: Queries,
   method: string,
-  appId: number | null,
+  { appId, mayFailFrom }: { readonly appId: number | null; readonly mayFailFrom: RealTime },
 ): Promise<ProviderAccountRow[]> {
   const { sql, params } = where(
     ['a.method = ?', method],
@@ -267,8 +267,11 @@ export async function listAccountsInUse(
     [
       `(a.retired_at IS NULL
         OR EXISTS (SELECT 1 FROM provider_sessions s WHERE s.provider_account_id = a.id AND s.status IN (?))
-        OR EXISTS (SELECT 1 FROM payments p WHERE p.provider_account_id = a.id AND ${IS_REFUNDABLE}))`,
+        OR EXISTS (SELECT 1 FROM payments p WHERE p.provider_account_id = a.id AND ${IS_REFUNDABLE})
+        OR EXISTS (SELECT 1 FROM payments p JOIN refunds r ON r.payment_id = p.id
+          WHERE p.provider_account_id = a.id AND r.created_at > ?))`,
       PAYABLE,
+      mayFailFrom,
     ],
   )
   return db.all(providerAccounts.as('a'), `${sql} ORDER BY a.app_id, a.version DESC`, params)

@@ -16,7 +16,7 @@ import { wholeSeconds, type AppTime } from '#shared/time.ts'
 import { decideOn } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import { findLineOfEnd, type LedgerLine, type Subscription } from '#subscriptions/store.ts'
-import { findTransaction, type Transaction } from '#transactions/store.ts'
+import { findTransaction, quoteOf, type Transaction } from '#transactions/store.ts'
 import { admitToRenewable, getRenewable, type RenewableSubscription } from './get-renewable.ts'
 import { firstMailAt } from '#mails/reminders/stages.ts'
 
@@ -133,8 +133,8 @@ export async function promotionOf(
 }
 
 /**
- * The last checkout that the link opened, if it asks for the current price and discount, and it or its rest can still be paid or is being
- * processed.
+ * The last checkout that the link opened, if it asks for the current price and discount, and it or its rest can still be paid. If it is
+ * being processed, whatever it asks for, unless the payment would not be applied any more.
  */
 export async function findOpenPayment(
   db: Queries,
@@ -151,7 +151,23 @@ export async function findOpenPayment(
   const takesRest = isOver && takesTransferOfRest(transaction) && (await receivingAccount(db, app)) !== null
   if (isOver && !takesRest) return null
   const isSame = transaction.priceId === subscription.priceId && transaction.promotionCode === due.promotionCode
-  return isSame ? { token: latest.token, transaction, takesRest, isProcessing } : null
+  const isWanted = isSame || (isProcessing && (await willApply(db, subscription, transaction, now)))
+  return isWanted ? { token: latest.token, transaction, takesRest, isProcessing } : null
+}
+
+/** Whether the payment of a renewal would be applied now: one for an earlier price extends the period all the same (R104). */
+async function willApply(
+  db: Queries,
+  subscription: Subscription,
+  transaction: Transaction,
+  now: AppTime,
+): Promise<boolean> {
+  const { appId, priceId, endUserId } = transaction
+  const quote = quoteOf(transaction)
+  const found = priceId === null ? null : await findPrice(db, appId, priceId)
+  if (!quote || !found) throw new Error(`the renewal by transaction ${transaction.id} is for no subscription`)
+  const { effect } = await decideOn(db, { ...found, current: subscription, endUserId }, quote, wholeSeconds(now))
+  return effect.kind !== 'refused'
 }
 
 /** Before the first mail of the current period is due, whoever has the link most likely has it from a mail about an earlier period. */

@@ -16,13 +16,14 @@ import {
   type SubscriptionView,
 } from './store.ts'
 
-/** A transaction that is paid, as a subscription sees it. Amount in the smallest unit. */
+/** A transaction that is paid, as a subscription sees it. */
 export interface PaidTransaction {
   readonly transactionId: number
   readonly endUserId: number
   readonly externalRef: string
   /** Becomes the subscription's customer, unless the renewal link opened the transaction; null leaves it as it is. */
   readonly customerId: number | null
+  /** What was paid, in the smallest unit: less than what was due if an operator accepted less (R134), never a surplus. */
   readonly amount: number
   readonly currency: string
   readonly providerCode: string

@@ -1,8 +1,9 @@
 import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { OperatorNote } from '#commands/operator-note.ts'
+import { findClockOffsetAtReal } from '#commands/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { arrived, completed, keptOf } from '#payments/balance.ts'
+import { arrived, completed, keptOf, paidOf } from '#payments/balance.ts'
 import { countUse } from '#promotions/take-use.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatIdOrNull } from '#shared/ids.ts'
@@ -105,7 +106,7 @@ async function applyPurchase(
     await announceCompletion(tx, app, transaction)
     return null
   }
-  const paid = paidTransaction(transaction, providerCode, paymentTime(tx, app, transaction, paidAt))
+  const paid = paidTransaction(transaction, providerCode, await paymentTime(tx, app, transaction, paidAt))
   return applyPayment(tx, app, paid, forSubscription)
 }
 
@@ -137,11 +138,9 @@ function notApplicable({ id }: Transaction, refusal: Refusal): AppError {
   return new AppError('invalid_request', `transaction ${id} cannot be applied: ${refusal}; refund or dismiss it`)
 }
 
-function paidTransaction(
-  { id: transactionId, endUserId, externalRef, customerId, amount, currency }: Transaction,
-  providerCode: ProviderCode,
-  paidAt: AppTime,
-): PaidTransaction {
+function paidTransaction(transaction: Transaction, providerCode: ProviderCode, paidAt: AppTime): PaidTransaction {
+  const { id: transactionId, endUserId, externalRef, customerId, currency } = transaction
+  const amount = paidOf(transaction, transaction.amount)
   return { transactionId, endUserId, externalRef, customerId, amount, currency, providerCode, paidAt }
 }
 
@@ -162,11 +161,13 @@ async function announceCompletion(tx: Tx, app: NotifiedApp, transaction: Transac
 
 /**
  * When the payment counts as made, in the app's own time and whole seconds. Even if a provider's clock is wrong, this is never before the
- * transaction was opened and never in the future.
+ * transaction was opened and never in the future. In a sandbox, the test clock may have moved since.
  */
-function paymentTime(tx: Tx, app: NotifiedApp, transaction: Transaction, paidAt: RealTime): AppTime {
+async function paymentTime(tx: Tx, app: NotifiedApp, transaction: Transaction, paidAt: RealTime): Promise<AppTime> {
   const now = appNow(app, tx.now)
-  const reported = appNow(app, paidAt)
+  const mayHaveMoved = app.clockOffsetMs !== 0 && paidAt < tx.now
+  const offsetThen = mayHaveMoved ? await findClockOffsetAtReal(tx, app.id, paidAt) : null
+  const reported = appNow({ clockOffsetMs: offsetThen ?? app.clockOffsetMs }, paidAt)
   const notEarly = reported < transaction.createdAt ? transaction.createdAt : reported
   return wholeSeconds(notEarly > now ? now : notEarly)
 }

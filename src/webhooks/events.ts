@@ -55,7 +55,11 @@ export const EVENTS = {
       ...subject,
       provider_code: z.string(),
       transaction_id: z.int(),
-      amount: z.int().describe("In the currency's smallest unit."),
+      amount: z
+        .int()
+        .describe(
+          "What was paid, in the currency's smallest unit: without a surplus, and less if an operator accepted less.",
+        ),
       currency: z.string(),
       previous_period_end: timestamp.nullable(),
       current_period_end: timestamp.nullable().describe('Null for lifetime.'),

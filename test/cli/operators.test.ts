@@ -371,6 +371,19 @@ describe('the command line: operators, their roles, and approvals', () => {
     expect(Number(id)).to.be.greaterThan(0)
   })
 
+  it('the refunds of one payment that is booked for nothing count together', async () => {
+    await aRefund()
+    const { id } = (await ctx.db.one(payments, ''))!
+    await ctx.db.update(payments, { id }, { amountLeft: 99_000 })
+    const part = (reference: string, amount: string) => [
+      ...['payment', 'refund', String(id), '--amount', amount, '--reference', reference, '--note', 'n', '--yes'],
+    ]
+    await limited().json(part('A', '30000'))
+    await limited().json(part('B', '20000'))
+    await limited().refused(part('C', '1'))
+    expect(await refundsOf()).to.have.length(2)
+  })
+
   it('a request is stale once what it is about has changed, and denied for good by approval deny', async () => {
     const first = await aRefund()
     await limited().refused(first.words)

@@ -74,6 +74,30 @@ describe('resolving flagged transactions', () => {
     expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
   })
 
+  it('after complete, subscription.renewed has what was paid; transaction.completed has the amount of the purchase', async () => {
+    const plan = await scenario.plan('pro', MONTHLY)
+    const renewalOf = async (external_ref: string): Promise<number> => {
+      const purchase = { external_ref, price_id: plan.prices[0] }
+      await scenario.pay(await scenario.checkout(purchase))
+      return (await scenario.checkout(purchase)).transaction_id
+    }
+    const [less, nothing, more] = [await renewalOf('less'), await renewalOf('nothing'), await renewalOf('more')]
+    const sticker = { mode: 'payment', plan_ref: 'sticker', amount: 20_000, currency: 'VND' }
+    const { transaction_id: oneTime } = await scenario.checkout(sticker)
+    await arrives(less, 95_000)
+    await arrives(oneTime, 15_000)
+    await scenario.newEvents()
+    for (const id of [less, nothing, oneTime]) await resolve(id, 'complete')
+    await arrives(more, 100_000)
+    const events = (await scenario.newEvents()).filter(({ type }) => type !== 'subscription.updated')
+    expect(events.map(({ type, data }) => [type, data['transaction_id'], data['amount']])).to.deep.equal([
+      ['subscription.renewed', less, 95_000],
+      ['subscription.renewed', nothing, 0],
+      ['transaction.completed', oneTime, 20_000],
+      ['subscription.renewed', more, 99_000],
+    ])
+  })
+
   it('dismiss clears the flag and changes nothing else', async () => {
     const id = await underpaid()
     await resolve(id, 'dismiss')

@@ -180,8 +180,13 @@ export const MUTANTS: readonly Mutant[] = [
     'amountReceived: amountReceived + amount, amountRefunded,',
     'amountReceived: amountReceived + 2 * amount, amountRefunded,',
   ),
-  mutant(BALANCE, 'what is not given is used', 'isGiven ? Math.min(kept, price) : 0', 'Math.min(kept, price)'),
-  mutant(BALANCE, 'nothing is left over', 'amountUsed, amountLeft: kept - amountUsed }', 'amountUsed, amountLeft: 0 }'),
+  mutant(BALANCE, 'what is not given is used', 'isGiven ? paidOf(balance, price) : 0', 'paidOf(balance, price)'),
+  mutant(
+    BALANCE,
+    'nothing is left over',
+    'amountUsed, amountLeft: keptOf(balance) - amountUsed }',
+    'amountUsed, amountLeft: 0 }',
+  ),
   mutant(
     BALANCE,
     'a refund takes nothing of what was used',

@@ -1,11 +1,13 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { operator } from '#commands/caller.ts'
+import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { enableMethod, forgetVersion } from '../support/operators.ts'
 import { openCli } from '../cli/run-cli.ts'
 import { aCheckout, tokenOf, transferred } from '../support/factories.ts'
-import { signedEvent, type PeerSession } from '../support/stripe-peer.ts'
+import { signedEvent, type PeerRefund, type PeerSession } from '../support/stripe-peer.ts'
 import { PURCHASE } from './payos-shop.ts'
 import { startProviderShop, type ProviderShop } from './provider-shop.ts'
 
@@ -91,6 +93,39 @@ describe('credentials at a provider that are replaced', () => {
     )
     const answer = await service.call('POST', '/api/v1/webhooks/card-provider', { raw: body, headers })
     expect(answer.body.data.status).to.equal('noted')
+  })
+
+  describe('and a payment under them that was refunded', () => {
+    const refunded = async () => {
+      const { id, session } = await byCard(`user-${stripe.sessions.length}`)
+      stripe.pay(session)
+      await notify(session, 'whsec_first')
+      const terms = { transactionId: id, action: 'refund', note: 'fraud' } as const
+      await resolveTransaction(service.ctx, operator('mai'), terms)
+      return { id, refund: stripe.refunds[0]! }
+    }
+    const reportFailure = (refund: PeerRefund) => {
+      const object = stripe.endRefund(refund, 'failed', 'expired_or_canceled_card')
+      const { body, headers } = signedEvent('whsec_first', unixSeconds(clock.now()), 'refund.failed', object)
+      return service.call('POST', '/api/v1/webhooks/card-provider', { raw: body, headers })
+    }
+
+    it('have a refund that fails within 35 days reported, by the event and by the list', async () => {
+      const [reported, listed] = [await refunded(), await refunded()]
+      await setCard(SECOND)
+      clock.advance('30d')
+      stripe.endRefund(listed.refund, 'failed', 'expired_or_canceled_card')
+      expect(await reconcilePayments(service.ctx, { all: true })).to.include({ refundsNoted: 1 })
+      expect((await reportFailure(reported.refund)).body.data).to.deep.equal({ status: 'noted' })
+      for (const { id } of [reported, listed]) expect(await transaction(id)).to.include({ amount_received: 0 })
+    })
+
+    it('are not believed any more 36 days after the refund', async () => {
+      const { refund } = await refunded()
+      await setCard(SECOND)
+      clock.advance('36d')
+      expect((await reportFailure(refund)).status).to.equal(400)
+    })
   })
 
   it('notifications are verified against the five newest versions at most', async () => {

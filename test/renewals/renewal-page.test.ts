@@ -337,7 +337,7 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
         expect((await transactionsOf()).map(({ amount }) => amount)).to.deep.equal([990_000, 990_000, 99_000, 99_000])
       })
 
-      it('whose checkout expired after a part leads to the bank page for the rest, which renews', async () => {
+      it('whose checkout expired after a part leads to the page that says how to transfer the rest, which renews', async () => {
         const bankPage = linkOf(await renew('bank_transfer'))
         await scenario.service.call('GET', bankPage)
         const { transaction_id: id } = (await transactionsOf())[0]!
@@ -345,9 +345,12 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
         scenario.at('2026-02-25 12:00:00')
         const shown = await page()
         expect(textOf(shown)).to.contain('Left to pay: ₫39,000').and.not.to.contain('Choose')
-        expect(shown.text).to.contain(`href="${bankPage.slice(scenario.service.url.length)}"`)
-        expect(linkOf(await renew('bank_transfer'))).to.equal(bankPage)
-        expect((await scenario.service.call('GET', bankPage)).status).to.equal(200)
+        const checkout = bankPage.slice(0, -'/bank'.length)
+        expect(shown.text).to.contain(`href="${checkout.slice(scenario.service.url.length)}"`)
+        expect(linkOf(await renew('bank_transfer'))).to.equal(checkout)
+        const expired = await scenario.service.call('GET', checkout)
+        expect(expired.status).to.equal(410)
+        expect(textOf(expired)).to.contain('Left to pay: ₫39,000')
         await transfer(scenario, id, 39_000)
         expect(await scenario.subscription()).to.include({ current_period_end: '2026-03-31 10:00:00' })
         expect(await transactionsOf()).to.have.lengthOf(2)
@@ -378,6 +381,20 @@ describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
           expect(linkOf(await renew('test')), time).to.equal(checkout)
         }
         expect((await transactionsOf()).map(({ status }) => status)).to.deep.equal(['pending', 'completed'])
+      })
+
+      it('that is a debit under way for the price before a plan switch is not asked for again, until another plan is bought', async () => {
+        const checkout = linkOf(await renew('bank_transfer')).slice(0, -'/bank'.length)
+        await debitUnderWay(scenario, (await transactionsOf())[0]!.transaction_id)
+        await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: plan.prices[1] })
+        expect(offeredMethods(await page())).to.deep.equal([])
+        expect(linkOf(await renew('test'))).to.equal(checkout)
+        expect(await transactionsOf()).to.have.lengthOf(2)
+        const other = await scenario.plan('other', MONTHLY)
+        await scenario.pay(await scenario.checkout({ price_id: other.prices[0] }))
+        scenario.at('2026-02-27 12:00:00')
+        expect(offeredMethods(await page())).to.include('test')
+        expect(linkOf(await renew('test'))).not.to.equal(checkout)
       })
 
       it('of a disabled app completes; nothing new is opened', async () => {

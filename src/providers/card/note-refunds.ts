@@ -16,8 +16,8 @@ import {
   type Payment,
   type Refund,
 } from '#payments/store.ts'
-import type { ProviderAccount } from '#providers/accounts.ts'
-import { addMs, DAY_MS, unixSeconds } from '#shared/time.ts'
+import { REFUND_MAY_FAIL_MS, type ProviderAccount } from '#providers/accounts.ts'
+import { addMs, unixSeconds } from '#shared/time.ts'
 import { recordForeignRefund } from '#transactions/record-foreign-refund.ts'
 import { recordRefundAnswer, type RefundAnswer } from '#transactions/record-refund-answer.ts'
 import { fromStripeAmount } from './amount.ts'
@@ -25,9 +25,6 @@ import { stripeApi, stripeClient, stripeFailureOf } from './client.ts'
 import { cardAccounts, type CardCredentials } from './credentials.ts'
 import { refundAnswerOf, intentOfPayment } from './refund-payment.ts'
 import { intentOf } from './session-facts.ts'
-
-/** Refunds are listed this far back each time: one that was made can fail up to 30 days later, and Stripe's event may be lost. */
-const LISTED_BACK_MS = 35 * DAY_MS
 
 /** An event about refunds: a charge, or one refund of it. */
 const RefundEvent = z.looseObject({
@@ -206,6 +203,6 @@ export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}
 
 async function noteRefundsOfAccount(ctx: Context, appId: number, credentials: CardCredentials): Promise<number> {
   const stripe = await stripeClient(ctx.config, credentials.secretKey)
-  const since = unixSeconds(addMs(ctx.clock.now(), -LISTED_BACK_MS))
+  const since = unixSeconds(addMs(ctx.clock.now(), -REFUND_MAY_FAIL_MS))
   return noteAll(ctx, stripe, appId, await listRefunds(ctx, stripe, { created: { gte: since } }))
 }
