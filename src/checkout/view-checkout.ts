@@ -52,7 +52,7 @@ export interface CheckoutView {
   readonly preview: PaymentEffect | null
   /**
    * Whether the rest of a part payment may still be transferred although the link has expired: money with the same code counts, however
-   * late it comes. The page of the expired link then says how, unless the payment is being processed.
+   * late it comes. The bank page then still asks for it, unless it is being processed.
    */
   readonly takesRest: boolean
 }

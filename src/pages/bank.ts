@@ -36,9 +36,9 @@ export function bankPages(ctx: Context): Router<RequestState> {
 
 /** Shows how to transfer. From its first opening on, the transaction takes bank transfers (R192). */
 async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): Promise<void> {
-  const { session, title, secondsLeft } = view
+  const { app, session, title, secondsLeft } = view
   const opened = await openBankPage(ctx, session.token)
-  if (opened.state !== 'open') {
+  if (opened.state !== 'open' && !opened.takesRest) {
     // The checkout was just paid or has just expired. After a reload, the page says so.
     seeOther(http, checkoutPath(ctx, http, session.token, '/bank'))
     return
@@ -70,12 +70,14 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
       ),
       status_path: path('/status'),
       paid_path: path('/paid'),
-      other_path: hasOtherMethods(view) ? path('') : null,
+      other_path: hasOtherMethods(view) && !opened.takesRest ? path('') : null,
       left_to_pay: texts.checkout.leftToPay,
       amount: money(details.amountDue, locale),
       seen: progressTag(opened),
       seconds_left: secondsLeft,
       time_left: texts.duration(secondsLeft),
+      is_late: opened.takesRest,
+      money_back: texts.part.moneyBack(app.name),
       cancel: cancelLink(http, view),
     },
   })

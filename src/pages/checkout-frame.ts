@@ -59,21 +59,32 @@ type SendPage = (ctx: Context, http: PageHttp, view: CheckoutView) => Promise<vo
 
 /** Sends a page of an open checkout. A completed one redirects to the seller, also after its expiry; an expired or overtaken one is 410. */
 export async function whileOpen(ctx: Context, http: TokenHttp, send: SendPage): Promise<void> {
-  const view = await openView(ctx, http, tokenOf(http))
-  if (view.state === 'completed') {
-    seeOther(http, view.session.successUrl)
-    return
-  }
-  requireOpen(view)
-  await send(ctx, http, view)
+  await unlessCompleted(ctx, http, (view) => {
+    requireOpen(view)
+    return send(ctx, http, view)
+  })
 }
 
-/** As `whileOpen`. While the payment is being processed, or if it would buy nothing, leads to the page that says so (R217, R65). */
+/**
+ * As `whileOpen`, and sends the page of an expired checkout, too, if the rest of a part payment can still be transferred. While the payment
+ * is being processed, or if it would buy nothing, leads to the page that says so (R217, R65).
+ */
 export async function whileTransferable(ctx: Context, http: TokenHttp, send: SendPage): Promise<void> {
-  await whileOpen(ctx, http, async (_ctx, _http, view) => {
+  await unlessCompleted(ctx, http, async (view) => {
+    if (!http.state.link?.restTransfer) requireOpen(view)
     if (view.isProcessing || buysNothing(view)) seeOther(http, checkoutPath(ctx, http, view.session.token))
     else await send(ctx, http, view)
   })
+}
+
+async function unlessCompleted(
+  ctx: Context,
+  http: TokenHttp,
+  send: (view: CheckoutView) => Promise<void>,
+): Promise<void> {
+  const view = await openView(ctx, http, tokenOf(http))
+  if (view.state === 'completed') seeOther(http, view.session.successUrl)
+  else await send(view)
 }
 
 /** `/checkout/{token}` plus `rest`, in the language that the payer picked. */
@@ -90,7 +101,9 @@ export interface PageLink {
 export function cancelLink(http: PageHttp, view: CheckoutView): PageLink | null {
   const href = linkable(view.session.cancelUrl)
   const { backTo, checkout } = pageTexts(pageLocale(http))
-  return href === null ? null : { href, label: (isCheckoutOver(view) ? backTo : checkout.cancel)(view.app.name) }
+  return href === null
+    ? null
+    : { href, label: (isCheckoutOver(view) || view.takesRest ? backTo : checkout.cancel)(view.app.name) }
 }
 
 /** Whether the payer has nothing left to do here: the payment is being processed, would buy nothing, or cannot be made. */
@@ -105,7 +118,8 @@ function buysNothing({ preview }: CheckoutView): boolean {
 
 /** An etag that changes whenever a page would show other progress of the payment, or ask for another amount. */
 export function progressTag(view: CheckoutView): string {
-  const { transaction, isProcessing } = view
+  const { transaction, isProcessing, takesRest } = view
   const money = `${transaction.status}-${keptOf(transaction)}-${dueOf(transaction)}`
-  return `"${money}${isProcessing ? '-processing' : ''}${buysNothing(view) ? '-nothing' : ''}"`
+  const marks = [isProcessing && '-processing', takesRest && '-rest', buysNothing(view) && '-nothing']
+  return `"${money}${marks.filter(Boolean).join('')}"`
 }

@@ -126,11 +126,22 @@ function exitLinks(ctx: Context, http: PayerHttp, error: AppError): { href: stri
   const canTryAgain = !owner && TEMPORARY_STATUSES.includes(error.status)
   const tryAgain = canTryAgain ? { path: http.path, label: texts.tryAgain } : null
   return [
+    ...(error.code === 'checkout_expired' ? payRestLink(ctx, http) : []),
     ...[startAgain ?? tryAgain].flatMap((again) =>
       again ? [{ href: pathBase(ctx) + again.path + keptLanguage(http), label: again.label }] : [],
     ),
     ...(owner && exit ? [{ href: exit, label: texts.backTo(owner.appName) }] : []),
   ]
+}
+
+/** To the bank page, which still has the QR code for the rest. */
+function payRestLink(ctx: Context, http: PayerHttp): { href: string; label: string }[] {
+  const { link } = http.state
+  const transfer = transferOfRest(http)
+  if (!transfer || !link) return []
+  const locale = pageLocale(http)
+  const label = pageTexts(locale).part.payRest(formatMoney(transfer.amountDue, 'VND', locale))
+  return [{ href: `${pathBase(ctx)}${link.path}/bank${keptLanguage(http)}`, label }]
 }
 
 export function speaksJson(http: PageHttp): boolean {

@@ -229,14 +229,14 @@ function noticeOf(
     : { sentences, isUrgent: urgent.length > 0, action: open && continueLink(ctx, http, open) }
 }
 
-/** To the payment that is open, or to the page that says how to transfer its rest. Null while it is being processed. */
+/** To the payment that is open; to its bank page if only the rest can be transferred. Null while it is being processed. */
 function continueLink(ctx: Context, http: PageHttp, open: OpenPayment): PageLink | null {
   const { token, transaction, takesRest, isProcessing } = open
   if (isProcessing) return null
   const locale = pageLocale(http)
   const due = formatMoney(dueOf(transaction), transaction.currency, locale)
   return {
-    href: checkoutPath(ctx, http, token),
+    href: checkoutPath(ctx, http, token, takesRest ? '/bank' : ''),
     label: takesRest ? pageTexts(locale).part.payRest(due) : renewTexts(locale).continuePayment,
   }
 }

@@ -86,6 +86,7 @@ export interface PageTexts {
     readonly timeLeft: string
     readonly lateNote: string
     /** Instead of the last two, after the link expired. */
+    readonly restNote: string
     readonly otherMethod: string
   }
   readonly paid: {
@@ -227,6 +228,7 @@ const en: PageTexts = {
     paid: 'Payment received. One moment…',
     timeLeft: 'Expires in',
     lateNote: 'A transfer that arrives after this time still counts.',
+    restNote: 'This link has expired, but the rest still counts when it arrives.',
     otherMethod: 'Choose another payment method',
   },
   paid: {
@@ -369,6 +371,7 @@ const vi: PageTexts = {
     paid: 'Đã nhận thanh toán. Xin chờ giây lát…',
     timeLeft: 'Hết hạn sau',
     lateNote: 'Tiền về sau thời hạn này vẫn được ghi nhận.',
+    restNote: 'Liên kết đã hết hạn, nhưng tiền về sau thời hạn này vẫn được ghi nhận.',
     otherMethod: 'Chọn phương thức khác',
   },
   paid: {

@@ -45,8 +45,8 @@ export type OpenedRenewal =
 
 /**
  * Opens a checkout for the subscription's current price, less the discount of a promotion for every period. Reuses the checkout that this
- * link opened, if it can still be paid, and leads to its page while it is being processed, and for the rest of a part payment whose
- * checkout has expired. Otherwise chooses the method. A renewal with nothing to pay completes at once. `asksAgain`: a payer
+ * link opened, if it can still be paid, and leads to its page while it is being processed, and to the bank page for the rest of a part
+ * payment whose checkout has expired. Otherwise chooses the method. A renewal with nothing to pay completes at once. `asksAgain`: a payer
  * reads the answer, so a body without `period_end` asks again before it pays for a period that is already renewed. Throws `not_found`,
  * `checkout_expired`, `app_disabled`, `invalid_request`, `payment_method_unavailable`, `provider_error`.
  */
@@ -69,7 +69,8 @@ export async function openRenewal(
   if (opened.kind === 'renewed_meanwhile') return { kind: opened.kind, view: await viewRenewal(ctx, renewalToken) }
   if (opened.kind === 'renewed') return { kind: 'go_on', redirectUrl: renewalLink(ctx.config.baseUrl, renewalToken) }
   const page = checkoutUrl(ctx.config.baseUrl, opened.token)
-  if (opened.isProcessing || opened.takesRest) return { kind: 'go_on', redirectUrl: page }
+  if (opened.isProcessing) return { kind: 'go_on', redirectUrl: page }
+  if (opened.takesRest) return { kind: 'go_on', redirectUrl: `${page}/bank` }
   const { redirectUrl } = await chooseMethod(ctx, opened.token, method)
   return { kind: 'go_on', redirectUrl }
 }

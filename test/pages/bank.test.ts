@@ -140,8 +140,10 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect(text).to.include('We received ₫60,000 of ₫99,000. Left to pay: ₫39,000.')
     expect(text).to.include(`transfer the remaining ₫39,000 with the note ${code!}`)
     expect(text).to.include('Please contact Reader')
+    expect(text).to.include('Pay ₫39,000')
     expect(text).not.to.match(/make another transfer/i)
     expect(copied(page), 'what to type in').to.deep.equal([ACCOUNT.number, '39000', code])
+    expect(attributes(page, 'a', 'href')).to.include(`${new URL(open.checkout_url).pathname}/bank`)
     await transfer(scenario, open.transaction_id, 39_000)
     expect((await scenario.subscription()).status).to.equal('active')
   })
@@ -153,19 +155,27 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
       scenario.at('2026-03-05 11:00:00')
     })
 
-    it('is 410, has no QR code and says how to transfer the amount still due, also days later, and the rest counts', async () => {
+    it('shows the amount still due and its QR code, also days later, and the rest counts', async () => {
       const page = await get('/bank')
-      expect(page.status).to.equal(410)
+      expect(page.status).to.equal(200)
       const [number, amount] = copied(page)
       expect([amount, number]).to.deep.equal(['39000', ACCOUNT.number])
       const text = textOf(page)
-      expect(text).to.include('We received ₫60,000 of ₫99,000. Left to pay: ₫39,000.')
-      expect(text).to.include('Would you rather have your money back? Please contact Reader.')
-      expect(attributes(page, 'img', 'src')).to.deep.equal([])
-      for (const path of ['/qr.svg', '/qr.png']) expect((await get(path)).status, path).to.equal(410)
+      expect(text).to.include('Left to pay: ₫39,000').and.to.include('We received ₫60,000 of ₫99,000.')
+      expect(text).to.include('This link has expired, but the rest still counts when it arrives.')
+      expect(text).to.include('Would you rather have your money back? Please contact Reader. Back to Reader')
+      for (const path of ['/qr.svg', '/qr.png']) expect((await get(path)).status, path).to.equal(200)
       await transfer(scenario, open.transaction_id, 39_000)
       expect((await get('/bank')).headers['location']).to.equal('https://shop.example/ok')
       expect((await scenario.subscription()).status).to.equal('active')
+    })
+
+    it('counts nothing down, offers no other method, and does not load itself again and again', async () => {
+      const page = await get('/bank')
+      expect(attributes(page, 'span', 'data-countdown')).to.deep.equal([])
+      expect(attributes(page, 'a', 'href')).not.to.include(new URL(open.checkout_url).pathname)
+      expect(page.text).to.match(/<div class="waiting"[^>]* data-late/)
+      expect((await get('/status')).body).to.deep.equal({ status: 'pending', expired: true, redirect_url: null })
     })
 
     it('takes no other payment: the checkout and its choice of a method stay 410', async () => {

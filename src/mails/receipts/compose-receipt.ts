@@ -100,8 +100,8 @@ async function subjectOf(
 const NO_PAYMENT_OPTIONS = { pay_url: '', code: '', account_number: '', bank_name: '', account_holder: '' }
 
 /**
- * How the rest of a part can be paid; what is not offered is empty. The bank page if transfers are taken, which says after the link expired
- * how to transfer the rest, with the facts of a transfer; otherwise the checkout while it is open.
+ * How the rest of a part can be paid; what is not offered is empty. The bank page if transfers are taken, even after the link expired, with
+ * the facts of a transfer; otherwise the checkout while it is open.
  */
 async function paymentOptionsFor(ctx: Context, transaction: Transaction, { kind }: Receipt): Promise<MailValues> {
   const session = kind === 'part' ? await findSessionOfTransaction(ctx.db, transaction.id) : null
