@@ -104,10 +104,21 @@ export function decide(
       periodFrom(paidAt, quote.interval, null)
   if (!isValidPeriod(period, quote.interval, extendedEnd)) return { kind: 'refused', reason: 'period_guard' }
   const isPlanKept = extendedEnd !== null || quote.purpose === 'extend'
-  // If `last` is null, the subscription already has the plan and price of the quote (`dependsOnPlanChoice`), or there is none.
-  const { planId, priceId } = current && last && isPlanKept && !choosesPrice(current, last, quote) ? current : quote
+  const { planId, priceId } = isPlanKept ? keptPlan(current, last, quote) : quote
   const kind = !current ? 'started' : extendedEnd ? 'extended' : 'restarted'
   return { kind, period, planId, priceId, isTrial: quote.purpose === 'trial' }
+}
+
+/**
+ * The plan and price of a payment that chooses no plan (R98, R104): those that the subscription has now, unless it sets the price. If
+ * `last` is null, the subscription already has the plan and price of the quote (`dependsOnPlanChoice`), or there is none.
+ */
+function keptPlan(
+  current: SubscriptionState | null,
+  last: PlanChoice | null,
+  quote: Quote,
+): Pick<Quote, 'planId' | 'priceId'> {
+  return current && last && !choosesPrice(current, last, quote) ? current : quote
 }
 
 /**

@@ -21,7 +21,7 @@ export interface ConfirmedPayment {
   readonly provider: ProviderCode
   /** The provider's events that report it; empty for look-ups and the test method. If one is recorded already, the report is a duplicate. */
   readonly events: readonly Pick<ProviderEvent, 'eventId' | 'eventType'>[]
-  /** The credentials version under which it arrived; absent if a provider needs none. */
+  /** The account version under which it arrived; absent if a provider needs none. */
   readonly providerAccountId?: number
   /** The provider's own id of the money: unique by provider. */
   readonly reference: string
@@ -41,7 +41,7 @@ export interface ConfirmedPayment {
 
 export type ConfirmOutcome =
   | (Received & Recorded)
-  /** One of its events was recorded before, or the same money for a transaction that waits for the rest. Nothing changes. */
+  /** One of its events was recorded before, or the same money for a transaction that waits for the rest. Nothing else changes. */
   | { readonly kind: 'duplicate' }
   /** The same money was recorded before, under another event, and the transaction is complete: its node is written again. */
   | { readonly kind: 'known_money' }
@@ -58,7 +58,7 @@ export interface Recorded {
 
 /**
  * The entry point for money (R91): everything that confirms a payment calls this in its command. Under the end user's lock it records the
- * provider's events and the payment, allocates the payment, completes and applies the transaction, and writes the events to send. Reports
+ * provider's events and the payment, allocates the payment, completes and applies the transaction, and writes the webhooks to send. Reports
  * the outcome after the commit. Only an outcome with a `paymentId` records money.
  */
 export async function confirmPayment(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
@@ -119,6 +119,7 @@ async function recordPayment(tx: Tx, transaction: Transaction, payment: Confirme
   return { paymentId, wasUnallocated: added === null, paidAt }
 }
 
+/** A new payment, with nothing left: all of it is allocated to the transaction. */
 function paymentRow(tx: Tx, { appId, endUserId }: Transaction, payment: ConfirmedPayment): Omit<Payment, 'id'> {
   const { provider, reference, amount, currency, paidAt } = payment
   return {
@@ -146,6 +147,7 @@ async function takeUnallocated(
 ): Promise<Payment | null> {
   const recorded = await lockPaymentOf(tx, provider, reference)
   if (!recorded || !isUnallocated(recorded)) return null
+  // The amount is new only if it was unknown, as that of a bank's mail that no reader understood.
   await updatePayment(tx, recorded.id, { appId, endUserId, amount, amountLeft: 0, closedAt: null })
   return recorded
 }

@@ -33,8 +33,9 @@ export interface RefundAnswer {
 }
 
 /**
- * Records the provider's answer about a refund. A refund that the provider refused to make has no effect. The money of one that failed
- * later belongs to no transaction and waits for an operator (R131). Returns the changed refund.
+ * Records the provider's answer about a refund, which has one of three outcomes (R131). Refused, so that there is no reference: the money is
+ * the transaction's again. Failed later: it belongs to no transaction and waits for an operator. Pending or made: the transaction stays as
+ * the order of the refund left it. Returns the changed refund.
  */
 export async function recordRefundAnswer(tx: Tx, refundId: number, answer: RefundAnswer): Promise<Refund> {
   const { refund: before, shares } = await lockRefundWithShares(tx, refundId)
@@ -104,13 +105,6 @@ function isRefused({ status, reference }: Refund): boolean {
   return status === 'failed' && reference === null
 }
 
-/** Logs the outcome of a refund, as a warning if operators must act. */
-function report(ctx: Context, { id: refundId, paymentId, status, failure }: Refund): void {
-  if (status === 'failed')
-    ctx.log.warn({ refundId, paymentId, failure }, 'a refund failed: its money waits for an operator')
-  else ctx.log.info({ refundId, paymentId, status }, 'a refund was recorded')
-}
-
 /** `endIfRefunded`, unless the refund was made at the provider: that leaves the transaction as it is. */
 async function endIfDecided(tx: Tx, app: App, transaction: Transaction, { actor, note }: Refund): Promise<Transaction> {
   return actor === null ? transaction : endIfRefunded(tx, app, transaction, { actor, note: note ?? '' })
@@ -171,4 +165,11 @@ async function lockKnownPayment(tx: Tx, paymentId: number): Promise<Payment> {
   const payment = await lockPayment(tx, paymentId)
   if (!payment) throw new Error(`payment ${paymentId} does not exist`)
   return payment
+}
+
+/** Logs the outcome of a refund, as a warning if operators must act. */
+function report(ctx: Context, { id: refundId, paymentId, status, failure }: Refund): void {
+  if (status === 'failed')
+    ctx.log.warn({ refundId, paymentId, failure }, 'a refund failed: its money waits for an operator')
+  else ctx.log.info({ refundId, paymentId, status }, 'a refund was recorded')
 }

@@ -141,7 +141,10 @@ export const providerEvents = table('provider_events', {
   eventType: exact('event_type', 64),
   appId: bigint('app_id').nullable(),
   transactionId: bigint('transaction_id').nullable(),
-  /** `refused`: it claims a payment but does not match what was opened. `noted`: it reports something else, such as a refund made there. */
+  /**
+   * `applied`: its money was taken, whatever became of the purchase. `refused`: it claims a payment but does not match what was opened.
+   * `noted`: it reports something else, such as a refund made there.
+   */
   outcome: exact('outcome', 32).as<'applied' | 'refused' | 'noted'>(),
   note: words('note', 500).nullable(),
   receivedAt: realTime('received_at'),
