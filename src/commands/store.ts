@@ -1,7 +1,7 @@
 import { bigint, exact, id, json, realTime, words } from '#db/columns.ts'
 import { following, where, type Position } from '#db/conditions.ts'
 import { insertedNew } from '#db/database-error.ts'
-import type { Param, Queries } from '#db/queries.ts'
+import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { formatTimestamp, type AppTime, type RealTime } from '#shared/time.ts'
 
@@ -67,25 +67,12 @@ export async function listAuditEntries(
  * recorded without an offset are ignored.
  */
 export async function findClockOffsetAt(db: Queries, appId: number, instant: AppTime): Promise<number | null> {
-  return offsetBeforeMove(db, appId, [`JSON_UNQUOTE(JSON_EXTRACT(after_state, '$.now')) > ?`, formatTimestamp(instant)])
-}
-
-/** As `findClockOffsetAt`, at a real time. */
-export async function findClockOffsetAtReal(db: Queries, appId: number, time: RealTime): Promise<number | null> {
-  return offsetBeforeMove(db, appId, ['at > ?', time])
-}
-
-/** The offset before the first move of an app's clock that meets the condition. */
-async function offsetBeforeMove(
-  db: Queries,
-  appId: number,
-  [condition, param]: readonly [string, Param],
-): Promise<number | null> {
   const move = await db.one(
     shape({ offsetMs: bigint().nullable() }),
     `SELECT JSON_EXTRACT(before_state, '$.clock_offset_ms') AS offsetMs FROM audit_log
-     WHERE subject = ? AND action = 'app.clock' AND ${condition} ORDER BY id LIMIT 1`,
-    [`app ${appId}`, param],
+     WHERE subject = ? AND action = 'app.clock' AND JSON_UNQUOTE(JSON_EXTRACT(after_state, '$.now')) > ?
+     ORDER BY id LIMIT 1`,
+    [`app ${appId}`, formatTimestamp(instant)],
   )
   return move?.offsetMs ?? null
 }

@@ -1,7 +1,6 @@
 import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { OperatorNote } from '#commands/operator-note.ts'
-import { findClockOffsetAtReal } from '#commands/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { arrived, completed, keptOf, paidOf } from '#payments/balance.ts'
 import { countUse } from '#promotions/take-use.ts'
@@ -106,7 +105,7 @@ async function applyPurchase(
     await announceCompletion(tx, app, transaction)
     return null
   }
-  const paid = paidTransaction(transaction, providerCode, await paymentTime(tx, app, transaction, paidAt))
+  const paid = paidTransaction(transaction, providerCode, paymentTime(tx, app, transaction, paidAt))
   return applyPayment(tx, app, paid, forSubscription)
 }
 
@@ -161,13 +160,11 @@ async function announceCompletion(tx: Tx, app: NotifiedApp, transaction: Transac
 
 /**
  * When the payment counts as made, in the app's own time and whole seconds. Even if a provider's clock is wrong, this is never before the
- * transaction was opened and never in the future. In a sandbox, the test clock may have moved since.
+ * transaction was opened and never in the future.
  */
-async function paymentTime(tx: Tx, app: NotifiedApp, transaction: Transaction, paidAt: RealTime): Promise<AppTime> {
+function paymentTime(tx: Tx, app: NotifiedApp, transaction: Transaction, paidAt: RealTime): AppTime {
   const now = appNow(app, tx.now)
-  const mayHaveMoved = app.clockOffsetMs !== 0 && paidAt < tx.now
-  const offsetThen = mayHaveMoved ? await findClockOffsetAtReal(tx, app.id, paidAt) : null
-  const reported = appNow({ clockOffsetMs: offsetThen ?? app.clockOffsetMs }, paidAt)
+  const reported = appNow(app, paidAt)
   const notEarly = reported < transaction.createdAt ? transaction.createdAt : reported
   return wholeSeconds(notEarly > now ? now : notEarly)
 }

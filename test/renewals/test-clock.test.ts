@@ -83,22 +83,6 @@ describe('test clock', () => {
     expect((await scenario.service.call('GET', checkout.checkout_url)).status).to.equal(410)
   })
 
-  it('leaves a payment at the time at which it was made, however late it is reported', async () => {
-    await subscribe()
-    const { price_id: price } = await scenario.subscription()
-    const [inTime, late] = [await scenario.checkout({ price_id: price }), await scenario.checkout({ price_id: price })]
-    scenario.at('2026-03-01 10:05:00')
-    await advance({ advance_seconds: 20 * DAY })
-    scenario.at('2026-03-01 10:10:00')
-    await advance({ advance_seconds: 40 * DAY })
-    scenario.at('2026-03-01 10:15:00')
-    await scenario.reportTransfer(inTime, '2026-03-01 10:07:00')
-    expect((await scenario.subscription()).current_period_end, 'made on 21 March').to.equal('2026-05-01 10:00:00')
-    await advance({ now: '2026-06-01 00:00:00' })
-    await scenario.reportTransfer(late)
-    expect((await scenario.subscription()).current_period_end, 'made now').to.equal('2026-07-01 00:00:00')
-  })
-
   it('never moves backwards, nor out of the calendar', async () => {
     await advance({ now: '2026-05-01 00:00:00' })
     expectFieldError(await advance({ now: '2026-04-30 23:59:59' }), 'now')
