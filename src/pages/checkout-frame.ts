@@ -21,7 +21,7 @@ export function tokenOf(http: TokenHttp): string {
 /** The checkout behind a token. Makes its app the owner of the page, and the checkout its link. Throws `not_found` and `rate_limited`. */
 export async function openView(ctx: Context, http: PayerHttp, token: string): Promise<CheckoutView> {
   const view = await admitToCheckout(ctx, token)
-  const { app, session, transaction, customer, state, hasLostPromotion, isProcessing } = view
+  const { app, session, transaction, customer, state, hasLostPromotion, isProcessing, preview } = view
   const received = await receivedPartOf(ctx, view)
   http.state.owner = {
     appName: app.name,
@@ -34,7 +34,7 @@ export async function openView(ctx: Context, http: PayerHttp, token: string): Pr
     exit: session.cancelUrl,
     // A lost promotion makes only the link void: the subscription has not changed.
     isOvertaken: state === 'overtaken' && !hasLostPromotion,
-    isRefused: buysNothing(view),
+    isRefused: preview?.kind === 'refused',
     isProcessing,
     takesTransfers: takesTransfers(transaction),
     ...received,
@@ -67,12 +67,12 @@ export async function whileOpen(ctx: Context, http: TokenHttp, send: SendPage): 
 
 /**
  * As `whileOpen`, and sends the page of an expired checkout, too, if the rest of a part payment can still be transferred. While the payment
- * is being processed, or if it would buy nothing, leads to the page that says so (R217, R65).
+ * is being processed, leads to the page that says so (R217).
  */
 export async function whileTransferable(ctx: Context, http: TokenHttp, send: SendPage): Promise<void> {
   await unlessCompleted(ctx, http, async (view) => {
     if (!http.state.link?.restTransfer) requireOpen(view)
-    if (view.isProcessing || buysNothing(view)) seeOther(http, checkoutPath(ctx, http, view.session.token))
+    if (view.isProcessing) seeOther(http, checkoutPath(ctx, http, view.session.token))
     else await send(ctx, http, view)
   })
 }
@@ -107,19 +107,12 @@ export function cancelLink(http: PageHttp, view: CheckoutView): PageLink | null 
 }
 
 /** Whether the payer has nothing left to do here: the payment is being processed, would buy nothing, or cannot be made. */
-export function isCheckoutOver(view: CheckoutView): boolean {
-  return view.isProcessing || buysNothing(view) || view.methods.length === 0
-}
-
-/** Whether a payment would not be applied, so that the page says so and offers no way to pay (R65). */
-function buysNothing({ preview }: CheckoutView): boolean {
-  return preview?.kind === 'refused'
+export function isCheckoutOver({ isProcessing, preview, methods }: CheckoutView): boolean {
+  return isProcessing || preview?.kind === 'refused' || methods.length === 0
 }
 
 /** An etag that changes whenever a page would show other progress of the payment, or ask for another amount. */
-export function progressTag(view: CheckoutView): string {
-  const { transaction, isProcessing, takesRest } = view
+export function progressTag({ transaction, isProcessing, takesRest }: CheckoutView): string {
   const money = `${transaction.status}-${keptOf(transaction)}-${dueOf(transaction)}`
-  const marks = [isProcessing && '-processing', takesRest && '-rest', buysNothing(view) && '-nothing']
-  return `"${money}${marks.filter(Boolean).join('')}"`
+  return `"${money}${isProcessing ? '-processing' : ''}${takesRest ? '-rest' : ''}"`
 }

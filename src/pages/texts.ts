@@ -46,6 +46,7 @@ export interface PageTexts {
     readonly neverExpires: string
     readonly adds: (interval: string) => string
     readonly startsToday: string
+    readonly payAnyway: string
     readonly restOnly: string
     readonly refusedLifetime: string
     readonly refusedPeriod: (appName: string) => string
@@ -187,9 +188,11 @@ const en: PageTexts = {
     neverExpires: 'After payment: never expires',
     adds: (interval) => `adds ${interval}`,
     startsToday: 'starts today',
+    payAnyway: 'Pay anyway',
     restOnly: 'Whichever method you choose, you pay only the rest.',
     refusedLifetime: 'You already have lifetime access. No payment is due.',
-    refusedPeriod: (appName) => `This payment cannot be applied at the moment. Please contact ${appName}.`,
+    refusedPeriod: (appName) =>
+      `This payment cannot be applied at the moment. Please contact ${appName} before you pay.`,
     noAutomaticCharge: 'You pay once. Nothing is charged automatically.',
     statement: (name) => `Your statement shows this payment as “${name}”.`,
     about: 'About this plan',
@@ -331,9 +334,11 @@ const vi: PageTexts = {
     neverExpires: 'Sau khi thanh toán: dùng trọn đời',
     adds: (interval) => `thêm ${interval}`,
     startsToday: 'tính từ hôm nay',
+    payAnyway: 'Vẫn thanh toán',
     restOnly: 'Dù chọn phương thức nào, bạn chỉ thanh toán phần còn lại.',
     refusedLifetime: 'Bạn đã có gói trọn đời. Bạn không cần thanh toán nữa.',
-    refusedPeriod: (appName) => `Khoản thanh toán này hiện không áp dụng được. Vui lòng liên hệ ${appName}.`,
+    refusedPeriod: (appName) =>
+      `Khoản thanh toán này hiện không áp dụng được. Vui lòng liên hệ ${appName} trước khi thanh toán.`,
     noAutomaticCharge: 'Bạn chỉ thanh toán một lần. Chúng tôi không tự động thu tiền.',
     statement: (name) => `Trên sao kê, khoản này hiển thị là “${name}”.`,
     about: 'Thông tin về gói này',

@@ -47,6 +47,9 @@ const LOOKS: Readonly<Record<string, Look>> = {
   'a renewal that was just paid, paying again': look('a renewal that was just paid', {
     act: (page) => page.locator('summary').click(),
   }),
+  'a checkout of a lifetime subscription, paying anyway': look('a checkout of a lifetime subscription', {
+    act: (page) => page.locator('summary').click(),
+  }),
   welcome: { scene: ({ service }) => Promise.resolve(`${service.url}/`) },
   'API reference': { scene: ({ service }) => Promise.resolve(`${service.url}/docs`) },
   'reminders that are stopped': look('asking to stop reminders', {

@@ -4,7 +4,7 @@ import { bankAccounts } from '#bank-accounts/store.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { listChanges, transactions } from '#transactions/store.ts'
 import { disableMethod } from '../support/operators.ts'
-import { aPromotion, LIFETIME, MONTHLY } from '../support/factories.ts'
+import { aPromotion, MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
 import { ACCOUNT, debitUnderWay, startBankScenario, transfer } from './bank-scenario.ts'
 import { attributes, offeredMethods, textOf } from './read-page.ts'
@@ -356,16 +356,6 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
       await resolveTransaction(scenario.service.ctx, operator('mai'), { transactionId: open.transaction_id, ...refund })
       expect(textOf(await get('/bank'))).to.include('We received ₫50,000 of ₫99,000.')
       expect([await tag()]).not.to.deep.equal(before)
-    })
-
-    it('notices by the etag that the payment would buy nothing any more, and leads to the page that says so', async () => {
-      await get('/bank')
-      const before = await seen()
-      const forever = await scenario.plan('forever', LIFETIME)
-      await scenario.pay(await scenario.checkout({ price_id: forever.prices[0] }))
-      expect([await tag()]).not.to.deep.equal(before)
-      for (const path of ['/bank', '/qr.svg', '/qr.png'])
-        expect((await get(path)).headers['location'], path).to.equal(new URL(open.checkout_url).pathname)
     })
 
     it('notices by the etag that the rest would not count any more', async () => {
