@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { describeError } from '#shared/log.ts'
@@ -65,6 +67,28 @@ describe('lines of the log', () => {
     const { lengths } = JSON.parse(writes.join('').trimEnd().split('\n').at(-1)!) as { lengths: [number, boolean][] }
     expect(lengths.length).to.be.within(2, 30)
     for (const [bytes, isWhole] of lengths) expect([bytes <= 4096, isWhole]).to.deep.equal([true, true])
+  })
+
+  it('stop no work where their reader has gone or the disk is full', async () => {
+    const program = `import { openLog } from '#shared/log.ts'
+      const log = openLog('info')
+      process.stdin.resume().on('end', () => {
+        log.warn('lost')
+        log.info('lost, too')
+        process.stderr.write('worked')
+      })`
+    const full = openSync('/dev/full', 'w')
+    for (const stdout of ['pipe', full] as const) {
+      const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+        cwd: ROOT,
+        stdio: ['pipe', stdout, 'pipe'],
+      })
+      if (child.stdout) await once(child.stdout.destroy(), 'close')
+      child.stdin!.end()
+      const ended = once(child, 'close') as Promise<[number | null]>
+      expect([await text(child.stderr!), (await ended)[0]]).to.deep.equal(['worked', 0])
+    }
+    closeSync(full)
   })
 })
 
