@@ -26,6 +26,8 @@ import { READY } from './supervisor-protocol.ts'
 
 /** How long the server keeps running without users, so that the commands of a script share one start. */
 const LINGER_MS = 300
+/** How long it waits for the first one, who may be loading code for longer than the server takes to start. */
+const FIRST_USER_MS = 10_000
 const POLL_MS = 10
 const READY_DEADLINE_MS = 115_000
 const STOP_DEADLINE_MS = 30_000
@@ -47,7 +49,7 @@ try {
   await start()
   isReady = true
   for (const user of users) user.write(`${READY}\n`)
-  stopWhenUnused()
+  stopWhenUnused(FIRST_USER_MS)
 } catch (error) {
   const reason = error instanceof Error ? error.message : String(error)
   // For users that connect later: they read the log.
@@ -64,7 +66,7 @@ function listen(): Server {
     user.on('error', () => undefined)
     user.on('close', () => {
       users.delete(user)
-      if (isReady) stopWhenUnused()
+      if (isReady) stopWhenUnused(LINGER_MS)
     })
     user.resume()
     if (isReady) user.write(`${READY}\n`)
@@ -177,9 +179,9 @@ async function answers(): Promise<boolean> {
   return isGreeted
 }
 
-function stopWhenUnused(): void {
+function stopWhenUnused(afterMs: number): void {
   if (linger) clearTimeout(linger)
-  if (users.size === 0) linger = setTimeout(() => void end(0), LINGER_MS)
+  if (users.size === 0) linger = setTimeout(() => void end(0), afterMs)
 }
 
 /** Shuts the server down, then this process. Its lock ends with it, so that the next supervisor can start. */

@@ -112,6 +112,20 @@ describe('the embedded database', () => {
     expect(await next.ask('read')).to.include('lasting')
   })
 
+  it('is started once for a first user that still loads its code when the server is there', async () => {
+    const starting = startEmbedded(home)
+    const { serverSocket } = embeddedSetup(home)
+    // Blocks the event loop, as the evaluation of modules does.
+    const block = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+    while (!existsSync(serverSocket)) block(10)
+    block(1000)
+    const servers = serversOf(home)
+    const { release } = await starting
+    const used = serversOf(home)
+    await release()
+    expect(used).to.have.lengthOf(1).and.to.deep.equal(servers)
+  })
+
   it('can be used again by a user that released it', async () => {
     const one = await startEmbedded(home)
     const two = await startEmbedded(home)
