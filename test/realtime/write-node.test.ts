@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import FirebaseServer from 'firebase-server'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import { useFakeTimers } from 'sinon'
 import { createCheckoutSession } from '#checkout/create-session.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
@@ -16,6 +17,7 @@ import {
 } from '#realtime/store.ts'
 import { addMs, HOUR_MS, SECOND_MS, systemClock } from '#shared/time.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
+import { writeNodeOf } from '#subscriptions/queue-node.ts'
 import { operator } from '#commands/caller.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { subscriptions } from '#subscriptions/store.ts'
@@ -262,6 +264,21 @@ describe('writing the realtime node', () => {
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
       await changeLease({ leaseUntil: addMs(systemClock.now(), -SECOND_MS) })
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 1, failed: 0 })
+    })
+
+    it('is left to the reconcile job if a caller waited so long for another writer that less than a second is left', async () => {
+      await crash()
+      await changeLease({ leaseToken: 'other', leaseUntil: addMs(systemClock.now(), 20 * SECOND_MS) })
+      const clock = useFakeTimers({ toFake: ['performance'] })
+      try {
+        const writing = writeNodeOf(ctx(), scenario.app.app, (await row())!.subscriptionId, 'change')
+        clock.tick(3 * SECOND_MS)
+        expect(await writing).to.equal('pending')
+      } finally {
+        clock.restore()
+      }
+      expect(await row()).to.include({ state: 'pending', leaseToken: 'other' })
+      expect(peer.puts()).to.deep.equal([])
     })
 
     it('is found by all daemons at the same time, even if the clock of the crashed one was hours ahead', async () => {
