@@ -25,7 +25,8 @@ export class JobThread {
   readonly settings: Omit<JobSettings, 'isHourly'> & { isHourly: boolean }
   #startedAt: RealTime
   #startedMs = performance.now()
-  #heardMs = performance.now()
+  /** Heartbeats that it may still miss. */
+  #mayMiss = MISSED_HEARTBEATS
   /** When the last hourly sweep ended; at first an hour before the first one is due. */
   #hourlyMs: number
   #isSweepDone = false
@@ -54,13 +55,13 @@ export class JobThread {
     this.#startedAt = now
     this.#startedMs = performance.now()
     // Allows for a late first heartbeat.
-    this.#heardMs = this.#startedMs + START_MS
+    this.#mayMiss = MISSED_HEARTBEATS + Math.ceil(START_MS / this.settings.heartbeatMs)
     this.#isSweepDone = false
     this.#failure = null
   }
 
   hear(): void {
-    this.#heardMs = performance.now()
+    this.#mayMiss = MISSED_HEARTBEATS
   }
 
   /** Its sweep has ended; the thread ends next. */
@@ -73,11 +74,14 @@ export class JobThread {
     this.#failure ??= failure
   }
 
-  /** Records the failure of a thread that hangs. Returns true once, when it does. */
+  /**
+   * Records the failure of a thread that hangs. Returns true once, when it does. Call it once in the time of a heartbeat: it counts the
+   * calls rather than the clock, so that a pause of this process or of the machine, however long, counts as one.
+   */
   failIfHung(): boolean {
-    const limitMs = MISSED_HEARTBEATS * this.settings.heartbeatMs
-    if (this.#failure || performance.now() - this.#heardMs <= limitMs) return false
-    this.fail({ kind: 'hung', error: `no heartbeat for ${limitMs} ms` })
+    this.#mayMiss -= 1
+    if (this.#failure || this.#mayMiss >= 0) return false
+    this.fail({ kind: 'hung', error: `no heartbeat for ${MISSED_HEARTBEATS * this.settings.heartbeatMs} ms` })
     return true
   }
 

@@ -88,6 +88,20 @@ describe('the scheduler', () => {
     })
   }
 
+  it('takes no thread for hung after this process itself stood still', async () => {
+    const { heartbeats } = start(['lives'], { heartbeatMs: 100 })
+    await until(() => heartbeats.has('lives'))
+    // Just before the event loop runs what is due by the clock.
+    await new Promise(setImmediate)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000)
+    // The first ones may have waited in the meantime.
+    for (let beats = 0; beats < 3; beats += 1) {
+      ctx.clock.advance('1m')
+      await until(() => heartbeats.get('lives')?.getTime() === ctx.clock.now().getTime())
+    }
+    expect(failures('lives')).to.deep.equal([])
+  })
+
   it('tries again where the system gives it no thread, at the start as later', async () => {
     const create = sinon.stub(Bree.prototype, 'createWorker')
     create.callThrough()
