@@ -1,4 +1,5 @@
 import mysql, { type PoolConnection, type PrepareStatementInfo, type TypedParameterValue } from 'mysql2'
+import { startDeadline } from '#shared/time.ts'
 import type { ClusterKind } from './cluster.ts'
 import { isNotPrepared, isServerUnusable, unresponsive } from './database-error.ts'
 import { answerWithinMs } from './patience.ts'
@@ -97,13 +98,13 @@ export class Connection {
 
   #answer(ask: (answer: Answer) => void): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const deadline = setTimeout(() => {
+      const cancelDeadline = startDeadline(answerWithinMs(this.#silence.maxMs), () => {
         this.#isServerFailed = true
         this.#driver.destroy()
         reject(unresponsive(this.#silence.hasOthers))
-      }, answerWithinMs(this.#silence.maxMs))
+      })
       ask((error, result) => {
-        clearTimeout(deadline)
+        cancelDeadline()
         if (error && isServerUnusable(error)) this.#isServerFailed = true
         if (error) reject(error)
         else resolve(result)

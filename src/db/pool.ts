@@ -1,4 +1,5 @@
 import type { QueryError } from 'mysql2'
+import { startDeadline } from '#shared/time.ts'
 import type { Connection } from './connection.ts'
 import { timedOut } from './database-error.ts'
 import { answerWithinMs, CONNECT_TIMEOUT_MS, patienceLeftMs } from './patience.ts'
@@ -17,7 +18,7 @@ const WAIT_MS = 10_000
 
 interface Waiter {
   readonly begin: () => void
-  readonly deadline: NodeJS.Timeout
+  readonly cancelDeadline: () => void
 }
 
 /**
@@ -116,10 +117,10 @@ export class ConnectionPool {
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
         begin: resolve,
-        deadline: setTimeout(() => {
+        cancelDeadline: startDeadline(answerWithinMs(WAIT_MS), () => {
           this.#waiting.splice(this.#waiting.indexOf(waiter), 1)
           reject(timedOut('no connection to the database became free'))
-        }, answerWithinMs(WAIT_MS)),
+        }),
       }
       this.#waiting.push(waiter)
     })
@@ -129,7 +130,7 @@ export class ConnectionPool {
   #freeSlot(): void {
     const next = this.#waiting.shift()
     if (next) {
-      clearTimeout(next.deadline)
+      next.cancelDeadline()
       next.begin()
       return
     }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import nodemailer, { type Transporter } from 'nodemailer'
 import type { Logger } from '#shared/log.ts'
 import { isLoopbackHost } from '#shared/loopback.ts'
-import { SECOND_MS } from '#shared/time.ts'
+import { SECOND_MS, startDeadline } from '#shared/time.ts'
 import { MailError, toMessage, type Mail, type Mailer, type SendOptions } from './mail.ts'
 import type { SignMessage } from './sign.ts'
 import { mailFailureOf, failureOfRefused, type Progress, type SmtpError } from './smtp-failure.ts'
@@ -57,9 +57,8 @@ export class SmtpMailer implements Mailer {
 
   /** Resolves when the server has accepted the mail for one of its recipients; returns the errors of those that it refused. */
   async #deliver(mail: Mail, handOver: HandOver): Promise<readonly SmtpError[]> {
-    // AbortSignal.timeout would keep its timer running after the mail.
     const deadline = new AbortController()
-    const timer = setTimeout(() => deadline.abort(), SEND_DEADLINE_MS)
+    const cancelDeadline = startDeadline(SEND_DEADLINE_MS, () => deadline.abort())
     try {
       const message = { ...toMessage(mail), handOver, signal: deadline.signal }
       const { rejectedErrors = [] } = (await this.#transport.sendMail(message)) as { rejectedErrors?: SmtpError[] }
@@ -68,7 +67,7 @@ export class SmtpMailer implements Mailer {
       if (handOver.refusal instanceof MailError) throw handOver.refusal
       throw new MailError(mailFailureOf(error, handOver), handOver.refusal ?? error)
     } finally {
-      clearTimeout(timer)
+      cancelDeadline()
     }
   }
 

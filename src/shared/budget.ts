@@ -1,3 +1,5 @@
+import { startDeadline } from './time.ts'
+
 /** A running time limit: returns the milliseconds left, at least 1, as timers need it. */
 export type Budget = () => number
 
@@ -8,13 +10,13 @@ export function openBudget(ms: number): Budget {
 
 /** The promise's outcome. Throws `late` if there is none after `ms` milliseconds; a later outcome is ignored. */
 export async function withTimeout<T>(promise: Promise<T>, ms: number, late: Error): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
+  let cancel = (): void => undefined
   const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(late), ms)
+    cancel = startDeadline(ms, () => reject(late))
   })
   try {
     return await Promise.race([promise, deadline])
   } finally {
-    clearTimeout(timer)
+    cancel()
   }
 }

@@ -38,6 +38,22 @@ export function doublingPauseMs(firstMs: number, earlier: number, maxMs: number)
   return Math.min(firstMs * 2 ** earlier, maxMs)
 }
 
+/** A timer that fires later than this shows that the process stood still: it was paused, swapped out, or its event loop was blocked. */
+const STOOD_STILL_MS = 500
+
+/**
+ * Calls `end` after `ms` milliseconds; returns what cancels it. After a time in which the process stood still, it waits for a second more,
+ * or for `ms` if that is shorter: the event loop may run timers before it reads what has arrived in the meantime.
+ */
+export function startDeadline(ms: number, end: () => void): () => void {
+  const dueMs = performance.now() + ms
+  let timer = setTimeout(() => {
+    if (performance.now() - dueMs < STOOD_STILL_MS) end()
+    else timer = setTimeout(end, Math.min(ms, SECOND_MS))
+  }, ms)
+  return () => clearTimeout(timer)
+}
+
 /** The instant without milliseconds. Periods are whole seconds, so that the end that is shown is the end that counts. */
 export function wholeSeconds<T extends Date>(instant: T): T {
   return new Date(Math.floor(instant.getTime() / SECOND_MS) * SECOND_MS) as T

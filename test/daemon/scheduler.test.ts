@@ -14,6 +14,7 @@ import { listDeliveries } from '#webhooks/list-deliveries.ts'
 import { testContext, testEnvironment, type TestContext } from '../support/context.ts'
 import { aCompletion, anApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
+import { standStill } from '../support/stand-still.ts'
 import { until } from '../support/until.ts'
 
 describe('the scheduler', () => {
@@ -91,9 +92,7 @@ describe('the scheduler', () => {
   it('takes no thread for hung after this process itself stood still', async () => {
     const { heartbeats } = start(['lives'], { heartbeatMs: 100 })
     await until(() => heartbeats.has('lives'))
-    // Just before the event loop runs what is due by the clock.
-    await new Promise(setImmediate)
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000)
+    await standStill(1000)
     // The first ones may have waited in the meantime.
     for (let beats = 0; beats < 3; beats += 1) {
       ctx.clock.advance('1m')

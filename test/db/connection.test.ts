@@ -5,6 +5,7 @@ import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { bigint, bytes, flag, int, realTime, text } from '#db/columns.ts'
 import { shape } from '#db/table.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
+import { standStill } from '../support/stand-still.ts'
 import { until } from '../support/until.ts'
 import { lossyServer } from './lossy-server.ts'
 
@@ -53,6 +54,20 @@ describe('a connection', () => {
       expect(row).to.deep.equal({ at, said: "l'été" })
     } finally {
       await server.query(`SET GLOBAL max_prepared_stmt_count = ${most}`)
+    }
+  })
+
+  it('takes no server for silent after this process itself stood still', async () => {
+    const hasty = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, { statementSeconds: 0.2 })
+    try {
+      const connection = await hasty.db.pool.take()
+      const answer = connection.send('SELECT 1 AS n', [])
+      await standStill(2000)
+      expect(await answer).to.deep.equal([{ n: 1 }])
+      expect(connection.isServerFailed).to.equal(false)
+      hasty.db.pool.release(connection)
+    } finally {
+      await hasty.close()
     }
   })
 

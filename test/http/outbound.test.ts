@@ -8,6 +8,7 @@ import { GuardedClient } from '#http/outbound/guarded-client.ts'
 import { EndpointError, requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { cleanText, HEAD_BYTES, type PostOutcome } from '#http/outbound/exchange.ts'
 import type { GuardOptions } from '#http/outbound/guarded-connector.ts'
+import { standStill } from '../support/stand-still.ts'
 
 const BLOCKED = [
   ...[
@@ -322,6 +323,13 @@ describe('the guard of outgoing requests', () => {
       expect(outcome.durationMs).to.be.within(190, 10_000)
     })
 
+    it('counts an answer that comes soon after this process itself stood still beyond the deadline', async () => {
+      const { port } = await listen(answering('HTTP/1.1 204 No Content\r\n\r\n'))
+      const outcome = post(client(), `http://127.0.0.1:${port}/`, 300)
+      await standStill(1000)
+      expect(await outcome).to.include({ httpStatus: 204, failure: null })
+    })
+
     it('ends at the deadline if the head arrives byte by byte', async () => {
       const { port } = await listen((socket) => {
         const drip = setInterval(() => socket.write('H'), 20)
@@ -405,6 +413,13 @@ describe('the guard of outgoing requests', () => {
       )
       expect(failure).to.be.instanceOf(EndpointError)
       expect((failure as EndpointError).failure).to.equal('timeout')
+    })
+
+    it('may answer soon after this process itself stood still beyond the deadline', async () => {
+      const { port } = await listen(answering('HTTP/1.1 204 No Content\r\n\r\n'))
+      const answer = requestEndpoint({ method: 'GET', url: `http://127.0.0.1:${port}/`, deadlineMs: 300 })
+      await standStill(1000)
+      expect(await answer).to.include({ status: 204 })
     })
 
     it('fail if their answer is too large', async () => {

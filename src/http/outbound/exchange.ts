@@ -1,4 +1,5 @@
 import type { Agent, Dispatcher } from 'undici'
+import { startDeadline } from '#shared/time.ts'
 import { outboundFailureOf, type OutboundFailure } from './outbound-failure.ts'
 
 /** How much of an answer's body is read, and how much of that is kept. */
@@ -42,7 +43,7 @@ export interface PostOutcome {
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #startedMs = performance.now()
-  readonly #timer: NodeJS.Timeout
+  readonly #cancelDeadline: () => void
   readonly #onEnd: (outcome: PostOutcome) => void
   #chunks: Buffer[] | null = null
   #size = 0
@@ -53,7 +54,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   constructor(deadlineMs: number, onEnd: (outcome: PostOutcome) => void) {
     this.#onEnd = onEnd
-    this.#timer = setTimeout(() => this.breakOff('timeout'), deadlineMs)
+    this.#cancelDeadline = startDeadline(deadlineMs, () => this.breakOff('timeout'))
   }
 
   begin(agent: Agent, { origin, path }: Target, { headers, body }: GuardedPost): void {
@@ -110,7 +111,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #end(failure: OutboundFailure | null): void {
     if (this.#isOver) return
     this.#isOver = true
-    clearTimeout(this.#timer)
+    this.#cancelDeadline()
     const durationMs = Math.round(performance.now() - this.#startedMs)
     const httpStatus = this.#httpStatus
     if (httpStatus === null) {

@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher } from 'undici'
+import { startDeadline } from '#shared/time.ts'
 import { CONNECT_MS, KEEP_ALIVE_MS } from './connection-times.ts'
 import { outboundFailureOf, type OutboundFailure } from './outbound-failure.ts'
 
@@ -39,7 +40,8 @@ let endpointAgent: Agent | null = null
  */
 export async function requestEndpoint(request: EndpointRequest): Promise<EndpointAnswer> {
   const url = new URL(request.url)
-  const deadline = AbortSignal.timeout(request.deadlineMs)
+  const deadline = new AbortController()
+  const cancelDeadline = startDeadline(request.deadlineMs, () => deadline.abort())
   endpointAgent ??= new Agent({ connect: { timeout: CONNECT_MS }, allowH2: false, keepAliveTimeout: KEEP_ALIVE_MS })
   try {
     const response = await endpointAgent.request({
@@ -48,12 +50,14 @@ export async function requestEndpoint(request: EndpointRequest): Promise<Endpoin
       method: request.method,
       headers: { ...request.headers, 'accept-encoding': 'identity' },
       body: request.body ?? null,
-      signal: deadline,
+      signal: deadline.signal,
     })
     const body = await readWhole(response.body, ENDPOINT_BYTES)
     return { status: response.statusCode, headers: response.headers, body: body.toString('utf8') }
   } catch (error) {
-    throw new EndpointError(deadline.aborted ? 'timeout' : outboundFailureOf(error), url.origin, error)
+    throw new EndpointError(deadline.signal.aborted ? 'timeout' : outboundFailureOf(error), url.origin, error)
+  } finally {
+    cancelDeadline()
   }
 }
 
