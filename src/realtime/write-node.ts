@@ -14,6 +14,10 @@ import { claimWrite, extendLease, findRealtimeWrite, finishWrite, isBeingWritten
 const WRITE_MS = 4000
 /** With less time than this left, a write could fail for lack of it, on a busy machine: the reconcile job makes it. */
 const MIN_WRITE_MS = 1000
+/** A failure this long after the end of the time shows that the process stood still, or that our own database was slow. */
+const LATE_MS = 500
+/** Timers may be this early. */
+const TIMER_EARLY_MS = 5
 const FIRST_WAIT_MS = 10
 const MAX_WAIT_MS = 200
 /** A node that changes this often between read and write has another writer. */
@@ -27,8 +31,8 @@ export interface NodeWrite {
 }
 
 /**
- * `pending`: another writer has the lease or took it over, and covers this request, too; if it fails to, the reconcile job does. Also the
- * outcome for an app without a database.
+ * `pending`: another writer has the lease or took it over, and covers this request, too; if it fails to, the reconcile job does. It also
+ * makes a write for which this process left the app's database no time. Also the outcome for an app without a database.
  */
 export type WriteOutcome = 'written' | 'failed' | 'pending'
 
@@ -97,11 +101,12 @@ async function claim(ctx: Context, { subscriptionId, leaseToken, reason }: Write
 async function writeUntilCovered(ctx: Context, writer: Writer, firstRevision: number): Promise<WriteOutcome> {
   const { subscriptionId, leaseToken, leftMs } = writer
   for (let revision: number | null = firstRevision; revision !== null;) {
-    const error = await attempt(ctx, writer)
-    const outcome = error === null ? 'written' : 'failed'
+    const { outcome, error } = await attempt(ctx, writer)
     const covered = revision
-    if (await inTransaction(ctx, (tx) => finishWrite(tx, subscriptionId, leaseToken, covered, error))) return outcome
-    if (error !== null || leftMs() < MIN_WRITE_MS) {
+    const finish = (): Promise<boolean> =>
+      inTransaction(ctx, (tx) => finishWrite(tx, subscriptionId, leaseToken, covered, error))
+    if (outcome !== 'pending' && (await finish())) return outcome
+    if (outcome !== 'written' || leftMs() < MIN_WRITE_MS) {
       // The caller of the newer request waits for the lease, or has left it to the reconcile job.
       await inTransaction(ctx, (tx) => releaseWrite(tx, subscriptionId, leaseToken, error))
       return outcome
@@ -111,17 +116,39 @@ async function writeUntilCovered(ctx: Context, writer: Writer, firstRevision: nu
   return 'pending'
 }
 
-/** Null if the node was written; otherwise the error message. */
-async function attempt(ctx: Context, writer: Writer): Promise<string | null> {
-  const { app, subscriptionId } = writer
+interface Attempt {
+  readonly outcome: WriteOutcome
+  /** The error message; null if the node was written. */
+  readonly error: string | null
+}
+
+async function attempt(ctx: Context, writer: Writer): Promise<Attempt> {
+  const { app, subscriptionId, leftMs } = writer
+  const hadTime = watchTime(leftMs())
   try {
     await replaceNode(ctx, writer)
     ctx.count('realtime_writes_total', { outcome: 'written' })
-    return null
+    return { outcome: 'written', error: null }
   } catch (error) {
     ctx.log.warn({ appId: app.id, subscriptionId, error }, 'the realtime node was not written')
+    const failed = { error: messageOf(error) }
+    if (!hadTime()) return { outcome: 'pending', ...failed }
     ctx.count('realtime_writes_total', { outcome: 'failed' })
-    return messageOf(error)
+    return { outcome: 'failed', ...failed }
+  }
+}
+
+/**
+ * Returns what says, after a failure, whether the app's database had a fair part of the `ms` milliseconds from now on: the failure came
+ * before their end, or this process waited for at least half of them, rather than load code, serve others or stand still.
+ */
+function watchTime(ms: number): () => boolean {
+  const startedMs = performance.now()
+  const idleBefore = performance.eventLoopUtilization().idle
+  return () => {
+    const tookMs = performance.now() - startedMs
+    const waitedMs = performance.eventLoopUtilization().idle - idleBefore
+    return tookMs < ms - TIMER_EARLY_MS || (tookMs < ms + LATE_MS && waitedMs >= ms / 2)
   }
 }
 

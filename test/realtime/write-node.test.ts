@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import FirebaseServer from 'firebase-server'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import { useFakeTimers } from 'sinon'
+import sinon, { useFakeTimers } from 'sinon'
 import { createCheckoutSession } from '#checkout/create-session.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
@@ -15,6 +15,7 @@ import {
   realtimeWrites,
   type RealtimeWrite,
 } from '#realtime/store.ts'
+import { writeNode } from '#realtime/write-node.ts'
 import { addMs, HOUR_MS, SECOND_MS, systemClock } from '#shared/time.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
 import { writeNodeOf } from '#subscriptions/queue-node.ts'
@@ -279,6 +280,30 @@ describe('writing the realtime node', () => {
       }
       expect(await row()).to.include({ state: 'pending', leaseToken: 'other' })
       expect(peer.puts()).to.deep.equal([])
+    })
+
+    it('is made by the reconcile job if this process stood still, or was busy, for most of the time of its caller', async () => {
+      const now = performance.now.bind(performance)
+      for (const stoodStillMs of [60 * SECOND_MS, 3.5 * SECOND_MS]) {
+        await crash()
+        peer.behaviour = 'hang'
+        let lostMs = 0
+        const clock = sinon.stub(performance, 'now').callsFake(() => now() + lostMs)
+        const load = () => {
+          lostMs = stoodStillMs
+          return Promise.resolve({ externalRef: 'user-1', currentPeriodEnd: null })
+        }
+        try {
+          const { subscriptionId } = (await row())!
+          expect(await writeNode(ctx(), { app: scenario.app.app, subscriptionId, load }, 'change')).to.equal('pending')
+        } finally {
+          clock.restore()
+        }
+        expect(await row()).to.include({ state: 'pending', leaseToken: null })
+        peer.behaviour = 'ok'
+        scenario.clock.advance('16s')
+        expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 1, failed: 0 })
+      }
     })
 
     it('is found by all daemons at the same time, even if the clock of the crashed one was hours ahead', async () => {
