@@ -15,7 +15,7 @@ import { backUp } from '#backups/back-up.ts'
 import { listBackups, recordVerified } from '#backups/backup-folder.ts'
 import { checkBackups } from '#doctor/check-backups.ts'
 import { checkBaseAddress, checkMetrics } from '#doctor/check-addresses.ts'
-import { checkDurability } from '#doctor/check-database.ts'
+import { checkDurability, clockSkewSeconds } from '#doctor/check-database.ts'
 import { checkDisk, diskResult } from '#doctor/check-disk.ts'
 import { JOBS, checkRealtime } from '#doctor/check-work.ts'
 import { examine } from '#doctor/doctor.ts'
@@ -24,7 +24,7 @@ import { queueRealtimeWrite, realtimeWrites, type RealtimeWrite } from '#realtim
 import { reminders } from '#mails/reminders/store.ts'
 import { UNTRIED } from '#mail/mail-columns.ts'
 import { parseKeyring } from '#shared/crypto.ts'
-import { MINUTE_MS, addMs, asAppTime, formatTimestamp } from '#shared/time.ts'
+import { MINUTE_MS, SECOND_MS, addMs, asAppTime, formatTimestamp, systemClock } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
@@ -168,6 +168,14 @@ describe('doctor', () => {
       expect(schema?.detail).to.include(name)
       expect(results.map(({ check }) => check)).to.not.include('ledger')
     })
+  })
+
+  it('clocks do not differ because the database took seconds to answer, at which time it read its own', async () => {
+    const ctx = presentContext()
+    const begun = systemClock.now()
+    let readings = 0
+    const clock = { now: () => addMs(begun, (readings += 1) === 1 ? 0 : 10 * SECOND_MS) }
+    expect(await clockSkewSeconds({ ...ctx, clock })).to.equal(0)
   })
 
   it('clocks that differ by more than two seconds are a failure', async () => {
