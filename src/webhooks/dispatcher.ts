@@ -55,6 +55,11 @@ export class Dispatcher {
     return this.#underWay.size === 0
   }
 
+  /** Waits for the attempts that are running now. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#underWay)
+  }
+
   /** Waits for the running attempts; interrupts those that take too long. */
   async stop(): Promise<void> {
     const deadline = setTimeout(() => this.#client.interrupt(), STOP_MS)

@@ -1,6 +1,7 @@
 import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
 import { databasePresent } from '#db/database-now.ts'
+import type { ServerResponse } from 'node:http'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
@@ -26,6 +27,7 @@ import { testContext, type TestContext } from '../support/context.ts'
 import { deliverDue } from '../support/deliver-due.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
+import { standStill } from '../support/stand-still.ts'
 import { until } from '../support/until.ts'
 
 describe('webhook delivery', () => {
@@ -510,13 +512,29 @@ describe('webhook delivery', () => {
           statement.includes(` INTO ${deliveryAttempts.name} `) && (inserts += 1) === 1 ? 1969 : 'pass'
         const recorder = new Recorder({ ...ctx, db: lossy.db }, () => undefined)
         recorder.record(delivered(begun!), performance.now() + MINUTE_MS)
-        await recorder.stop()
+        await recorder.settle()
         expect(recorder.tally).to.include({ delivered: 1 })
       } finally {
         await lossy.close()
       }
       expect(await attempts(id!)).to.have.length(1)
       expect(await event(id!)).to.include({ deliveryStatus: 'delivered', attempts: 1 })
+    })
+
+    it('takes over nothing of its own after it stood still for longer than a lease: first it records what was answered', async () => {
+      const ids = await emit(2)
+      await ctx.db.update(events, { id: ids[0]! }, { retriesLeft: 0 })
+      const responses: ServerResponse[] = []
+      receiver.answer = (response) => void responses.push(response)
+      const sending = deliverDue(ctx)
+      await receiver.waitFor(2)
+      ctx.clock.advance('6s')
+      await standStill(2000)
+      // The receivers stood still, too.
+      setTimeout(() => responses.forEach((response) => response.writeHead(200).end()), 300)
+      expect(await sending).to.include({ delivered: 2, lost: 0 })
+      for (const id of ids) expect(await event(id)).to.include({ deliveryStatus: 'delivered', attempts: 1 })
+      expect(receiver.received).to.have.length(2)
     })
 
     it('ignores the outcome of a sender that lost its lease', async () => {
