@@ -50,9 +50,15 @@ export function startDump(family: Family, target: Target): RunningProgram {
   return start('dump', family, target, ['ignore', 'pipe', 'pipe'], [...DUMP_OPTIONS, ...FAMILY_OPTIONS[family]])
 }
 
+/**
+ * Anybody who knows the public key can make a backup. Without `--binary-mode`, the program would run `\! command` in it as a shell does, and
+ * with `local-infile` the backup could read files of this machine.
+ */
+const CLIENT_OPTIONS = ['--default-character-set=utf8mb4', '--batch', '--binary-mode', '--local-infile=0']
+
 /** Runs the SQL on its standard input. */
 export function startClient(family: Family, target: Target): RunningProgram {
-  return start('client', family, target, ['pipe', 'ignore', 'pipe'], ['--default-character-set=utf8mb4', '--batch'])
+  return start('client', family, target, ['pipe', 'ignore', 'pipe'], CLIENT_OPTIONS)
 }
 
 function start(

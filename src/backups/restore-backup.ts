@@ -6,7 +6,16 @@ import { compareContents, type Comparison } from './compare-contents.ts'
 import type { Manifest } from './manifest.ts'
 import { listSeenDaemons } from './daemons/store.ts'
 import { load, readableBackup, readManifest, type ReadOptions } from './replay.ts'
-import { dropTables, hasApps, isEmptyDatabase, leaveGaps, moneyColumnsOf, readContents, readFamily } from './store.ts'
+import {
+  asRestorer,
+  dropTables,
+  hasApps,
+  isEmptyDatabase,
+  leaveGaps,
+  moneyColumnsOf,
+  readContents,
+  readFamily,
+} from './store.ts'
 
 export interface Restored extends Comparison {
   readonly manifest: Manifest
@@ -29,7 +38,8 @@ export async function restoreBackup(
   return inDatabase(place, async (db, target) => {
     const isOwn = 'home' in place
     if (isOwn) await refuseInUse(db).then(() => dropTables(db))
-    const manifest = await load(readableBackup(backup, 'restoring', options), backup.family, target).catch(
+    const loadInto = (filled: Target) => load(readableBackup(backup, 'restoring', options), backup.family, filled)
+    const manifest = await (isOwn ? asRestorer(db, target, loadInto) : loadInto(target)).catch(
       async (error: unknown) => {
         // A part of a backup is useless, and an app in it would block the next restore.
         if (isOwn) await dropTables(db)

@@ -1,4 +1,5 @@
 import { bigint, exact, sum, text } from '#db/columns.ts'
+import type { Target } from '#db/connect.ts'
 import type { Family } from '#embedded/setup.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
@@ -72,6 +73,24 @@ export async function isEmptyDatabase(db: Readable): Promise<boolean> {
 
 export async function dropTables(db: Queries): Promise<void> {
   for (const table of (await readTables(db)).keys()) await db.run(`DROP TABLE \`${table}\``)
+}
+
+const RESTORER = 'restorer'
+
+/**
+ * Runs the work with a user of its own on Paygate's own server, who may fill this database and do nothing else. As the server's
+ * administrator, the SQL of a forged backup could write to files of the machine, such as by the server's log.
+ */
+export async function asRestorer<T>(db: Queries, target: Target, work: (restorer: Target) => Promise<T>): Promise<T> {
+  await db.run(`CREATE USER IF NOT EXISTS '${RESTORER}'@'localhost'`)
+  await db.run(
+    `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX ON \`${target.database}\`.* TO '${RESTORER}'@'localhost'`,
+  )
+  try {
+    return await work({ ...target, user: RESTORER })
+  } finally {
+    await db.run(`DROP USER '${RESTORER}'@'localhost'`)
+  }
 }
 
 /** Whether there is any app: without one there is nothing to lose. */

@@ -5,7 +5,7 @@ import { recordVerified, removeVerification, type StoredBackup } from './backup-
 import { compareContents, type Comparison } from './compare-contents.ts'
 import { withPrivateDatabase, type PrivateDatabase } from './private-copy.ts'
 import { load, readableBackup, UnreadableBackup, type ReadOptions } from './replay.ts'
-import { moneyColumnsOf, readContents } from './store.ts'
+import { asRestorer, moneyColumnsOf, readContents } from './store.ts'
 
 /** The context of a command that needs no configured database. */
 export type Tools = Omit<Context, 'db'>
@@ -46,7 +46,9 @@ export async function withCopy<T>(
   const { onStep } = options
   onStep('starting a private database server')
   return withPrivateDatabase({ home: config.home, family, now: clock.now() }, async (copy) => {
-    const manifest = await load(readableBackup(backup, 'restoring', options), family, copy.target)
+    const manifest = await asRestorer(copy.db, copy.target, (restorer) =>
+      load(readableBackup(backup, 'restoring', options), family, restorer),
+    )
     onStep('comparing rows and sums')
     return work(copy, compareContents(manifest, await readContents(copy.db, moneyColumnsOf(manifest))))
   })

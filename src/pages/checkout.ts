@@ -5,6 +5,7 @@ import { readerOf } from '#apps/page-settings.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
+import { isPageToken } from '#http/admission.ts'
 import { sendAsset } from '#http/assets.ts'
 import { pageBody } from '#http/body.ts'
 import type { RequestState } from '#http/errors.ts'
@@ -14,6 +15,7 @@ import { discounted } from '#promotions/discount.ts'
 import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#words/plans.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
+import { notFound } from '#shared/errors.ts'
 import type { Locale } from '#shared/locale.ts'
 import { formatMoney } from '#shared/money.ts'
 import { validate } from '#shared/validate.ts'
@@ -57,7 +59,10 @@ export function checkoutPages(ctx: Context): Router<RequestState> {
 /** Leads a browser that opens a form's address by GET, as a phone does when it restores a tab, to the page. Refuses other callers. */
 function leaveForm(ctx: Context, http: TokenHttp): void {
   if (!http.get('Accept').includes('text/html')) throw methodNotAllowed(http.method, ['POST'])
-  seeOther(http, checkoutPath(ctx, http, tokenOf(http)))
+  const token = tokenOf(http)
+  // Nothing was looked up, and a header cannot carry every text of a path.
+  if (!isPageToken(token)) throw notFound('checkout')
+  seeOther(http, checkoutPath(ctx, http, token))
 }
 
 async function resolve(ctx: Context, http: TokenHttp): Promise<void> {

@@ -14,7 +14,7 @@ const REQUEST_MS = 5000
 /** Cached clients, each with a token that it renews before it expires. */
 const MAX_CLIENTS = 256
 
-/** By the encrypted account, so that a new account of the same app gets a new client. */
+/** By app and encrypted account: a new account gets a new client, and one that was moved to another app's row must not open. */
 const clients = new BoundedMap<string, JWT>(MAX_CLIENTS)
 
 /**
@@ -29,24 +29,27 @@ export async function accessToken(ctx: Context, app: AppWithDatabase, leftMs: Bu
     if (!token) throw new Error('the token endpoint returned no token')
     return token
   } catch (error) {
-    if (clients.get(app.realtimeServiceAccount) === client) clients.delete(app.realtimeServiceAccount)
+    if (clients.get(keyOf(app)) === client) clients.delete(keyOf(app))
     throw new Error(`no access token for the database: ${messageOf(error)}`, { cause: error })
   }
 }
 
 /** Makes the next call request another token, after the database refused this one. */
 export function forgetAccessToken(app: AppWithDatabase, token: string): void {
-  const client = clients.get(app.realtimeServiceAccount)
-  if (client?.credentials.access_token === token) clients.delete(app.realtimeServiceAccount)
+  const client = clients.get(keyOf(app))
+  if (client?.credentials.access_token === token) clients.delete(keyOf(app))
+}
+
+function keyOf({ apiKey, realtimeServiceAccount }: AppWithDatabase): string {
+  return `${apiKey} ${realtimeServiceAccount}`
 }
 
 async function clientOf(ctx: Context, app: AppWithDatabase): Promise<JWT> {
-  const sealed = app.realtimeServiceAccount
   const { JWT: Client } = await import('google-auth-library')
-  const known = clients.get(sealed)
+  const known = clients.get(keyOf(app))
   if (known) return known
   const { clientEmail, privateKey } = readServiceAccount(
-    ctx.keyring.open(sealed, secretPlace('realtime_service_account', app.apiKey)),
+    ctx.keyring.open(app.realtimeServiceAccount, secretPlace('realtime_service_account', app.apiKey)),
   )
   const client = new Client({
     email: clientEmail,
@@ -54,6 +57,6 @@ async function clientOf(ctx: Context, app: AppWithDatabase): Promise<JWT> {
     scopes: SCOPES,
     transporterOptions: { timeout: REQUEST_MS },
   })
-  clients.set(sealed, client)
+  clients.set(keyOf(app), client)
   return client
 }

@@ -41,7 +41,7 @@ interface NextRead {
 export class Targets {
   readonly #ctx: Context
   readonly #known = new Map<number, Known>()
-  /** Keys by their sealed secret. */
+  /** Keys by app and sealed secret: one that was moved to another app's row must not open. */
   readonly #opened = new BoundedMap<string, SigningKeys>(MAX_OPENED)
   #next: NextRead | null = null
 
@@ -78,7 +78,9 @@ export class Targets {
   #open({ appId, apiKey, webhookUrl, webhookSecret }: WebhookTarget): DeliveryTarget {
     if (webhookUrl === null || webhookSecret === null) return NOT_CONFIGURED
     try {
-      const keys = this.#opened.getOrCreate(webhookSecret, () => openKeys(this.#ctx, webhookSecret, apiKey))
+      const keys = this.#opened.getOrCreate(`${apiKey} ${webhookSecret}`, () =>
+        openKeys(this.#ctx, webhookSecret, apiKey),
+      )
       return { kind: 'address', address: { url: webhookUrl, keys } }
     } catch (error) {
       this.#ctx.log.error({ appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be decrypted')

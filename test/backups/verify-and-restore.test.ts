@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { copyFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { Decrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
@@ -10,6 +12,8 @@ import { backUp } from '#backups/back-up.ts'
 import { listBackups, recordVerified } from '#backups/backup-folder.ts'
 import { recordDaemon, recordDaemonStop } from '#backups/daemons/store.ts'
 import { restoreBackup } from '#backups/restore-backup.ts'
+import { encrypted } from '#backups/encryption.ts'
+import { manifestLine } from '#backups/manifest.ts'
 import { hasApps, isEmptyDatabase } from '#backups/store.ts'
 import { verifyBackup } from '#backups/verify-backup.ts'
 import { openDatabase, type Database } from '#db/connect.ts'
@@ -185,6 +189,35 @@ describe('a backup', () => {
     expect(await cli.refused(['backup', 'verify', '--identity', stranger])).to.include('no private key of age')
     expect((await cli.json(['backup', 'list']))[0]!.verified_at).not.to.equal(null)
   })
+
+  it('that somebody else has made, who needs only the public key, runs no command, reads no file and writes none', async () => {
+    const written = join(folder, 'written')
+    const attacks = {
+      'Unknown command': `\\! touch ${written}`,
+      'local infile|LOCAL_INFILE|Loading local data': `CREATE TABLE apps (id TEXT);\nLOAD DATA LOCAL INFILE '${identityFile}' INTO TABLE apps;`,
+      'Access denied': `SET GLOBAL general_log_file = '${written}';\nSET GLOBAL general_log = ON;`,
+    }
+    const own = openCli({ ...settings, BILLING_HOME: scratchFolder('home'), BILLING_DATABASE_URL: '' })
+    for (const [refusal, sql] of Object.entries(attacks)) {
+      const ran = await own.run(['backup', 'restore', await forged(sql), '--into', 'embedded-service'])
+      expect(ran.code, sql).to.equal(1)
+      expect(ran.stderr).to.match(new RegExp(refusal))
+    }
+    const verified = await own.run(['backup', 'verify', await forged(attacks['Access denied'])])
+    expect(verified.code).to.equal(1)
+    expect(verified.stderr).to.include('Access denied')
+    expect(existsSync(written)).to.equal(false)
+  })
+
+  async function forged(sql: string): Promise<string> {
+    const family = CLIENT_PROGRAM === 'mariadb' ? 'MariaDB' : 'MySQL'
+    const label = { takenAt: systemClock.now(), schema: 'none', family } as const
+    const end = manifestLine({ taken_at: '', schema: '', server: '', keys: [], rows: {}, sums: {} })
+    const dump = Readable.from([gzipSync(`${sql}\n${end}`)])
+    const file = join(folder, 'forged')
+    writeFileSync(file, await buffer(encrypted(dump, settings['BILLING_BACKUP_RECIPIENT']!, label)))
+    return file
+  }
 
   it('is restored into the service’s own server, over tables without an app, while no daemon runs', async () => {
     await someData()

@@ -337,6 +337,14 @@ describe('the checkout page, GET /checkout/{token}', () => {
       ])
     })
 
+    it('opened as a page with what is no token is not found: an address leads nowhere else, and breaks no header', async () => {
+      for (const token of ['%20', '%0d%0aX-Forged:%20yes', '%C3%A9', '..%2f..%2f%2fevil.example'])
+        for (const form of ['resolve', 'promotion']) {
+          const answer = await get(`/checkout/${token}/${form}`, { Accept: 'text/html' })
+          expect([answer.status, answer.headers['location']], `${token} ${form}`).to.deep.equal([404, undefined])
+        }
+    })
+
     it('refuses other HTTP methods with 405, and GET by a program', async () => {
       for (const method of ['PUT', 'GET'] as const) {
         const answer = await scenario.service.call<{ error: { code: string } }>(method, `${open.checkout_url}/resolve`)

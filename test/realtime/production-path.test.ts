@@ -5,6 +5,8 @@ import { expect } from 'chai'
 import { jwtVerify } from 'jose'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { request } from 'undici'
+import { getApp, updateAppRow } from '#apps/store.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { findRealtimeWrite, type RealtimeWrite } from '#realtime/store.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
@@ -105,6 +107,21 @@ describe('the realtime database over TLS, with access tokens', () => {
     const { privateKey, clientEmail } = aServiceAccount()
     const { payload } = await jwtVerify(google.tokenRequests[0]!, createPublicKey(privateKey), { issuer: clientEmail })
     expect(payload['scope']).to.contain('https://www.googleapis.com/auth/firebase.database')
+  })
+
+  it('a service account that was moved from another app’s row is not used, also where that app’s nodes were written with it', async () => {
+    await pay()
+    const first = scenario
+    await openScenario()
+    try {
+      const { realtimeServiceAccount } = await getApp(first.service.ctx.db, first.app.app.id)
+      await inTransaction(first.service.ctx, (tx) => updateAppRow(tx, scenario.app.app.id, { realtimeServiceAccount }))
+      await pay()
+      expect((await row())?.lastError).to.contain('cannot be decrypted')
+      expect(peer.puts()).to.have.length(1)
+    } finally {
+      await first.stop()
+    }
   })
 
   it('a token that expires within five minutes is renewed before the next write', async () => {

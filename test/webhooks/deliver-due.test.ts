@@ -346,6 +346,19 @@ describe('webhook delivery', () => {
       expect(receiver.received.map(({ attempt, verified }) => [attempt, verified])).to.deep.equal([[1, true]])
     })
 
+    it('since it was moved from another app’s row, signs nothing, also where that app’s events were signed with it', async () => {
+      await setSecret(right)
+      const stranger = await aReceiver()
+      const thief = await anApp(ctx, { webhookUrl: stranger.url })
+      await inTransaction(ctx, (tx) => updateAppRow(tx, thief.app.id, { webhookSecret: right }))
+      const [signed] = await emit()
+      const [unsigned] = await emit(1, thief)
+      expect(await deliverDue(ctx)).to.include({ delivered: 1 })
+      expect(await event(signed!)).to.include({ deliveryStatus: 'delivered' })
+      expect(await event(unsigned!)).to.include({ deliveryStatus: 'pending', lastError: 'secret_unreadable' })
+      expect(stranger.received).to.deep.equal([])
+    })
+
     it('tries only a few events of the app, and sends those of others', async () => {
       const other = await anApp(ctx, { webhookUrl: receiver.url })
       receiver.secret = other.webhookSecret
