@@ -615,7 +615,7 @@ export interface Transaction {
    */
   status: 'pending' | 'completed' | 'refunded' | 'void'
   /**
-   * The provider that took the payment, see Payment methods. Before that, the one that the payer chose last; null until a choice.
+   * The provider that took the payment, see Payment methods. Before that, the one that the payer chose last; null until a choice. `promotion` if a promotion left nothing to pay.
    */
   provider_code: string | null
   /**
@@ -700,6 +700,9 @@ export interface SubscriptionRenewedEvent {
      * The plan's `code`.
      */
     plan_ref: string
+    /**
+     * As in `GET /transactions/{id}`.
+     */
     provider_code: string
     transaction_id: number
     /**

@@ -16,6 +16,10 @@ describe('the reference of the API', () => {
     expect([...returned].filter((name) => !titles.has(`The ${name} object`))).to.deep.equal([])
   })
 
+  it('names what a provider_code can be besides the payment methods', () => {
+    expect(markdown).to.match(/^\| `provider_code` \| string or null \|.*`promotion`/m)
+  })
+
   it('says which characters the codes that a seller chooses can have', () => {
     const rows = markdown.split('\n').filter((line) => /^\| `(?:code|plan_ref)` \| string \| yes \|/.test(line))
     expect(rows).to.have.length(3)
