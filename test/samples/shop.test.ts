@@ -170,6 +170,9 @@ describe('the sample shop, by the guide for sellers alone', () => {
     const { api_key: apiKey, api_secret: apiSecret } = JSON.parse(read('app.json')) as Record<string, string>
     paygate = new Paygate({ baseUrl: daemon.url, apiKey: apiKey ?? '', apiSecret: apiSecret ?? '' })
     subscribed = (await paygate.testClock.get()).now
+    // The shop goes on selling its plan beside a newer one, such as that of `billing-cli trigger`.
+    const prices = [{ amount: 1, currency: 'VND', interval_unit: 'month' as const, interval_count: 1 }]
+    await paygate.plans.create({ code: 'newer', name: 'Newer', prices })
     await follow('Checkout')
     await follow('Webhooks')
     expect(await typesOf('an')).to.deep.equal(['subscription.updated'])
