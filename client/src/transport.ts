@@ -48,7 +48,7 @@ const LONGEST_RETRY_AFTER_SECONDS = 60
  * attempt that is still running. The idempotency key of each POST and PUT makes that safe. Throws `ApiError` or `ConnectionError`.
  */
 export async function send(options: TransportOptions, call: Call): Promise<Success> {
-  const key = call.method === 'POST' || call.method === 'PUT' ? (call.idempotencyKey ?? crypto.randomUUID()) : null
+  const key = call.method === 'POST' || call.method === 'PUT' ? keyOf(call) : null
   for (let attempt = 0; ; attempt += 1) {
     const outcome = await attemptOf(options, call, key)
     if (!('failure' in outcome)) return outcome
@@ -56,6 +56,15 @@ export async function send(options: TransportOptions, call: Call): Promise<Succe
     if (attempt >= options.maxRetries || !isRetryable(outcome)) throw failure
     await pause(retryAfterSeconds === null ? waitOf(attempt) : retryAfterSeconds * 1000, call.signal)
   }
+}
+
+/** Throws `PaygateError` for a key that no header can hold, which `fetch` would report as a service that cannot be reached. */
+function keyOf({ idempotencyKey }: Call): string {
+  const key = idempotencyKey ?? crypto.randomUUID()
+  if (/^[\x20-\x7e]+$/.test(key)) return key
+  throw new PaygateError(
+    `an idempotencyKey is 1 to 255 printable ASCII characters, as encodeURIComponent writes them: it is "${key}"`,
+  )
 }
 
 interface Failure {
@@ -121,7 +130,7 @@ export async function signedHeaders(
 }
 
 /** What the runtime says is the cause, such as a name that does not resolve. */
-function causeOf(error: unknown): string {
+export function causeOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : null
   return cause instanceof Error && cause.message !== '' ? ` (${cause.message})` : ''
 }

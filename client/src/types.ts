@@ -79,7 +79,7 @@ export type CreateCheckoutSessionInput =
       expires_in?: number
       mode: 'payment'
       /**
-       * Your name for the item. It does not have to be the code of a plan.
+       * Your name for the item: 1 to 64 characters of `a-z 0-9 _ -`. It does not have to be the code of a plan.
        */
       plan_ref: string
       /**
@@ -172,7 +172,7 @@ export interface Price {
 }
 export interface CreatePlanInput {
   /**
-   * Your name for the plan, unique in the app. It never changes.
+   * Your name for the plan, unique in the app: 1 to 64 characters of `a-z 0-9 _ -`. It never changes.
    */
   code: string
   /**
@@ -320,7 +320,7 @@ export interface Promotion {
 }
 export interface CreatePromotionInput {
   /**
-   * What callers and payers give, in upper or lower case; kept in upper case, unique in the app.
+   * What callers and payers give, in upper or lower case: 3 to 40 characters of `A-Z a-z 0-9 _ -`; kept in upper case, unique in the app.
    */
   code: string
   /**
@@ -615,7 +615,7 @@ export interface Transaction {
    */
   status: 'pending' | 'completed' | 'refunded' | 'void'
   /**
-   * The provider that took the payment, see Payment methods. Before that, the one that the payer chose last; null until a choice.
+   * The provider that took the payment, see Payment methods. Before that, the one that the payer chose last; null until a choice. `promotion` if a promotion left nothing to pay.
    */
   provider_code: string | null
   /**
@@ -700,6 +700,9 @@ export interface SubscriptionRenewedEvent {
      * The plan's `code`.
      */
     plan_ref: string
+    /**
+     * As in `GET /transactions/{id}`.
+     */
     provider_code: string
     transaction_id: number
     /**

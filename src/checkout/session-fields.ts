@@ -46,7 +46,9 @@ const PaymentCheckout = z.strictObject({
   plan_ref: z
     .string()
     .regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -')
-    .describe('Your name for the item. It does not have to be the code of a plan.'),
+    .describe(
+      'Your name for the item: 1 to 64 characters of `a-z 0-9 _ -`. It does not have to be the code of a plan.',
+    ),
   plan_name: name(191).optional().describe('Shown to the payer instead of `plan_ref`.'),
   amount: integer(1).describe("In the currency's smallest unit."),
   currency: currencyCode.describe('ISO 4217, in upper or lower case.'),

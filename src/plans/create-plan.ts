@@ -14,7 +14,7 @@ export const CreatePlanInput = z
     code: z
       .string()
       .regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -')
-      .describe('Your name for the plan, unique in the app. It never changes.'),
+      .describe('Your name for the plan, unique in the app: 1 to 64 characters of `a-z 0-9 _ -`. It never changes.'),
     name: name(191).describe('Shown to payers.'),
     description: longText(5000).nullish().describe('What the plan includes.'),
     prices: z.array(PriceInput).min(1, 'must contain at least 1 price').max(20, 'must hold at most 20 prices'),

@@ -34,7 +34,7 @@ export const maxUses = integer(1).nullish().describe('How many payments may use 
 export const CreatePromotionInput = z
   .strictObject({
     code: promotionCode.describe(
-      'What callers and payers give, in upper or lower case; kept in upper case, unique in the app.',
+      'What callers and payers give, in upper or lower case: 3 to 40 characters of `A-Z a-z 0-9 _ -`; kept in upper case, unique in the app.',
     ),
     percent: integer(1, 100).nullish().describe('What is taken off, in percent, rounded down to the smallest unit.'),
     amount: integer(1).nullish().describe("What is taken off instead, in the currency's smallest unit."),

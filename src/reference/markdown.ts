@@ -4,6 +4,7 @@ import type { Json, OpenApi, Operation } from './openapi.ts'
 /** The object that a part of the reference describes. The other parts have none. */
 const OBJECT_OF: Readonly<Record<string, string>> = {
   Plans: 'Plan',
+  Promotions: 'Promotion',
   Customers: 'Customer',
   Checkout: 'CheckoutSession',
   Subscriptions: 'Subscription',

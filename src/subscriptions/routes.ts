@@ -17,7 +17,7 @@ export const subscriptionRoutes: readonly AppRoute[] = [
   route.list({
     id: 'listSubscriptions',
     summary: 'List subscriptions',
-    description: 'Ordered by `external_ref`, byte by byte.',
+    description: 'Each with its `external_ref`; ordered by it, byte by byte.',
     filter: ListSubscriptionsQuery,
     method: 'GET',
     path: '/api/v1/subscriptions',

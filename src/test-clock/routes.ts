@@ -23,7 +23,7 @@ export const testClockRoutes: readonly AppRoute[] = [
     id: 'advanceTestClock',
     summary: 'Advance the test clock',
     description:
-      "Moves a sandbox app's own time forward in one jump, and responds when its reminders and expiry are done. The clock never moves back.",
+      "Moves a sandbox app's own time forward in one jump, and responds when its reminders and expiry are done. The clock never moves back. `pending` lists reminders that another daemon is still sending, each with `external_ref`, `reminder_day` and `claimed_at`; it is absent if there are none.",
     body: AdvanceClockInput,
     method: 'POST',
     path: '/api/v1/test-clock',

@@ -30,7 +30,7 @@ export const TransactionOutput = z
       .string()
       .nullable()
       .describe(
-        'The provider that took the payment, see Payment methods. Before that, the one that the payer chose last; null until a choice.',
+        'The provider that took the payment, see Payment methods. Before that, the one that the payer chose last; null until a choice. `promotion` if a promotion left nothing to pay.',
       ),
     flagged: z.boolean().describe('Whether an operator must review it.'),
     flag_reason: z

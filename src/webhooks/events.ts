@@ -53,7 +53,7 @@ export const EVENTS = {
     when: 'A payment was applied to an existing subscription. Not sent for a second payment for a period that is already renewed.',
     data: z.strictObject({
       ...subject,
-      provider_code: z.string(),
+      provider_code: z.string().describe('As in `GET /transactions/{id}`.'),
       transaction_id: z.int(),
       amount: z
         .int()

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { API_ROUTES } from '#daemon/app.ts'
@@ -82,6 +84,17 @@ describe('the client, against the service', () => {
       return ![...called].some((call) => pattern.test(call))
     })
     expect(missing.map(({ method, path }) => `${method} ${path}`)).to.deep.equal([])
+  })
+
+  it('has each call in the table of its README', () => {
+    const readme = readFileSync(join(import.meta.dirname, '../../client/README.md'), 'utf8')
+    const { webhooks, ...parts } = paygate
+    expect(readme).to.include(`paygate.webhooks.${Object.keys(webhooks).join()}(`)
+    const written = new Map([...readme.matchAll(/^\| `(\w+)` \| (.*) \|$/gm)].map(([, name, calls]) => [name, calls]))
+    for (const [name, calls] of Object.entries(parts)) {
+      const names = [...(written.get(name) ?? '').matchAll(/`(\w+)(?:\([^`]*\))?`/g)].map(([, call]) => call)
+      expect(names, name).to.have.members(Object.keys(calls))
+    }
   })
 
   it('iterates over a list page by page, and returns one page to await', async () => {
@@ -262,6 +275,18 @@ describe('the client, where the connection is unreliable', () => {
           `an external_ref or an id must not be empty, . or ..: it is "${part}"`,
         )
       }
+    }
+    expect(seen).to.deep.equal([])
+  })
+
+  it('refuses an idempotency key that no header can hold, before anything is sent', async () => {
+    for (const idempotencyKey of ['đơn-1', 'é', 'a\nb', '']) {
+      const call = paygate().customers.create({ name: 'An', email: 'an@example.com' }, { idempotencyKey })
+      const error = await call.catch((thrown: unknown) => thrown)
+      expect(error).to.be.instanceOf(PaygateError).and.not.instanceOf(ConnectionError)
+      expect((error as Error).message)
+        .to.include('printable ASCII')
+        .and.to.include(`"${idempotencyKey}"`)
     }
     expect(seen).to.deep.equal([])
   })

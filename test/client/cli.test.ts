@@ -169,7 +169,10 @@ describe('npx paygate', () => {
     })
     await new Promise<void>((listening) => broken.listen(0, '127.0.0.1', listening))
     const url = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`
-    await fails(1, ['request', 'GET', '/plans'], 'did not answer in full', { ...settings, PAYGATE_URL: url })
+    await fails(1, ['request', 'GET', '/plans'], 'did not answer in full (', {
+      ...settings,
+      PAYGATE_URL: url,
+    })
     broken.close()
   })
 
@@ -223,6 +226,7 @@ describe('npx paygate', () => {
     await fails(2, ['request', 'DELETE', '/plans'], 'METHOD')
     await fails(2, ['request', 'GET', 'plans'], 'PATH')
     await fails(2, ['request', 'GET'], 'METHOD PATH')
+    await fails(2, ['request', 'GET', '/plans', '--data', '{}'], '--data: a GET has no body')
     expectFailure(await runProgram(['serve']), 2, 'serve')
     await fails(2, ['request', 'GET', '/plans', '--env-file', '/nowhere'], '/nowhere', {})
     await fails(2, ['listen', '--loud'], '--loud')

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
@@ -149,4 +149,17 @@ describe('the recipes for other languages', () => {
       ])
     })
   }
+
+  it('in sh refuse a timestamp that is no number, and run no command that it holds', async () => {
+    const folder = scratchFolder('sh-timestamps')
+    const timestamps = ['', '08', '-1', 'x[$(touch ran)]']
+    const calls = timestamps.map((text) => `is_genuine ${SECRET} '${text}' ${SIGNATURE} '${BODY}' || echo refused`)
+    writeFileSync(join(folder, 'recipe.sh'), [recipes.get('sh'), ...calls].join('\n'))
+    const { stdout, stderr } = await run('bash', ['recipe.sh'], { cwd: folder })
+    expect({ stdout, stderr, ran: existsSync(join(folder, 'ran')) }).to.deep.equal({
+      stdout: 'refused\n'.repeat(timestamps.length),
+      stderr: '',
+      ran: false,
+    })
+  })
 })

@@ -53,6 +53,14 @@ const STRIPE = {
       customer: { email: 'chi@example.com', name: null },
       metadata: { user_id: 'chi' },
     },
+    // By the week, so that the day of its anchor says nothing, and without an address.
+    {
+      status: 'active',
+      billing_cycle_anchor: Date.UTC(2025, 4, 5) / 1000,
+      items: { data: [{ current_period_end: Date.UTC(2041, 2, 18) / 1000 }] },
+      customer: { email: null, name: null },
+      metadata: { user_id: 'giao' },
+    },
     {
       status: 'past_due',
       billing_cycle_anchor: Date.UTC(2025, 4, 5) / 1000,
@@ -162,6 +170,9 @@ describe('the sample shop, by the guide for sellers alone', () => {
     const { api_key: apiKey, api_secret: apiSecret } = JSON.parse(read('app.json')) as Record<string, string>
     paygate = new Paygate({ baseUrl: daemon.url, apiKey: apiKey ?? '', apiSecret: apiSecret ?? '' })
     subscribed = (await paygate.testClock.get()).now
+    // The shop goes on selling its plan beside a newer one, such as that of `billing-cli trigger`.
+    const prices = [{ amount: 1, currency: 'VND', interval_unit: 'month' as const, interval_count: 1 }]
+    await paygate.plans.create({ code: 'newer', name: 'Newer', prices })
     await follow('Checkout')
     await follow('Webhooks')
     expect(await typesOf('an')).to.deep.equal(['subscription.updated'])
@@ -220,12 +231,14 @@ describe('the sample shop, by the guide for sellers alone', () => {
   async function moveFromStripe(): Promise<void> {
     writeFileSync(join(folder, 'stripe.json'), JSON.stringify(STRIPE))
     await follow('Moving from Stripe subscriptions')
-    const ends = await Promise.all(['binh', 'chi'].map((user) => paygate.subscriptions.get(user)))
+    const ends = await Promise.all(['binh', 'chi', 'giao'].map((user) => paygate.subscriptions.get(user)))
     expect(ends.map(({ status, current_period_end }) => [status, current_period_end])).to.deep.equal([
       ['active', '2041-02-28 08:00:00'],
       ['active', '2041-03-05 00:00:00'],
+      ['active', '2041-03-18 00:00:00'],
     ])
-    expect(read('subscriptions.csv').trim().split('\n').length).to.equal(3)
+    expect(read('subscriptions.csv')).to.include('"2041-02-28 08:00:00","31","binh@example.com"')
+    expect(read('subscriptions.csv').trim().split('\n').length).to.equal(4)
     const { data } = await paygate.customers.list({ email: 'binh@example.com' })
     expect(data.map(({ name }) => name)).to.deep.equal(['Bình "Bi", Trần'])
     expect(await typesOf('binh')).to.deep.equal(['subscription.updated'])

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { text } from 'node:stream/consumers'
 import { ConnectionError } from '../errors.ts'
-import { rootOf, signedHeaders } from '../transport.ts'
+import { causeOf, rootOf, signedHeaders } from '../transport.ts'
 import { printable, printableJson } from './printable.ts'
 import { readNamed, readSettings } from './settings.ts'
 import { UsageError } from './usage-error.ts'
@@ -20,6 +20,7 @@ export async function request(words: readonly string[]): Promise<number> {
     throw new UsageError('write: paygate request METHOD PATH')
   const settings = readSettings(values['env-file'])
   const call = { method: methodOf(method), target: targetOf(path), body: await bodyOf(values.data) }
+  if (call.method === 'GET' && call.body !== '') throw new UsageError('--data: a GET has no body')
   const answer = await fetchSigned(settings, call)
   process.stderr.write(`${call.method} ${call.target}: ${answer.status}\n`)
   process.stdout.write(`${readable(answer.text)}\n`)
@@ -54,7 +55,7 @@ async function fetchSigned(
     const answer = await fetch(url, init)
     return { status: answer.status, ok: answer.ok, text: await answer.text() }
   } catch (error) {
-    throw new ConnectionError(`${url} cannot be reached, or did not answer in full`, { cause: error })
+    throw new ConnectionError(`${url} cannot be reached, or did not answer in full${causeOf(error)}`, { cause: error })
   }
 }
 

@@ -7,7 +7,8 @@ const PAGES = { success_url: 'https://shop.example.com/thanks', cancel_url: 'htt
 
 /** Opens a checkout for the plan; returns the page where the user pays. */
 export async function openCheckout(user: string, email: string, unit: string): Promise<string> {
-  const [plan] = await paygate.plans.list({ status: 'active' })
+  const plans = await paygate.plans.list({ status: 'active' })
+  const plan = plans.find(({ code }) => code === 'premium')
   const price = plan?.prices.find(({ interval_unit }) => interval_unit === unit)
   if (!price) throw new Error(`nothing is sold by the ${unit}`)
   const { id: customer_id } = await customerOf(user, email)

@@ -2,8 +2,9 @@
 import { ApiError } from 'paygate-client'
 import { paygate } from './paygate.ts'
 
-const [user = '', code = ''] = process.argv.slice(2)
-const [plan] = await paygate.plans.list({ status: 'active' })
+const [user = '', promotion_code = ''] = process.argv.slice(2)
+const plans = await paygate.plans.list({ status: 'active' })
+const plan = plans.find(({ code }) => code === 'premium')
 const price = plan?.prices.find(({ interval_unit }) => interval_unit === 'month')
 
 try {
@@ -11,7 +12,7 @@ try {
     mode: 'subscription',
     external_ref: user,
     price_id: price?.id ?? '',
-    promotion_code: code,
+    promotion_code,
     success_url: 'https://shop.example.com/thanks',
     cancel_url: 'https://shop.example.com/plans',
   })
