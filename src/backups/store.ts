@@ -2,6 +2,7 @@ import { bigint, exact, sum, text } from '#db/columns.ts'
 import type { Family } from '#embedded/setup.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
+import { UNFINISHED_RESTORE } from '#db/unfinished-restore.ts'
 import { isMoney } from './money-columns.ts'
 
 type Readable = Pick<Queries, 'all' | 'one' | 'single'>
@@ -70,8 +71,10 @@ export async function isEmptyDatabase(db: Readable): Promise<boolean> {
   return found === null
 }
 
+/** Drops every table but the mark of an unfinished restore. */
 export async function dropTables(db: Queries): Promise<void> {
-  for (const table of (await readTables(db)).keys()) await db.run(`DROP TABLE \`${table}\``)
+  for (const table of (await readTables(db)).keys())
+    if (table !== UNFINISHED_RESTORE) await db.run(`DROP TABLE \`${table}\``)
 }
 
 /** Whether there is any app: without one there is nothing to lose. */

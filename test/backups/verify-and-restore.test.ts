@@ -13,6 +13,7 @@ import { restoreBackup } from '#backups/restore-backup.ts'
 import { hasApps, isEmptyDatabase } from '#backups/store.ts'
 import { verifyBackup } from '#backups/verify-backup.ts'
 import { openDatabase, type Database } from '#db/connect.ts'
+import { isHalfRestored, markHalfRestored } from '#db/unfinished-restore.ts'
 import { verifyLedger } from '#ledger/verify-ledger.ts'
 import { systemClock } from '#shared/time.ts'
 import { errorIn, openCli, type Cli } from '../cli/run-cli.ts'
@@ -228,6 +229,37 @@ describe('a backup', () => {
       expect((await refusalOf(restoreBackup(backup!, own, { identities, onStep }))).message).to.include('is damaged')
       expect(loaded).to.be.greaterThan(1)
       expect(await isEmptyDatabase(db)).to.equal(true)
+    } finally {
+      await close()
+    }
+  })
+
+  it('that was restored into the service’s own server only in part is not served, and is restored again', async () => {
+    await someData()
+    const { file } = await cli.json(['backup', 'create'])
+    const [backup] = await listBackups(folder)
+    const own = { home: scratchFolder('home') }
+    const { db, close } = await openDatabase({ ...own, databaseUrl: null }, { poolSize: 1, keepsSchema: true })
+    try {
+      const identities = [readFileSync(identityFile, 'utf8').trim().split('\n').at(-1)!]
+      const marks: Promise<boolean>[] = []
+      const onStep = (text: string) => {
+        if (text.startsWith('restoring')) marks.push(isHalfRestored(db))
+      }
+      await restoreBackup(backup!, own, { identities, onStep })
+      expect(await Promise.all(marks))
+        .to.include(true)
+        .and.not.include(false)
+      expect(await isHalfRestored(db)).to.equal(false)
+      // As a program that is killed in the middle leaves it.
+      await markHalfRestored(db)
+      await db.run('DROP TABLE payments')
+      const service = openCli({ ...settings, BILLING_HOME: own.home, BILLING_DATABASE_URL: '' })
+      const restore = ['backup', 'restore', file, '--into', 'embedded-service'] as const
+      for (const words of [['app', 'list'], ['migrate'], ['backup', 'create']] as const)
+        expect(await service.refused(words), words.join(' ')).to.include('run billing-cli backup restore')
+      expect(await service.json(restore)).to.include({ rows_equal: true, sums_equal: true })
+      expect(await service.json(['app', 'list'])).to.have.lengthOf(1)
     } finally {
       await close()
     }
