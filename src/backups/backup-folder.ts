@@ -31,7 +31,8 @@ export function backupName({ takenAt }: Label): string {
 /** The backups in a folder, newest first. Skips files that are not backups of ours. */
 export async function listBackups(folder: string): Promise<StoredBackup[]> {
   const names = await namesIn(folder)
-  const found = await Promise.all(names.map((name) => readBackup(join(folder, name))))
+  // What cannot be read may be anybody's.
+  const found = await Promise.all(names.map((name) => readBackup(join(folder, name)).catch(() => null)))
   return found.filter((backup) => backup !== null).sort((a, b) => b.takenAt.getTime() - a.takenAt.getTime())
 }
 
@@ -46,11 +47,10 @@ function isOfFuture(takenAt: Date, now: RealTime): boolean {
   return takenAt > addMs(now, MAX_AHEAD_MS)
 }
 
-/** A backup by its path; null if there is none. */
+/** A backup by its path; null for any other file. Throws if the file cannot be read. */
 export async function readBackup(path: string): Promise<StoredBackup | null> {
   if (basename(path).startsWith(DRAFT)) return null
-  const header = await firstBytes(path)
-  const label = header && labelIn(header)
+  const label = labelIn(await firstBytes(path))
   if (!label) return null
   const { size: bytes } = await stat(path)
   const verified = await verificationOf(path)
@@ -131,13 +131,8 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-async function firstBytes(path: string): Promise<Buffer | null> {
-  let handle
-  try {
-    handle = await open(path, 'r')
-  } catch {
-    return null
-  }
+async function firstBytes(path: string): Promise<Buffer> {
+  const handle = await open(path, 'r')
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0)
     return buffer.subarray(0, bytesRead)

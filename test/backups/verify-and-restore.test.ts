@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { copyFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { Decrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
@@ -185,6 +187,18 @@ describe('a backup', () => {
     expect(await cli.refused(['backup', 'verify', 'nothing.age'])).to.include('no file nothing.age')
     expect(await cli.refused(['backup', 'verify', '--identity', stranger])).to.include('no private key of age')
     expect((await cli.json(['backup', 'list']))[0]!.verified_at).not.to.equal(null)
+  })
+
+  it('that cannot be read is not said to be none', async () => {
+    // Nobody can open a socket as a file, not even root.
+    const file = join(folder, 'paygate-20260101-000000-000.sql.gz.age')
+    const socket = createServer().listen(file)
+    await once(socket, 'listening')
+    try {
+      expect(await cli.refused(['backup', 'verify', file])).to.include(`${file} cannot be opened`)
+    } finally {
+      socket.close()
+    }
   })
 
   it('is restored into the service’s own server, over tables without an app, while no daemon runs', async () => {

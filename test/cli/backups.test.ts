@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { finished } from 'node:stream/promises'
 import { expect } from 'chai'
 import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { before, describe, it } from 'mocha'
 import { backUp } from '#backups/back-up.ts'
 import { listBackups, newestBackup, newestVerified, recordVerified } from '#backups/backup-folder.ts'
+import { fileSink } from '#backups/sinks.ts'
 import { readContents, readMoneyColumns } from '#backups/store.ts'
 import { DAY_MS, formatTimestamp } from '#shared/time.ts'
 import { itRunsEveryForm } from './forms.ts'
@@ -143,6 +146,16 @@ describe('the command line: backups', () => {
     expect(removed, 'the newest verified one').to.deep.equal([])
     expect((await newestBackup(folder, ctx.clock.now()))?.file).to.equal(latest)
     expect((await listBackups(folder)).map((each) => each.file)).to.deep.equal([wrong.file, latest, real.file])
+  })
+
+  it('a disk that is full is named, with what to do', async () => {
+    const folder = scratchFolder('backups')
+    const sink = await fileSink(join(folder, 'backup'))
+    await finished(sink.stream.end('half of it'))
+    const full = await writeFile('/dev/full', 'x').catch((error: unknown) => error)
+    const thrown = (await sink.abandon(full)) as Error
+    expect(thrown.message).to.equal(`the disk of ${folder} is full: make room there, or give --to another place`)
+    expect(readdirSync(folder)).to.deep.equal([])
   })
 
   it('people see the file and its rows', async () => {
