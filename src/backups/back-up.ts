@@ -2,7 +2,6 @@ import { join, resolve } from 'node:path'
 import type { Config } from '#config/config.ts'
 import type { Context } from '#context.ts'
 import { AppError } from '#shared/errors.ts'
-import { addMs } from '#shared/time.ts'
 import { backupName, removeDrafts, removeOld } from './backup-folder.ts'
 import { createBackup, type CreatedBackup, type CreateOptions } from './create-backup.ts'
 import { refuseWrongRecipient } from './encryption.ts'
@@ -45,5 +44,5 @@ export async function backUp(source: Source, options: BackUpOptions): Promise<Ba
 
 async function tidy({ clock, config: { backup } }: Source, folder: string): Promise<readonly string[]> {
   await removeDrafts(folder, clock.now())
-  return backup.keepMs === null ? [] : removeOld(folder, addMs(clock.now(), -backup.keepMs))
+  return backup.keepMs === null ? [] : removeOld(folder, clock.now(), backup.keepMs)
 }

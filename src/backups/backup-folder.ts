@@ -1,6 +1,6 @@
 import { open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { asRealTime, DAY_MS, type RealTime } from '#shared/time.ts'
+import { addMs, asRealTime, DAY_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { HEADER_BYTES, labelIn, type Label } from './label.ts'
 import { DRAFT } from './sinks.ts'
 
@@ -19,6 +19,9 @@ interface Verification {
   readonly verified_at: string
 }
 
+/** By how much the clock of the machine that made a backup may be ahead. */
+const MAX_AHEAD_MS = 5 * MINUTE_MS
+
 /** `paygate-20261123-084500-123.sql.gz.age` */
 export function backupName({ takenAt }: Label): string {
   const digits = takenAt.toISOString().replace(/\D/g, '')
@@ -28,15 +31,26 @@ export function backupName({ takenAt }: Label): string {
 /** The backups in a folder, newest first. Skips files that are not backups of ours. */
 export async function listBackups(folder: string): Promise<StoredBackup[]> {
   const names = await namesIn(folder)
-  const found = await Promise.all(names.map((name) => readBackup(join(folder, name))))
+  // What cannot be read may be anybody's.
+  const found = await Promise.all(names.map((name) => readBackup(join(folder, name)).catch(() => null)))
   return found.filter((backup) => backup !== null).sort((a, b) => b.takenAt.getTime() - a.takenAt.getTime())
 }
 
-/** A backup by its path; null if there is none. */
+/** The newest backup in a folder; null if there is none. */
+export async function newestBackup(folder: string, now: RealTime): Promise<StoredBackup | null> {
+  const backups = await listBackups(folder)
+  return backups.find(({ takenAt }) => !isOfFuture(takenAt, now)) ?? null
+}
+
+/** Whether a wrong clock dated it: it would count as the newest one until that day. */
+function isOfFuture(takenAt: Date, now: RealTime): boolean {
+  return takenAt > addMs(now, MAX_AHEAD_MS)
+}
+
+/** A backup by its path; null for any other file. Throws if the file cannot be read. */
 export async function readBackup(path: string): Promise<StoredBackup | null> {
   if (basename(path).startsWith(DRAFT)) return null
-  const header = await firstBytes(path)
-  const label = header && labelIn(header)
+  const label = labelIn(await firstBytes(path))
   if (!label) return null
   const { size: bytes } = await stat(path)
   const verified = await verificationOf(path)
@@ -48,7 +62,7 @@ export async function readBackup(path: string): Promise<StoredBackup | null> {
  * When the newest verified backup was taken; null if there is none. Reads only the records beside the backups, because the daemon's user
  * may read those, too.
  */
-export async function newestVerified(folder: string): Promise<RealTime | null> {
+export async function newestVerified(folder: string, now: RealTime): Promise<RealTime | null> {
   const names = await namesIn(folder)
   const records = await Promise.all(
     names.map(async (name) => ({ name, record: await verificationOf(join(folder, name)) })),
@@ -56,7 +70,7 @@ export async function newestVerified(folder: string): Promise<RealTime | null> {
   const taken = await Promise.all(
     records.map(async ({ name, record }) => {
       const isOfThis = record !== null && (await stat(join(folder, name))).size === record.bytes
-      return isOfThis ? new Date(record.taken_at).getTime() : -Infinity
+      return isOfThis && !isOfFuture(new Date(record.taken_at), now) ? new Date(record.taken_at).getTime() : -Infinity
     }),
   )
   const newest = Math.max(-Infinity, ...taken)
@@ -74,10 +88,11 @@ export async function removeVerification({ file }: Pick<StoredBackup, 'file'>): 
   await rm(recordOf(file), { force: true })
 }
 
-/** Removes the backups that were taken before `before`, except the newest and the newest verified one; returns their paths. */
-export async function removeOld(folder: string, before: RealTime): Promise<string[]> {
-  const backups = await listBackups(folder)
+/** Removes the backups that are older than `keepMs`, except the newest and the newest verified one; returns their paths. */
+export async function removeOld(folder: string, now: RealTime, keepMs: number): Promise<string[]> {
+  const backups = (await listBackups(folder)).filter(({ takenAt }) => !isOfFuture(takenAt, now))
   const kept = [backups[0], backups.find(({ verifiedAt }) => verifiedAt !== null)]
+  const before = addMs(now, -keepMs)
   const old = backups.filter((backup) => backup.takenAt < before && !kept.includes(backup))
   for (const backup of old) {
     await rm(backup.file)
@@ -116,13 +131,8 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-async function firstBytes(path: string): Promise<Buffer | null> {
-  let handle
-  try {
-    handle = await open(path, 'r')
-  } catch {
-    return null
-  }
+async function firstBytes(path: string): Promise<Buffer> {
+  const handle = await open(path, 'r')
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0)
     return buffer.subarray(0, bytesRead)

@@ -72,7 +72,7 @@ function breaking({ migrations }: SeenDaemon, pending: Migrations): Migrations[n
 
 async function refuseWithoutBackup({ db, config, clock }: Source): Promise<void> {
   if (config.env !== 'production' || !(await hasApps(db))) return
-  const taken = await newestVerified(config.backup.folder)
+  const taken = await newestVerified(config.backup.folder, clock.now())
   if (taken !== null && taken.getTime() > clock.now().getTime() - DAY_MS) return
   const newest = taken === null ? 'there is none' : `the newest is from ${formatUtc(taken)}`
   throw new AppError(

@@ -1,5 +1,6 @@
 import { openDatabase, type Database, type Target } from '#db/connect.ts'
 import { pendingMigrations } from '#db/migrate.ts'
+import { isHalfRestored, markHalfRestored, markRestored } from '#db/unfinished-restore.ts'
 import { AppError } from '#shared/errors.ts'
 import type { StoredBackup } from './backup-folder.ts'
 import { compareContents, type Comparison } from './compare-contents.ts'
@@ -37,18 +38,24 @@ export async function restoreBackup(
   await rehearseRestore(backup, place, options)
   return inDatabase(place, async (db, target) => {
     const isOwn = 'home' in place
-    if (isOwn) await refuseInUse(db).then(() => dropTables(db))
+    if (isOwn) {
+      await refuseInUse(db)
+      // Before anything is dropped: a program that is killed from here on leaves a part of a backup, which nobody may take for the whole.
+      await markHalfRestored(db)
+      await dropTables(db)
+    }
     const loadInto = (filled: Target) => load(readableBackup(backup, 'restoring', options), backup.family, filled)
     const manifest = await (isOwn ? asRestorer(db, target, loadInto) : loadInto(target)).catch(
       async (error: unknown) => {
-        // A part of a backup is useless, and an app in it would block the next restore.
-        if (isOwn) await dropTables(db)
+        // A part of a backup is useless.
+        if (isOwn) await dropTables(db).then(() => markRestored(db))
         throw error
       },
     )
+    await leaveGaps(db)
+    if (isOwn) await markRestored(db)
     options.onStep('comparing rows and sums')
     const comparison = compareContents(manifest, await readContents(db, moneyColumnsOf(manifest)))
-    await leaveGaps(db)
     return { manifest, ...comparison, pending: (await pendingMigrations(db)).length }
   })
 }
@@ -74,7 +81,7 @@ export async function rehearseRestore(
 }
 
 async function refuseInUse(db: Database): Promise<void> {
-  if (await hasApps(db))
+  if (!(await isHalfRestored(db)) && (await hasApps(db)))
     throw new AppError('invalid_request', 'the database of the service has an app: restore before one is created')
   const [seen] = await listSeenDaemons(db)
   if (seen) throw new AppError('invalid_request', `the daemon ${seen.name} was seen ${seen.secondsAgo} s ago: stop it`)
@@ -82,7 +89,7 @@ async function refuseInUse(db: Database): Promise<void> {
 
 async function inDatabase<T>(place: RestoreTarget, work: (db: Database, target: Target) => Promise<T>): Promise<T> {
   const where = 'url' in place ? { databaseUrl: place.url, home: '' } : { databaseUrl: null, home: place.home }
-  const options = { statementSeconds: STATEMENT_SECONDS, poolSize: 1, keepsSchema: true }
+  const options = { statementSeconds: STATEMENT_SECONDS, poolSize: 1, keepsSchema: true, isForRestore: true }
   const { db, close } = await openDatabase(where, options)
   try {
     const [target] = db.targets

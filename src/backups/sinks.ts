@@ -32,9 +32,16 @@ export async function fileSink(path: string): Promise<Sink<string>> {
     },
     async abandon(error) {
       await rm(draft, { force: true })
-      return error
+      return isFullDisk(error)
+        ? new AppError('invalid_request', `the disk of ${folder} is full: make room there, or give --to another place`)
+        : error
     },
   }
+}
+
+function isFullDisk(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'ENOSPC' || code === 'EDQUOT'
 }
 
 async function syncFolder(folder: string): Promise<void> {

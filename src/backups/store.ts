@@ -3,6 +3,7 @@ import type { Target } from '#db/connect.ts'
 import type { Family } from '#embedded/setup.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
+import { UNFINISHED_RESTORE } from '#db/unfinished-restore.ts'
 import { isMoney } from './money-columns.ts'
 
 type Readable = Pick<Queries, 'all' | 'one' | 'single'>
@@ -71,8 +72,10 @@ export async function isEmptyDatabase(db: Readable): Promise<boolean> {
   return found === null
 }
 
+/** Drops every table but the mark of an unfinished restore. */
 export async function dropTables(db: Queries): Promise<void> {
-  for (const table of (await readTables(db)).keys()) await db.run(`DROP TABLE \`${table}\``)
+  for (const table of (await readTables(db)).keys())
+    if (table !== UNFINISHED_RESTORE) await db.run(`DROP TABLE \`${table}\``)
 }
 
 const RESTORER = 'restorer'

@@ -70,7 +70,7 @@ export const commands: Commands = {
       const { verifyBackup } = await import('#backups/verify-backup.ts')
       const { UnreadableBackup } = await import('#backups/replay.ts')
       const tools = await openTools()
-      const backup = await storedBackup(tools.config, named)
+      const backup = await storedBackup(tools, named)
       try {
         const verified = await verifyBackup(tools, backup, await readingOf(tools.config, out, options))
         printVerified(out, backup.file, verified)
@@ -98,7 +98,7 @@ export const commands: Commands = {
       const tools = await openTools()
       const file = await pickBackup(tools.config, named)
       const into = await required(options.into, '--into', 'Into which empty database? mysql://user@host:port/database:')
-      const backup = await storedBackup(tools.config, file)
+      const backup = await storedBackup(tools, file)
       const reading = await readingOf(tools.config, out, options)
       if (options.dryRun) {
         const { taken_at, schema, rows } = await inPlace(tools.config, into, (place) =>
@@ -181,17 +181,16 @@ const UNREADABLE: Verified = {
 }
 
 function printVerified(out: Output, file: string, { ok, ledger, rowsEqual, sumsEqual, seconds }: Verified): void {
-  const { faults } = ledger
   out.result({ file, ok, ledger, rows_equal: rowsEqual, sums_equal: sumsEqual, seconds }, () => {
     out.fields({
       file,
       result: ok ? 'good' : 'BAD',
       rows: rowsEqual ? 'as in the manifest' : 'DIFFER from the manifest',
       sums: sumsEqual ? 'as in the manifest' : 'DIFFER from the manifest',
-      ledger: `${counted(ledger.checked, 'subscription')} checked, ${counted(faults.length, 'fault')}`,
+      ledger: `${counted(ledger.checked, 'subscription')} checked, ${counted(ledger.faults.length, 'fault')}`,
       seconds,
     })
-    out.table({ head: ['subject', 'discrepancy'], rows: faults.map(({ subject, fault }) => [subject, fault]) })
+    out.table({ head: ['subject', 'discrepancy'], rows: ledger.faults.map(({ subject, fault }) => [subject, fault]) })
   })
 }
 

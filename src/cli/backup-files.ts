@@ -30,10 +30,11 @@ export async function openTools(): Promise<Tools> {
 }
 
 /** The backup that a path, or a name in the folder, stands for; without one, the newest of the folder. */
-export async function storedBackup({ backup: { folder } }: Config, named: string | undefined): Promise<StoredBackup> {
-  const { listBackups, readBackup } = await import('#backups/backup-folder.ts')
+export async function storedBackup({ config, clock }: Tools, named: string | undefined): Promise<StoredBackup> {
+  const { newestBackup, readBackup } = await import('#backups/backup-folder.ts')
+  const { folder } = config.backup
   if (named === undefined) {
-    const [newest] = await listBackups(folder)
+    const newest = await newestBackup(folder, clock.now())
     return newest ?? fail('not_found', `no backup in ${folder}: run billing-cli backup create`)
   }
   const path = existsSync(named) ? resolve(named) : join(folder, named)

@@ -45,7 +45,7 @@ async function findAll(out: Output): Promise<CheckResult[]> {
   } catch (error) {
     const fix =
       config.databaseUrl === null
-        ? 'install MariaDB (bin/system-packages), or set BILLING_DATABASE_URL'
+        ? 'do what it says; without a server program, install MariaDB (bin/system-packages), or set BILLING_DATABASE_URL'
         : 'check BILLING_DATABASE_URL, and that the server is up and takes this user'
     return [settings, failed('database', explainError(error), fix)]
   }

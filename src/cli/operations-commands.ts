@@ -93,7 +93,7 @@ export const commands: Commands = {
 async function rehearse(out: Output, options: UpgradeOptions): Promise<void> {
   const { rehearseUpgrade } = await import('#backups/rehearse-upgrade.ts')
   const tools = await openTools()
-  const backup = await storedBackup(tools.config, options.from)
+  const backup = await storedBackup(tools, options.from)
   const rehearsed = await rehearseUpgrade(tools, backup, await readingOf(tools.config, out, options))
   out.result(rehearsed, () => showRehearsed(out, rehearsed))
   if (!rehearsed.ok) await fail('invalid_request', 'the rehearsal found a fault: do not upgrade yet')

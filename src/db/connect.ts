@@ -30,6 +30,8 @@ export interface OpenOptions {
   readonly statementSeconds?: number
   /** Leaves the embedded database's schema as it is. */
   readonly keepsSchema?: boolean
+  /** Opens the embedded database even if it holds only a part of a backup. */
+  readonly isForRestore?: boolean
 }
 
 export interface Target extends ServerAddress {
@@ -56,13 +58,16 @@ export async function openDatabase(
   options: OpenOptions = {},
 ): Promise<OpenDatabase> {
   if (config.databaseUrl !== null) return openPoolOf(parseDatabaseUrl(config.databaseUrl), options)
-  const [{ startEmbedded }, { EXPANDING, pendingMigrations, runMigrations }] = await Promise.all([
-    import('#embedded/start-embedded.ts'),
-    import('./migrate.ts'),
-  ])
+  const [{ startEmbedded }, { EXPANDING, pendingMigrations, runMigrations }, { refuseHalfRestored }] =
+    await Promise.all([
+      import('#embedded/start-embedded.ts'),
+      import('./migrate.ts'),
+      import('./unfinished-restore.ts'),
+    ])
   const embedded = await startEmbedded(config.home)
   try {
     const opened = await openPoolOf([embedded.connection], options)
+    if (!options.isForRestore) await refuseHalfRestored(opened.db)
     const isNew = async () => (await pendingMigrations(opened.db)).length === EXPANDING.length
     if (!options.keepsSchema && (config.env !== 'production' || (await isNew()))) await runMigrations(opened.db)
     const close = async (): Promise<void> => {

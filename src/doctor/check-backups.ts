@@ -18,7 +18,7 @@ export async function checkBackups({ config, clock }: Context): Promise<CheckRes
         'make a key with age-keygen elsewhere, and set its public part (docs/operating.md, Backups)',
       ),
     ]
-  const taken = await newestVerified(folder)
+  const taken = await newestVerified(folder, clock.now())
   if (taken !== null && taken.getTime() >= clock.now().getTime() - MAX_BACKUP_AGE_MS)
     return [passed('backups', `the newest verified one is of ${formatUtc(taken)}`)]
   const detail = taken === null ? `none in ${folder} was verified` : `the newest verified one is of ${formatUtc(taken)}`

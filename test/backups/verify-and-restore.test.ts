@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { copyFileSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
@@ -17,6 +19,7 @@ import { manifestLine } from '#backups/manifest.ts'
 import { hasApps, isEmptyDatabase } from '#backups/store.ts'
 import { verifyBackup } from '#backups/verify-backup.ts'
 import { openDatabase, type Database } from '#db/connect.ts'
+import { isHalfRestored, markHalfRestored } from '#db/unfinished-restore.ts'
 import { verifyLedger } from '#ledger/verify-ledger.ts'
 import { systemClock } from '#shared/time.ts'
 import { errorIn, openCli, type Cli } from '../cli/run-cli.ts'
@@ -219,6 +222,18 @@ describe('a backup', () => {
     return file
   }
 
+  it('that cannot be read is not said to be none', async () => {
+    // Nobody can open a socket as a file, not even root.
+    const file = join(folder, 'paygate-20260101-000000-000.sql.gz.age')
+    const socket = createServer().listen(file)
+    await once(socket, 'listening')
+    try {
+      expect(await cli.refused(['backup', 'verify', file])).to.include(`${file} cannot be opened`)
+    } finally {
+      socket.close()
+    }
+  })
+
   it('is restored into the service’s own server, over tables without an app, while no daemon runs', async () => {
     await someData()
     const { file, rows } = await cli.json(['backup', 'create'])
@@ -261,6 +276,37 @@ describe('a backup', () => {
       expect((await refusalOf(restoreBackup(backup!, own, { identities, onStep }))).message).to.include('is damaged')
       expect(loaded).to.be.greaterThan(1)
       expect(await isEmptyDatabase(db)).to.equal(true)
+    } finally {
+      await close()
+    }
+  })
+
+  it('that was restored into the service’s own server only in part is not served, and is restored again', async () => {
+    await someData()
+    const { file } = await cli.json(['backup', 'create'])
+    const [backup] = await listBackups(folder)
+    const own = { home: scratchFolder('home') }
+    const { db, close } = await openDatabase({ ...own, databaseUrl: null }, { poolSize: 1, keepsSchema: true })
+    try {
+      const identities = [readFileSync(identityFile, 'utf8').trim().split('\n').at(-1)!]
+      const marks: Promise<boolean>[] = []
+      const onStep = (text: string) => {
+        if (text.startsWith('restoring')) marks.push(isHalfRestored(db))
+      }
+      await restoreBackup(backup!, own, { identities, onStep })
+      expect(await Promise.all(marks))
+        .to.include(true)
+        .and.not.include(false)
+      expect(await isHalfRestored(db)).to.equal(false)
+      // As a program that is killed in the middle leaves it.
+      await markHalfRestored(db)
+      await db.run('DROP TABLE payments')
+      const service = openCli({ ...settings, BILLING_HOME: own.home, BILLING_DATABASE_URL: '' })
+      const restore = ['backup', 'restore', file, '--into', 'embedded-service'] as const
+      for (const words of [['app', 'list'], ['migrate'], ['backup', 'create']] as const)
+        expect(await service.refused(words), words.join(' ')).to.include('run billing-cli backup restore')
+      expect(await service.json(restore)).to.include({ rows_equal: true, sums_equal: true })
+      expect(await service.json(['app', 'list'])).to.have.lengthOf(1)
     } finally {
       await close()
     }

@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { finished } from 'node:stream/promises'
 import { expect } from 'chai'
 import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { before, describe, it } from 'mocha'
 import { backUp } from '#backups/back-up.ts'
-import { listBackups, recordVerified } from '#backups/backup-folder.ts'
+import { listBackups, newestBackup, newestVerified, recordVerified } from '#backups/backup-folder.ts'
+import { fileSink } from '#backups/sinks.ts'
 import { readContents, readMoneyColumns } from '#backups/store.ts'
-import { formatTimestamp } from '#shared/time.ts'
+import { DAY_MS, formatTimestamp } from '#shared/time.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli } from './run-cli.ts'
 import { testContext } from '../support/context.ts'
@@ -119,6 +122,42 @@ describe('the command line: backups', () => {
     ])
     expect(readdirSync(folder).sort()).to.deep.equal([...foreign, ...ours].sort())
   })
+  it('a backup of the future, which a wrong clock dated, is neither the newest one nor verified', async () => {
+    const identity = await generateX25519Identity()
+    const file = join(scratchFolder('identity'), 'identity')
+    writeFileSync(file, `${identity}\n`)
+    const own = { BILLING_BACKUP_RECIPIENT: await identityToRecipient(identity), BILLING_BACKUP_IDENTITY: file }
+    const folder = scratchFolder('backups')
+    const ctx = testContext(settings(folder, { ...own, BILLING_BACKUP_KEEP: '2d' }))
+    const make = () => backUp(ctx, { onProgress: () => undefined })
+    const real = await make()
+    const [newest] = await listBackups(folder)
+    await recordVerified(newest!, ctx.clock.now())
+    const verified = ctx.clock.now()
+    ctx.clock.advance('400d')
+    const wrong = await make()
+    const [future] = await listBackups(folder)
+    await recordVerified(future!, ctx.clock.now())
+    ctx.clock.advanceMs(-399 * DAY_MS)
+    expect(await newestVerified(folder, ctx.clock.now())).to.deep.equal(verified)
+    expect((await newestBackup(folder, ctx.clock.now()))?.file).to.equal(real.file)
+    ctx.clock.advance('9d')
+    const { file: latest, removed } = await make()
+    expect(removed, 'the newest verified one').to.deep.equal([])
+    expect((await newestBackup(folder, ctx.clock.now()))?.file).to.equal(latest)
+    expect((await listBackups(folder)).map((each) => each.file)).to.deep.equal([wrong.file, latest, real.file])
+  })
+
+  it('a disk that is full is named, with what to do', async () => {
+    const folder = scratchFolder('backups')
+    const sink = await fileSink(join(folder, 'backup'))
+    await finished(sink.stream.end('half of it'))
+    const full = await writeFile('/dev/full', 'x').catch((error: unknown) => error)
+    const thrown = (await sink.abandon(full)) as Error
+    expect(thrown.message).to.equal(`the disk of ${folder} is full: make room there, or give --to another place`)
+    expect(readdirSync(folder)).to.deep.equal([])
+  })
+
   it('people see the file and its rows', async () => {
     const cli = openCli(settings(scratchFolder('backups')))
     expect(await cli.table(['backup', 'list'])).to.include('no backup in')

@@ -235,5 +235,11 @@ describe('the command line: the service itself', () => {
     expect(readFileSync(token, 'utf8')).to.equal(made)
   })
 
+  it('systemd starts the daemon again until its database is back, however long that takes', async () => {
+    const { unit } = await openCli().json(['service', 'install', '--print'])
+    expect(unit).to.match(/^Restart=on-failure$/m)
+    expect(unit, 'never gives up').to.match(/^StartLimitIntervalSec=0$/m)
+  })
+
   itRunsEveryForm('service.test.ts')
 })

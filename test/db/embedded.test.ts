@@ -22,6 +22,7 @@ import { createInterface } from 'node:readline'
 import { after, afterEach, before, describe, it } from 'mocha'
 import { openDatabase } from '#db/connect.ts'
 import { EXPANDING, pendingMigrations } from '#db/migrate.ts'
+import { logTail } from '#embedded/log-tail.ts'
 import { embeddedSetup } from '#embedded/setup.ts'
 import { startEmbedded } from '#embedded/start-embedded.ts'
 import { processesWith } from '../support/processes.ts'
@@ -219,6 +220,18 @@ describe('the embedded database', () => {
     expect(error.message)
       .to.include('the embedded database does not start')
       .and.to.match(/Can't change dir|Not a directory/)
+  })
+
+  it('says why it cannot start: the error in its log, not the advice behind it', () => {
+    const file = join(directory, 'server.log')
+    const advice = Array.from({ length: 30 }, (_, line) => `advice ${line}`)
+    const error = '2026-11-30  0:09:19 0 [ERROR] InnoDB: preallocating 268435456 bytes failed with error 28'
+    writeFileSync(file, [error, ...advice, ''].join('\n'))
+    expect(logTail(file)).to.equal(error)
+    writeFileSync(file, [error, ...advice, ...advice].join('\n'))
+    expect(logTail(file), 'an old error').to.equal(advice.slice(-12).join('\n'))
+    writeFileSync(file, '[Note] starting\n')
+    expect(logTail(file)).to.equal('[Note] starting')
   })
 
   it('is run by the family of servers that made it, whatever was installed since', () => {

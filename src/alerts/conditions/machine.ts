@@ -62,7 +62,7 @@ export function skewed(seconds: number, evaluation: Evaluation): AlertCondition[
 /** In production, no verified backup that is younger than a day and two hours. */
 export async function backupOld({ config }: Context, { now }: Pick<Evaluation, 'now'>): Promise<AlertCondition[]> {
   if (config.env !== 'production') return []
-  return oldBackup(await newestVerified(config.backup.folder), now)
+  return oldBackup(await newestVerified(config.backup.folder, now), now)
 }
 
 /** `takenAt`: when the newest verified backup was taken; null if there is none. */
