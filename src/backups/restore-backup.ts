@@ -37,27 +37,31 @@ export async function restoreBackup(
 ): Promise<Restored> {
   await rehearseRestore(backup, place, options)
   return inDatabase(place, async (db, target) => {
-    const isOwn = 'home' in place
-    if (isOwn) {
-      await refuseInUse(db)
-      // Before anything is dropped: a program that is killed from here on leaves a part of a backup, which nobody may take for the whole.
-      await markHalfRestored(db)
-      await dropTables(db)
+    const fill = async (filler: Target): Promise<Manifest> => {
+      const manifest = await load(readableBackup(backup, 'restoring', options), backup.family, filler)
+      await leaveGaps(db)
+      return manifest
     }
-    const loadInto = (filled: Target) => load(readableBackup(backup, 'restoring', options), backup.family, filled)
-    const manifest = await (isOwn ? asRestorer(db, target, loadInto) : loadInto(target)).catch(
-      async (error: unknown) => {
-        // A part of a backup is useless.
-        if (isOwn) await dropTables(db).then(() => markRestored(db))
-        throw error
-      },
-    )
-    await leaveGaps(db)
-    if (isOwn) await markRestored(db)
+    const manifest = await ('home' in place ? refillOwn(db, target, fill) : fill(target))
     options.onStep('comparing rows and sums')
     const comparison = compareContents(manifest, await readContents(db, moneyColumnsOf(manifest)))
     return { manifest, ...comparison, pending: (await pendingMigrations(db)).length }
   })
+}
+
+/** Fills Paygate's own database anew; leaves nothing behind where that fails. */
+async function refillOwn(db: Database, target: Target, fill: (filler: Target) => Promise<Manifest>): Promise<Manifest> {
+  await refuseInUse(db)
+  // Before anything is dropped: a program that is killed from here on leaves a part of a backup, which nobody may take for the whole.
+  await markHalfRestored(db)
+  await dropTables(db)
+  const manifest = await asRestorer(db, target, fill).catch(async (error: unknown) => {
+    await dropTables(db)
+    await markRestored(db)
+    throw error
+  })
+  await markRestored(db)
+  return manifest
 }
 
 /**
