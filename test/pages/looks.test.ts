@@ -10,6 +10,8 @@ const SCREENS = [
   ['desktop', DESKTOP, 'en'],
 ] as const
 const NARROW = { width: 320, height: 640 }
+/** What is left of a phone whose browser shows everything at twice its size. */
+const ENLARGED = { width: PHONE.width / 2, height: PHONE.height / 2 }
 const LONGEST = 'Nguyễn'.repeat(31)
 
 describe('hosted pages are readable and reachable for everybody', () => {
@@ -61,6 +63,32 @@ describe('hosted pages are readable and reachable for everybody', () => {
             expect(await accessibilityErrors(page), url).to.deep.equal([])
           }
         })
+      }))
+  }
+
+  for (const title of [
+    'a checkout that takes a promotion code',
+    'a bank transfer paid in part',
+    'an expired link, paid in part',
+    'a renewal whose payment is still open',
+    'a bank transfer that has arrived',
+    'a purchase in dollars',
+  ] as const) {
+    it(`${title}: on a phone that enlarges everything to twice its size, and on the narrowest one`, () =>
+      withShop('Sách Nói Hay', async (scenario, prices) => {
+        const url = await SCENES[title](scenario, prices)
+        for (const viewport of [ENLARGED, NARROW]) {
+          const visitor = await visit(browser, [scenario.service.url], {
+            viewport,
+            isMobile: true,
+            hasTouch: true,
+            locale: 'vi',
+          })
+          await visitor.page.goto(url)
+          for (const folded of await visitor.page.locator('summary').all()) await folded.click()
+          expect(await accessibilityErrors(visitor.page), `${viewport.width}`).to.deep.equal([])
+          await visitor.end()
+        }
       }))
   }
 
