@@ -92,6 +92,24 @@ describe('hosted pages are readable and reachable for everybody', () => {
       }))
   }
 
+  it('a plan’s name from right to left leaves the number of the interval beside its unit', () =>
+    withShop('Reader', async (scenario, prices) => {
+      await changePlans(scenario, { name: 'مكتبة' })
+      const url = await SCENES['a bank transfer that has arrived'](scenario, prices)
+      await withVisitor(browser, [scenario.service.url], { locale: 'en' }, async ({ page }) => {
+        await page.goto(url)
+        const boxes = await page.evaluate(`(() => {
+          const text = document.querySelector('.paid-facts dd').lastChild
+          const at = text.textContent.indexOf('1 month')
+          const range = document.createRange()
+          range.setStart(text, at)
+          range.setEnd(text, at + '1 month'.length)
+          return range.getClientRects().length
+        })()`)
+        expect(boxes).to.equal(1)
+      })
+    }))
+
   it('a keyboard reaches the content first and sees where it is', () =>
     withShop('Reader', async (scenario, prices) => {
       const { checkout_url } = await scenario.checkout({ price_id: prices[0], skip_trial: true })
