@@ -26,7 +26,8 @@ import { keepWordsTogether } from './vietnamese.ts'
  * The policy blocks inline styles and scripts. Styles go into `style.css`, and attributes switch on the functions of `page.js`:
  * - `data-copy="text" data-copied="Copied" hidden` on a button shows the button, which copies the text;
  * - `data-countdown="seconds"` counts down and then loads the page again;
- * - `data-poll="path of the status" data-seen="its ETag" data-paid="words"` polls and goes to `redirect_url` (or to `data-next`);
+ * - `data-poll="path of the status" data-seen="its ETag" data-paid="words"` polls and goes to `redirect_url` (or to `data-next`). Without
+ *   `data-seen`, other progress does not load the page again, nor does the end of the link with `data-late`;
  * - `data-slow="seconds"` replaces, after so many seconds, the text of each `data-slow-text` in it, and shows each `data-slow-link`;
  * - `data-once` on a form blocks a second press.
  *

@@ -90,8 +90,11 @@ function linesAboutMoney(texts: PageTexts, http: PayerHttp): readonly string[] |
   if (isProcessing) return isOvertaken ? [texts.overtakenWhileProcessing(appName)] : null
   if (!part) return takesTransfers ? linesAfterTransfer(texts, appName, link) : null
   const money = (amount: number) => formatMoney(amount, part.currency, pageLocale(http))
-  const received = texts.part.received(money(part.received), money(part.asked), money(part.due))
-  if (isOvertaken) return [texts.afterTransfer.noMore, received, texts.part.decide(appName)]
+  const [arrived, asked] = [money(part.received), money(part.asked)]
+  // Nothing is left to pay, because the payment would not be applied.
+  if (isOvertaken)
+    return [texts.afterTransfer.noMore, texts.checkout.received(arrived, asked), texts.part.decide(appName)]
+  const received = texts.part.received(arrived, asked, money(part.due))
   const transfer = transferOfRest(http)
   if (!transfer) return [received, texts.part.completeOrBack(appName)]
   return restWords(part, { transferCode: transfer.transferCode, appName }, pageLocale(http))

@@ -20,11 +20,19 @@ import { pageTexts } from './texts.ts'
 /** Long enough to read the page. */
 const REDIRECT_SECONDS = 6
 
+interface PaidFact {
+  readonly label: string
+  readonly value: string
+  /** Beside a value that a seller wrote, which may run from right to left. */
+  readonly interval: string | null
+  readonly day: PageDay | null
+}
+
 /** What a payer sees of a payment that is complete. */
 export interface PaidView {
   readonly words: object
   readonly amount: string
-  readonly facts: readonly { readonly label: string; readonly value: string; readonly day: PageDay | null }[]
+  readonly facts: readonly PaidFact[]
   /** What happens with the money where it could not be applied; null otherwise. */
   readonly review: string | null
 }
@@ -41,17 +49,21 @@ interface PaidPayment {
 /** What was paid, what it bought and until when, and the reference to quote. */
 export function paidViewOf({ app, title, transaction, line }: PaidPayment, locale: Locale): PaidView {
   const words = pageTexts(locale).paid
-  const fact = (label: string, value: string, day: PageDay | null = null) => ({ label, value, day })
+  const fact = (label: string, value: string, more: Partial<PaidFact> = {}): PaidFact => {
+    return { label, value, interval: null, day: null, ...more }
+  }
   const interval = line && { unit: line.intervalUnit, count: line.intervalCount }
-  const bought = interval && interval.unit !== 'lifetime' ? `${title} · ${intervalWords(interval, locale)}` : title
+  const bought = interval && interval.unit !== 'lifetime' ? { interval: intervalWords(interval, locale) } : {}
   const discount = discountFact(transaction, locale)
   const end = line?.endAfter ?? null
-  const until = end ? fact(words.until, '', dayOf(end, readerOf(app, locale))) : fact(words.access, words.lifetime)
+  const until = end
+    ? fact(words.until, '', { day: dayOf(end, readerOf(app, locale)) })
+    : fact(words.access, words.lifetime)
   return {
     words,
     amount: formatMoney(keptOf(transaction), transaction.currency, locale),
     facts: [
-      fact(words.bought, bought),
+      fact(words.bought, title, bought),
       ...(discount === '' ? [] : [fact(words.discount, discount)]),
       ...(line ? [until] : []),
       ...paymentFacts(app, transaction, locale).map(([label, value]) => fact(label, value)),

@@ -199,6 +199,9 @@ interface Notice {
   readonly sentences: readonly string[]
   readonly isUrgent: boolean
   readonly action: PageLink | null
+  /** Where the page sees that the open payment was made, and what it says then; null without one. */
+  readonly status_path: string | null
+  readonly paid: string
 }
 
 /** What else there is to know before paying; null if nothing. Where several things are true, the first one is the box's head. */
@@ -226,7 +229,13 @@ function noticeOf(
   ]
   return sentences.length === 0
     ? null
-    : { sentences, isUrgent: urgent.length > 0, action: open && continueLink(ctx, http, open) }
+    : {
+        sentences,
+        isUrgent: urgent.length > 0,
+        action: open && continueLink(ctx, http, open),
+        status_path: open && checkoutPath(ctx, http, open.token, '/status'),
+        paid: pageTexts(locale).bank.paid,
+      }
 }
 
 /** To the payment that is open; to its bank page if only the rest can be transferred. Null while it is being processed. */

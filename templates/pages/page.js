@@ -67,7 +67,7 @@ function copyOnPress(button) {
   })
 }
 
-/** Polls the status until it changes: continues once paid, and reloads the page at any other change. */
+/** Polls the status until it changes: continues once paid, and reloads the page at any other change that it is to show. */
 function poll(element) {
   const { poll: path, seen, late } = element.dataset
   let waitMs = 3000
@@ -94,7 +94,7 @@ function poll(element) {
       for (const text of element.querySelectorAll('[data-state]')) text.textContent = element.dataset.paid
       element.classList.add('is-paid')
       location.replace(element.dataset.next ?? state.redirect_url)
-    } else if ((state.expired && late === undefined) || (tag !== null && tag !== seen)) {
+    } else if ((state.expired && late === undefined) || (seen !== undefined && tag !== null && tag !== seen)) {
       loadAgain()
     } else {
       return false

@@ -407,6 +407,22 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     })
   })
 
+  it('asks for nothing more of a part payment after the subscription has changed, in either language', async () => {
+    await get('/bank')
+    await transfer(scenario, open.transaction_id, 60_000)
+    scenario.at('2026-03-01 10:10:00')
+    const gold = await scenario.plan('gold', { ...MONTHLY, amount: 50_000 })
+    await scenario.pay(await scenario.checkout({ price_id: gold.prices[0] }))
+    expect(textOf(await get('')))
+      .to.include(
+        'We have already received ₫60,000 of ₫99,000. Please contact Reader about the money that has arrived.',
+      )
+      .and.not.include('Left to pay')
+    expect(textOf(await get('?lang=vi')))
+      .to.include('Vui lòng liên hệ Reader')
+      .and.not.include('Còn phải trả')
+  })
+
   it('promises of an expired link that would not be applied any more only that the app checks a transfer', async () => {
     await get('/bank')
     scenario.at('2026-03-01 10:10:00')

@@ -9,7 +9,7 @@ import { aPromotion, MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
 import { startStripePeer } from '../support/stripe-peer.ts'
 import { decodeVietQr } from '../bank-accounts/decode-vietqr.ts'
-import { ACCOUNT, startBankScenario, transfer } from './bank-scenario.ts'
+import { ACCOUNT, debitUnderWay, startBankScenario, transfer } from './bank-scenario.ts'
 import {
   artifact,
   DESKTOP,
@@ -202,6 +202,29 @@ describe('hosted pages in a browser', () => {
       await transfer(scenario, open.transaction_id, 39_000)
       await look(page)
       await page.getByRole('heading', { name: 'Payment received' }).waitFor()
+    })
+
+    it('lead from a renewal whose payment is under way to the page of what was paid, without loading it again and again', async () => {
+      await scenario.pay(open)
+      scenario.at('2026-03-30 10:00:00')
+      const url = `${scenario.service.url}/renew/${await scenario.renewalToken()}`
+      const { page, complaints } = await enter(url)
+      await page.getByRole('button', { name: 'Bank transfer' }).click()
+      await page.waitForURL(/\/bank$/)
+      const [renewal] = (await scenario.seller.get('/api/v1/transactions')).body.data
+      await debitUnderWay(scenario, renewal!.transaction_id)
+      scenario.at('2026-03-30 12:00:00')
+      await page.goto(url)
+      await page.getByText('Your payment is being processed.').waitFor()
+      await page.evaluate("document.body.dataset.loadedOnce = 'yes'")
+      const asked = page.waitForResponse(/\/status$/)
+      await look(page)
+      await (await asked).finished()
+      expect(await page.getAttribute('body[data-loaded-once]', 'data-loaded-once')).to.equal('yes')
+      await transfer(scenario, renewal!.transaction_id, 99_000)
+      await look(page)
+      await page.getByRole('heading', { name: 'Payment received' }).waitFor()
+      expect(complaints).to.deep.equal([])
     })
 
     it('copy account number, amount and transfer code as they must be typed', async () => {

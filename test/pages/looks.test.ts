@@ -10,6 +10,8 @@ const SCREENS = [
   ['desktop', DESKTOP, 'en'],
 ] as const
 const NARROW = { width: 320, height: 640 }
+/** What is left of a phone whose browser shows everything at twice its size. */
+const ENLARGED = { width: PHONE.width / 2, height: PHONE.height / 2 }
 const LONGEST = 'Nguyễn'.repeat(31)
 
 describe('hosted pages are readable and reachable for everybody', () => {
@@ -63,6 +65,50 @@ describe('hosted pages are readable and reachable for everybody', () => {
         })
       }))
   }
+
+  for (const title of [
+    'a checkout that takes a promotion code',
+    'a bank transfer paid in part',
+    'an expired link, paid in part',
+    'a renewal whose payment is still open',
+    'a bank transfer that has arrived',
+    'a purchase in dollars',
+  ] as const) {
+    it(`${title}: on a phone that enlarges everything to twice its size, and on the narrowest one`, () =>
+      withShop('Sách Nói Hay', async (scenario, prices) => {
+        const url = await SCENES[title](scenario, prices)
+        for (const viewport of [ENLARGED, NARROW]) {
+          const visitor = await visit(browser, [scenario.service.url], {
+            viewport,
+            isMobile: true,
+            hasTouch: true,
+            locale: 'vi',
+          })
+          await visitor.page.goto(url)
+          for (const folded of await visitor.page.locator('summary').all()) await folded.click()
+          expect(await accessibilityErrors(visitor.page), `${viewport.width}`).to.deep.equal([])
+          await visitor.end()
+        }
+      }))
+  }
+
+  it('a plan’s name from right to left leaves the number of the interval beside its unit', () =>
+    withShop('Reader', async (scenario, prices) => {
+      await changePlans(scenario, { name: 'مكتبة' })
+      const url = await SCENES['a bank transfer that has arrived'](scenario, prices)
+      await withVisitor(browser, [scenario.service.url], { locale: 'en' }, async ({ page }) => {
+        await page.goto(url)
+        const boxes = await page.evaluate(`(() => {
+          const text = document.querySelector('.paid-facts dd').lastChild
+          const at = text.textContent.indexOf('1 month')
+          const range = document.createRange()
+          range.setStart(text, at)
+          range.setEnd(text, at + '1 month'.length)
+          return range.getClientRects().length
+        })()`)
+        expect(boxes).to.equal(1)
+      })
+    }))
 
   it('a keyboard reaches the content first and sees where it is', () =>
     withShop('Reader', async (scenario, prices) => {
