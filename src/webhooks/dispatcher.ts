@@ -56,7 +56,7 @@ export class Dispatcher {
   }
 
   /** Waits for the attempts that are running now. */
-  async settle(): Promise<void> {
+  async drain(): Promise<void> {
     await Promise.all(this.#underWay)
   }
 

@@ -62,7 +62,7 @@ export class Recorder {
   }
 
   /** Waits until everything is recorded. */
-  async settle(): Promise<void> {
+  async drain(): Promise<void> {
     this.flush()
     while (this.#writers.size > 0) await Promise.all(this.#writers)
   }

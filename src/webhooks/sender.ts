@@ -44,15 +44,15 @@ export async function runSender(
   onWake?.(wake)
   signal.addEventListener('abort', wake)
   const reports = report ? openReports(recorder.tally, report) : null
-  let turnedMs = performance.now()
+  let lastPassMs = performance.now()
   try {
     while (!signal.aborted) {
-      // After a standstill, events under way may be due again, although their answers have only to be read.
-      if (performance.now() - turnedMs > ctx.config.webhook.timeoutMs) {
-        await dispatcher.settle()
-        await recorder.settle()
+      // After a standstill, leases may have expired although the answers have arrived: these are recorded before anything is claimed again.
+      if (performance.now() - lastPassMs > ctx.config.webhook.timeoutMs) {
+        await dispatcher.drain()
+        await recorder.drain()
       }
-      turnedMs = performance.now()
+      lastPassMs = performance.now()
       reports?.reportIfDue()
       dispatcher.dispatch()
       if (await (untilIdle ? claimer.claim() : claimOrPause(ctx, claimer))) continue
@@ -62,7 +62,7 @@ export async function runSender(
   } finally {
     await releaseUnsent(ctx, claimer)
     await dispatcher.stop()
-    await recorder.settle()
+    await recorder.drain()
     signal.removeEventListener('abort', wake)
     client.close()
   }

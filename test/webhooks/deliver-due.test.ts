@@ -525,7 +525,7 @@ describe('webhook delivery', () => {
           statement.includes(` INTO ${deliveryAttempts.name} `) && (inserts += 1) === 1 ? 1969 : 'pass'
         const recorder = new Recorder({ ...ctx, db: lossy.db }, () => undefined)
         recorder.record(delivered(begun!), performance.now() + MINUTE_MS)
-        await recorder.settle()
+        await recorder.drain()
         expect(recorder.tally).to.include({ delivered: 1 })
       } finally {
         await lossy.close()
