@@ -1,6 +1,7 @@
 import { bigint, exact, sum, text } from '#db/columns.ts'
 import type { Target } from '#db/connect.ts'
 import type { Family } from '#embedded/setup.ts'
+import { named } from '#db/identifier.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { UNFINISHED_RESTORE } from '#db/unfinished-restore.ts'
@@ -75,7 +76,7 @@ export async function isEmptyDatabase(db: Readable): Promise<boolean> {
 /** Drops every table but the mark of an unfinished restore. */
 export async function dropTables(db: Queries): Promise<void> {
   for (const table of (await readTables(db)).keys())
-    if (table !== UNFINISHED_RESTORE) await db.run(`DROP TABLE \`${table}\``)
+    if (table !== UNFINISHED_RESTORE) await db.run(`DROP TABLE ${named(table)}`)
 }
 
 const RESTORER = 'restorer'
@@ -87,13 +88,16 @@ const RESTORER = 'restorer'
 export async function asRestorer<T>(db: Queries, target: Target, work: (restorer: Target) => Promise<T>): Promise<T> {
   await db.run(`CREATE USER IF NOT EXISTS '${RESTORER}'@'localhost'`)
   await db.run(
-    `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX ON \`${target.database}\`.* TO '${RESTORER}'@'localhost'`,
+    `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX ON ${named(target.database)}.* TO '${RESTORER}'@'localhost'`,
   )
-  try {
-    return await work({ ...target, user: RESTORER })
-  } finally {
-    await db.run(`DROP USER '${RESTORER}'@'localhost'`)
-  }
+  const dropUser = (): Promise<unknown> => db.run(`DROP USER '${RESTORER}'@'localhost'`)
+  const result = await work({ ...target, user: RESTORER }).catch(async (error: unknown) => {
+    // Where the server is gone, this fails too, and the first error says why.
+    await dropUser().catch(() => undefined)
+    throw error
+  })
+  await dropUser()
+  return result
 }
 
 /** Whether there is any app: without one there is nothing to lose. */
@@ -108,10 +112,10 @@ export async function readContents(db: Readable, money: MoneyColumns): Promise<C
   const sums: Record<string, Record<string, bigint>> = {}
   for (const table of (await readTables(db)).keys()) {
     const columns = money.get(table) ?? []
-    const totals = columns.map((column) => `COALESCE(SUM(\`${column}\`), 0) AS \`${column}\``)
+    const totals = columns.map((column) => `COALESCE(SUM(${named(column)}), 0) AS ${named(column)}`)
     const { rowCount, ...totalOf } = await db.single(
       shape({ rowCount: bigint(), ...Object.fromEntries(columns.map((column) => [column, sum()])) }),
-      `SELECT ${['COUNT(*) AS rowCount', ...totals].join(', ')} FROM \`${table}\``,
+      `SELECT ${['COUNT(*) AS rowCount', ...totals].join(', ')} FROM ${named(table)}`,
     )
     rows[table] = rowCount
     if (columns.length > 0) sums[table] = totalOf

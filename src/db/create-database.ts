@@ -1,6 +1,7 @@
 import { createConnection, type ConnectionOptions } from 'mysql2/promise'
 import { isLoopbackHost } from '#shared/loopback.ts'
 import { parseDatabaseUrl, type Target } from './connect.ts'
+import { named } from './identifier.ts'
 import { CONNECT_TIMEOUT_MS } from './patience.ts'
 
 /** Whether a database can be used. `missing`: the server accepts the user but has no such database; `denied`: it refuses the user. */
@@ -63,10 +64,6 @@ async function withConnection(
   } finally {
     await connection.end()
   }
-}
-
-function named(identifier: string): string {
-  return `\`${identifier.replaceAll('`', '``')}\``
 }
 
 function quoted(text: string): string {

@@ -6,6 +6,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { messageOf } from '#shared/errors.ts'
 import { openBudget, type Budget } from '#shared/budget.ts'
+import { STOOD_STILL_MS } from '#shared/time.ts'
 import { hasRealtimeDatabase, type AppWithDatabase } from './realtime-key.ts'
 import { nodeOf, type NodeState, type WriteReason } from './node.ts'
 import { claimWrite, extendLease, findRealtimeWrite, finishWrite, isBeingWritten, releaseWrite } from './store.ts'
@@ -14,8 +15,6 @@ import { claimWrite, extendLease, findRealtimeWrite, finishWrite, isBeingWritten
 const WRITE_MS = 4000
 /** With less time than this left, a write could fail for lack of it, on a busy machine: the reconcile job makes it. */
 const MIN_WRITE_MS = 1000
-/** A failure this long after the end of the time shows that the process stood still, or that our own database was slow. */
-const LATE_MS = 500
 /** Timers may be this early. */
 const TIMER_EARLY_MS = 5
 const FIRST_WAIT_MS = 10
@@ -148,7 +147,7 @@ function watchTime(ms: number): () => boolean {
   return () => {
     const tookMs = performance.now() - startedMs
     const waitedMs = performance.eventLoopUtilization().idle - idleBefore
-    return tookMs < ms - TIMER_EARLY_MS || (tookMs < ms + LATE_MS && waitedMs >= ms / 2)
+    return tookMs < ms - TIMER_EARLY_MS || (tookMs < ms + STOOD_STILL_MS && waitedMs >= ms / 2)
   }
 }
 

@@ -38,8 +38,8 @@ export function doublingPauseMs(firstMs: number, earlier: number, maxMs: number)
   return Math.min(firstMs * 2 ** earlier, maxMs)
 }
 
-/** A timer that fires later than this shows that the process stood still: it was paused, swapped out, or its event loop was blocked. */
-const STOOD_STILL_MS = 500
+/** What ends this much later than it should shows that the process stood still: it was paused, swapped out, or its event loop was blocked. */
+export const STOOD_STILL_MS = 500
 
 /**
  * Calls `end` after `ms` milliseconds; returns what cancels it. After a time in which the process stood still, it waits for a second more,

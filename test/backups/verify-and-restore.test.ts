@@ -16,7 +16,7 @@ import { recordDaemon, recordDaemonStop } from '#backups/daemons/store.ts'
 import { restoreBackup } from '#backups/restore-backup.ts'
 import { encrypted } from '#backups/encryption.ts'
 import { manifestLine } from '#backups/manifest.ts'
-import { hasApps, isEmptyDatabase } from '#backups/store.ts'
+import { hasApps, isEmptyDatabase, type Contents } from '#backups/store.ts'
 import { verifyBackup } from '#backups/verify-backup.ts'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { isHalfRestored, markHalfRestored } from '#db/unfinished-restore.ts'
@@ -209,13 +209,18 @@ describe('a backup', () => {
     const verified = await own.run(['backup', 'verify', await forged(attacks['Access denied'])])
     expect(verified.code).to.equal(1)
     expect(verified.stderr).to.include('Access denied')
+    const column = `id\`), 0) INTO OUTFILE '${written}' FROM plans -- `
+    const named = await forged('CREATE TABLE plans (id BIGINT);', { plans: { [column]: 0n } })
+    expect((await own.run(['backup', 'restore', named, '--into', 'embedded-service'])).stderr).to.include(
+      'schema is not',
+    )
     expect(existsSync(written)).to.equal(false)
   })
 
-  async function forged(sql: string): Promise<string> {
+  async function forged(sql: string, sums: Contents['sums'] = {}): Promise<string> {
     const family = CLIENT_PROGRAM === 'mariadb' ? 'MariaDB' : 'MySQL'
     const label = { takenAt: systemClock.now(), schema: 'none', family } as const
-    const end = manifestLine({ taken_at: '', schema: '', server: '', keys: [], rows: {}, sums: {} })
+    const end = manifestLine({ taken_at: '', schema: '', server: '', keys: [], rows: {}, sums })
     const dump = Readable.from([gzipSync(`${sql}\n${end}`)])
     const file = join(folder, 'forged')
     writeFileSync(file, await buffer(encrypted(dump, settings['BILLING_BACKUP_RECIPIENT']!, label)))
