@@ -20,24 +20,19 @@ export const commands: Commands = {
 }
 
 /** Settings and database are examined here: without them there is no context to examine the rest with. */
-async function findAll(out: Output): Promise<CheckResult[]> {
-  const { loadConfig, ConfigError } = await import('#config/config.ts')
+async function findAll(out: Output): Promise<readonly CheckResult[]> {
   const { openContext, openKeyring } = await import('#open-context.ts')
+  const { checkSettings } = await import('#doctor/check-settings.ts')
   const { examine } = await import('#doctor/doctor.ts')
-  const { failed, passed } = await import('#shared/check-result.ts')
-  let config
-  try {
-    config = { ...loadConfig(), logLevel: 'silent' as const }
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    return error.errors.map((text) => failed('settings', text, 'correct it in the environment (README, Configuration)'))
-  }
-  const settings = passed('settings', `${config.env}, base address ${config.baseUrl}`)
+  const { failed } = await import('#shared/check-result.ts')
+  const { config: loaded, results: settings } = checkSettings()
+  if (!loaded) return settings
+  const config = { ...loaded, logLevel: 'silent' as const }
   try {
     openKeyring(config)
   } catch (error) {
     const fix = 'make BILLING_HOME a folder that this user can write to, or set BILLING_ENCRYPTION_KEYS'
-    return [settings, failed('keys', `they cannot be opened: ${explainError(error)}`, fix)]
+    return [...settings, failed('keys', `they cannot be opened: ${explainError(error)}`, fix)]
   }
   let opened
   try {
@@ -47,11 +42,11 @@ async function findAll(out: Output): Promise<CheckResult[]> {
       config.databaseUrl === null
         ? 'do what it says; without a server program, install MariaDB (bin/system-packages), or set BILLING_DATABASE_URL'
         : 'check BILLING_DATABASE_URL, and that the server is up and takes this user'
-    return [settings, failed('database', explainError(error), fix)]
+    return [...settings, failed('database', explainError(error), fix)]
   }
   try {
     const onProgress = (check: string): void => out.progress(`checking ${check}`)
-    return [settings, ...(await examine(opened.ctx, { explain: explainError, onProgress }))]
+    return [...settings, ...(await examine(opened.ctx, { explain: explainError, onProgress }))]
   } finally {
     await opened.close()
   }

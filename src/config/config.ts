@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseDkimKey } from '#shared/dkim-key.ts'
 import { combinedErrors } from './combined-errors.ts'
@@ -106,6 +106,26 @@ export function loadConfig(environment: Environment = process.env): Config {
 /** Whether the public base address was set, rather than taken from the listen address. */
 export function hasBaseUrl(environment: Environment = process.env): boolean {
   return 'BILLING_BASE_URL' in collect(environment)
+}
+
+/** Secrets that commands read from their environment. */
+const OF_COMMANDS = 'BILLING_CLI_'
+
+/** The variables and credentials `BILLING_…` that no setting reads: their names may be misspelt. */
+export function unknownVariables(environment: Environment = process.env): string[] {
+  const credentials = environment['CREDENTIALS_DIRECTORY']
+  const names = [...Object.keys(environment), ...(credentials ? readNames(credentials) : [])]
+  return [...new Set(names)].filter(
+    (name) => name.startsWith('BILLING_') && !name.startsWith(OF_COMMANDS) && !VARIABLES.includes(name),
+  )
+}
+
+function readNames(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
 }
 
 function collect(environment: Environment): Values {

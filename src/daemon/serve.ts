@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { hasBaseUrl, listenUrl, type Config } from '#config/config.ts'
+import { hasBaseUrl, listenUrl, unknownVariables, type Config } from '#config/config.ts'
 import { childEnvironment, serviceManager } from '#config/environment.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { openContext, type OpenContext, type OpenContextOptions } from '#open-context.ts'
@@ -50,6 +50,7 @@ export async function serve(settings: Config): Promise<void> {
   const { ctx, close } = await openCurrent({ config, count: metrics.count, wakeSender: () => sender.wake() })
   const skew = await skewWarning(ctx)
   if (skew !== null) ctx.log.warn({ skew }, "this machine's clock differs from the database's")
+  for (const variable of unknownVariables()) ctx.log.warn({ variable }, 'a variable BILLING_… is not a setting')
   warnOfUnreadableMetrics(ctx)
   const alive = await recordPresence(ctx)
   const scheduler = new Scheduler(

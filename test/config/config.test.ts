@@ -2,7 +2,7 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { ConfigError, loadConfig } from '#config/config.ts'
+import { ConfigError, loadConfig, unknownVariables } from '#config/config.ts'
 import { operatorName } from '#config/environment.ts'
 import { VARIABLES } from '#config/settings.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -244,6 +244,18 @@ describe('configuration', () => {
       expect(operatorName('root', environment, uid)).to.equal(operator)
     })
   }
+
+  it('names what is called like a setting and is none', () => {
+    const credentials = scratchFolder('credentials')
+    for (const name of ['BILLING_SMTP_URI', 'BILLING_SMTP_URL', 'other'])
+      writeFileSync(join(credentials, name), 'secret')
+    const environment = { ...PRODUCTION, BILLING_REFUND_LIMITS: '', BILLING_CLI_DATABASE_PASSWORD: 'secret', HOME: '/' }
+    expect(unknownVariables({ ...environment, CREDENTIALS_DIRECTORY: credentials })).to.have.members([
+      'BILLING_REFUND_LIMITS',
+      'BILLING_SMTP_URI',
+    ])
+    expect(unknownVariables({ CREDENTIALS_DIRECTORY: join(credentials, 'none') })).to.deep.equal([])
+  })
 
   it('every variable is in the README and in .env.example, and no page of the documentation names one that is not read', () => {
     const readme = readFileSync('README.md', 'utf8')

@@ -12,7 +12,7 @@ describe('a daemon that stops', () => {
   before(async () => {
     systemd = await startServiceManager()
     daemon = await startDaemonProcess({
-      ...{ BILLING_DRAIN_SECONDS: '5', BILLING_TRUST_PROXY: '1' },
+      ...{ BILLING_DRAIN_SECONDS: '5', BILLING_TRUST_PROXY: '1', BILLING_REFUND_LIMITS: 'VND:1' },
       ...{ NOTIFY_SOCKET: systemd.socket, WATCHDOG_USEC: '600000' },
     })
   })
@@ -29,6 +29,7 @@ describe('a daemon that stops', () => {
     }
     const hasLogged = (part: string) => daemon.logged.some((line) => line.includes(part))
     expect(hasLogged('nobody can read /metrics'), 'behind a proxy without a token').to.equal(true)
+    expect(hasLogged('"BILLING_REFUND_LIMITS"'), 'not a setting').to.equal(true)
     await systemd.until('READY=1')
     await systemd.until('WATCHDOG=1')
     expect(systemd.received.find((line) => line.startsWith('STATUS='))).to.equal(

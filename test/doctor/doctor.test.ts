@@ -17,6 +17,7 @@ import { checkBackups } from '#doctor/check-backups.ts'
 import { checkBaseAddress, checkMetrics } from '#doctor/check-addresses.ts'
 import { checkDurability, clockSkewSeconds } from '#doctor/check-database.ts'
 import { checkDisk, diskResult } from '#doctor/check-disk.ts'
+import { checkSettings } from '#doctor/check-settings.ts'
 import { JOBS, checkRealtime } from '#doctor/check-work.ts'
 import { examine } from '#doctor/doctor.ts'
 import type { CheckResult } from '#shared/check-result.ts'
@@ -61,6 +62,18 @@ async function whileDurable<T>(work: () => Promise<T>): Promise<T> {
 }
 
 describe('doctor', () => {
+  it('warns of a variable that is not a setting, without its value', () => {
+    const { results } = checkSettings({ BILLING_BACKUP_RECIPIENTS: 'canary' })
+    expect(results).to.deep.equal([
+      {
+        check: 'settings',
+        ok: true,
+        detail: 'development, base address http://127.0.0.1:8080; not a setting: BILLING_BACKUP_RECIPIENTS',
+        fix: 'correct its name, or remove it (README, Configuration)',
+      },
+    ])
+  })
+
   it('passes every check on a healthy service', async () => {
     const ctx = presentContext()
     const app = await anApp(ctx)
