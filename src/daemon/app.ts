@@ -12,6 +12,7 @@ import { openRateLimit } from '#http/rate-limit.ts'
 import { refuseMethods, routerRoutes } from '#http/router.ts'
 import { bankPages } from '#pages/bank.ts'
 import { checkoutPages } from '#pages/checkout.ts'
+import { friendlyErrors } from '#pages/message.ts'
 import { renewPages } from '#pages/renew.ts'
 import { referenceRoutes } from '#reference/routes.ts'
 import { planRoutes } from '#plans/routes.ts'
@@ -65,6 +66,7 @@ export function createHttpApp(
     app.use(middleware)
   for (const router of routers(ctx, metrics, health, mailReader))
     app.use(routerRoutes(router)).use(refuseMethods(router))
+  app.use(pagesForBrowsers(ctx))
   app.use(() => {
     throw notFound('address')
   })
@@ -92,6 +94,16 @@ const closeWhileStopping =
     await next()
     if (health.isStopping) http.set('Connection', 'close')
   }
+
+/** Shows an address that does not exist as a page: mail programs and messengers cut links off, and people open what is left. */
+function pagesForBrowsers(ctx: Context): Middleware<RequestState> {
+  const friendly = friendlyErrors(ctx)
+  return async (http, next) => {
+    const isBrowser = http.get('Accept').includes('text/html') && !http.path.startsWith('/api/')
+    if (isBrowser) await friendly(http, next)
+    else await next()
+  }
+}
 
 /** HTTP/1.1 asks for it (RFC 9112, 3.2). Node's own refusal would have no error body and no X-Request-Id. */
 const requireHost: Middleware<RequestState> = async (http, next) => {

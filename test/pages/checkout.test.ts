@@ -234,6 +234,20 @@ describe('the checkout page, GET /checkout/{token}', () => {
       expect(textOf(page)).to.include('Page not found')
     })
 
+    it('is a page of the same words for an address that a mail program has cut off, which programs get as an error', async () => {
+      const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+      const pageWith = async (path: string, headers: Readonly<Record<string, string>>) => {
+        const { status, headers: answered, text } = await get(path, headers)
+        return { status, type: answered['content-type'], says: text.includes('Page not found') }
+      }
+      const page = { status: 404, type: 'text/html; charset=utf-8', says: true }
+      const error = { status: 404, type: 'application/json; charset=utf-8', says: false }
+      for (const path of ['/checkout', '/renew/', '/rene', '/checkout/x/y/z', '/%zz'])
+        expect(await pageWith(path, browser), path).to.deep.equal(page)
+      expect(await pageWith('/checkout', { Accept: '*/*' })).to.deep.equal(error)
+      expect(await pageWith('/api/v1/plan', browser)).to.deep.equal(error)
+    })
+
     it('is the error body of the API for callers that ask for JSON', async () => {
       const page = await get(UNKNOWN, { Accept: 'application/json' })
       expect(page.status).to.equal(404)
