@@ -3,7 +3,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { measureReview } from '#review/read-review.ts'
 import { counted } from '#shared/counted.ts'
-import { DAY_MS, addMs, formatUtc, type RealTime } from '#shared/time.ts'
+import { formatUtc, type RealTime } from '#shared/time.ts'
 import { digestDay } from './digest-day.ts'
 import { channelsOf, writeMessages } from './messages.ts'
 import { beginChore, findChore, listAlertsSince, type Alert } from './store.ts'
@@ -23,8 +23,8 @@ export async function sendDigest(ctx: Context): Promise<boolean> {
   const now = await databaseNow(ctx, ctx.db)
   const last = await findChore(ctx.db, CHORE)
   if (last && digestDay(last.begunAt, digest) >= digestDay(now, digest)) return false
-  const since = addMs(now, -DAY_MS)
-  const content = last && (await composeDigest(ctx, since))
+  const since = last?.begunAt
+  const content = since && (await composeDigest(ctx, since))
   return inTransaction(ctx, async (tx) => {
     if (!(await beginChore(tx, CHORE, last, now)) || !content) return false
     const digestOf = { alertId: null, type: 'alert.digest', kind: 'digest', since } as const
@@ -40,10 +40,10 @@ async function composeDigest(ctx: Context, since: RealTime): Promise<{ subject: 
   const waiting = (await measureReview(ctx)).filter(({ cases }) => cases > 0)
   const review = waiting.map(({ kind, cases }) => `- ${counted(cases, kind.replaceAll('_', ' '))}`)
   return {
-    subject: `${counted(open.length, 'open alert')}, ${counted(resolved.length, 'alert')} resolved since yesterday`,
+    subject: `${counted(open.length, 'open alert')}, ${counted(resolved.length, 'alert')} resolved since the last digest`,
     text: [
       ...section('Open', open.map(lineOf)),
-      ...section('Resolved since yesterday', resolved.map(lineOf)),
+      ...section('Resolved since the last digest', resolved.map(lineOf)),
       ...section('Waiting for review (billing-cli review)', review),
     ].join('\n'),
   }

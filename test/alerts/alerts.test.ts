@@ -465,8 +465,16 @@ describe('alerts', () => {
     await alertOnce(ctx, memory, only)
     ctx.clock.advance('1h')
     await alertOnce(ctx, memory, only)
-    expect(told().slice(1)).to.deep.equal(['alert.digest digest 1 open alert, 0 alerts resolved since yesterday'])
+    expect(told().slice(1)).to.deep.equal(['alert.digest digest 1 open alert, 0 alerts resolved since the last digest'])
     expect(receiver.received[1]!.body.text).to.include('- disk_low: /data').and.include('Waiting for review')
+
+    machine.space = SPACE
+    await alertOnce(ctx, memory, only)
+    expect(told().at(-1)).to.equal('alert.closed disk_low /data')
+    // No daemon runs for two days.
+    ctx.clock.advance('2d')
+    await alertOnce(ctx, memory, only)
+    expect(told().at(-1)).to.equal('alert.digest digest 0 open alerts, 1 alert resolved since the last digest')
   })
 
   it('a digest goes out once a day where clocks are set back and forward, too', async () => {
@@ -496,7 +504,7 @@ describe('alerts', () => {
     ctx.clock.set('2026-03-02 01:00:30')
     await sendDigest(ctx)
     const [digest] = await ctx.db.all(alertMessages, "WHERE type = 'alert.digest'")
-    expect(digest!.subject).to.equal('130 open alerts, 0 alerts resolved since yesterday')
+    expect(digest!.subject).to.equal('130 open alerts, 0 alerts resolved since the last digest')
     expect(digest!.text.match(/^- disk_low/gm)).to.have.lengthOf(100)
     expect(digest!.text).to.include('\n- and 30 more: billing-cli alert list\n')
   })
@@ -513,7 +521,7 @@ describe('alerts', () => {
     await alertOnce({ ...ctx, db: { ...ctx.db, all } }, memory, only)
     expect(told()).to.deep.equal(['alert.opened disk_low /data'])
     await alertOnce(ctx, memory, only)
-    expect(told().slice(1)).to.deep.equal(['alert.digest digest 1 open alert, 0 alerts resolved since yesterday'])
+    expect(told().slice(1)).to.deep.equal(['alert.digest digest 1 open alert, 0 alerts resolved since the last digest'])
   })
 
   it('the ledger is verified once a night, and again each hour after a fault until it is fixed', async () => {
