@@ -8,19 +8,26 @@ import type { PaymentRequest } from '#providers/provider.ts'
 import { isMethod, METHODS, providerOf } from '#providers/providers.ts'
 import { isStillProcessing } from '#providers/engine/reconcile-payments.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
+import type { Locale } from '#shared/locale.ts'
 import { updateTransactionIn } from '#transactions/store.ts'
 import { checkoutUrl, viewCheckout, type CheckoutView } from './view-checkout.ts'
 
+export interface Choosing {
+  /** The checkout, if the request has read it already. */
+  readonly seen?: CheckoutView
+  /** The language that the payer asks for; null or absent for the customer's. */
+  readonly locale?: Locale | null
+}
+
 /**
  * The payer chooses a payment method. Returns where to redirect: the provider's page, the bank page, or, once it is paid, `success_url`.
- * `seen` is the checkout, if the request has read it already.
  * Throws `not_found`, `invalid_request`, `checkout_expired`, `payment_method_unavailable`, `provider_error`.
  */
 export async function chooseMethod(
   ctx: Context,
   token: string,
   method: unknown,
-  seen?: CheckoutView,
+  { seen, locale = null }: Choosing = {},
 ): Promise<{ redirectUrl: string }> {
   if (!isMethod(method)) throw invalidField('payment_method', `must be one of ${METHODS.join(', ')}`)
   const view = await viewToPay(ctx, token, seen)
@@ -34,7 +41,7 @@ export async function chooseMethod(
   if (view.isProcessing) return { redirectUrl: checkoutUrl(ctx.config.baseUrl, token) }
   const provider = providerOf(method)
   if (!provider.paysAtOnce) await perform(ctx, payer, rememberChoice, { payment_method: method }, view)
-  return provider.open(ctx, requestOf(ctx, view))
+  return provider.open(ctx, requestOf(ctx, view, locale))
 }
 
 /** The current checkout. If a payment is being processed, the provider is asked for its outcome first. */
@@ -66,7 +73,7 @@ const rememberChoice = command({
 })
 
 /** The request that a provider's `open` gets. */
-export function requestOf(ctx: Context, view: CheckoutView): PaymentRequest {
+export function requestOf(ctx: Context, view: CheckoutView, locale: Locale | null = null): PaymentRequest {
   const { app, session, transaction, title, customer } = view
   const pageUrl = checkoutUrl(ctx.config.baseUrl, session.token)
   return {
@@ -79,6 +86,6 @@ export function requestOf(ctx: Context, view: CheckoutView): PaymentRequest {
     bankPageUrl: `${pageUrl}/bank`,
     expiresAt: toRealTime(app, session.expiresAt),
     customerEmail: customer?.email ?? null,
-    locale: customer?.locale ?? 'en',
+    locale: locale ?? customer?.locale ?? 'en',
   }
 }

@@ -115,9 +115,14 @@ async function openEngine(): Promise<Liquid> {
  * browser that accepts any language counts as asking for none.
  */
 export function pageLocale(http: PageHttp): Locale {
-  const fallback = http.state.owner?.customerLocale ?? 'en'
-  const accepted = http.acceptsLanguages(fallback, fallback === 'en' ? 'vi' : 'en')
-  return pickedLocale(http) ?? (accepted === 'en' || accepted === 'vi' ? accepted : fallback)
+  return askedLocale(http) ?? http.state.owner?.customerLocale ?? 'en'
+}
+
+/** The language that the payer picked or the browser asks for; null if any will do. */
+export function askedLocale(http: PageHttp): Locale | null {
+  const accepted = http.acceptsLanguages('en', 'vi')
+  const isAsked = accepted === http.acceptsLanguages('vi', 'en')
+  return pickedLocale(http) ?? (isAsked && (accepted === 'en' || accepted === 'vi') ? accepted : null)
 }
 
 function pickedLocale(http: PageHttp): Locale | null {

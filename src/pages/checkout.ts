@@ -9,7 +9,7 @@ import { isPageToken } from '#http/admission.ts'
 import { sendAsset } from '#http/assets.ts'
 import { pageBody } from '#http/body.ts'
 import type { RequestState } from '#http/errors.ts'
-import { formSource, pageLocale, seeOther, sendPage, setPageHeaders, type PageHttp } from '#http/html.ts'
+import { askedLocale, formSource, pageLocale, seeOther, sendPage, setPageHeaders, type PageHttp } from '#http/html.ts'
 import { methodNotAllowed } from '#http/router.ts'
 import { discounted } from '#promotions/discount.ts'
 import { providerOf } from '#providers/providers.ts'
@@ -68,7 +68,10 @@ function leaveForm(ctx: Context, http: TokenHttp): void {
 async function resolve(ctx: Context, http: TokenHttp): Promise<void> {
   const view = await openView(ctx, http, tokenOf(http))
   const { payment_method } = validate(ResolveInput, http.request.body)
-  const { redirectUrl } = await chooseMethod(ctx, view.session.token, payment_method, view)
+  const { redirectUrl } = await chooseMethod(ctx, view.session.token, payment_method, {
+    seen: view,
+    locale: askedLocale(http),
+  })
   if (http.is('urlencoded')) {
     seeOther(http, formRedirect(ctx, http, redirectUrl))
     return

@@ -6,7 +6,16 @@ import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
 import { pageBody } from '#http/body.ts'
 import type { RequestState } from '#http/errors.ts'
-import { keptLanguage, pageLocale, pathBase, seeOther, sendPage, setPageHeaders, type PageHttp } from '#http/html.ts'
+import {
+  askedLocale,
+  keptLanguage,
+  pageLocale,
+  pathBase,
+  seeOther,
+  sendPage,
+  setPageHeaders,
+  type PageHttp,
+} from '#http/html.ts'
 import { payer } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { openRenewal } from '#renewals/open-renewal.ts'
@@ -105,7 +114,10 @@ async function setOwner(ctx: Context, http: PayerHttp, { app, customer, subscrip
 
 async function renew(ctx: Context, http: TokenHttp): Promise<void> {
   const isForm = Boolean(http.is('urlencoded'))
-  const outcome = await openRenewal(ctx, tokenOf(http), http.request.body, { asksAgain: isForm })
+  const outcome = await openRenewal(ctx, tokenOf(http), http.request.body, {
+    asksAgain: isForm,
+    locale: askedLocale(http),
+  })
   if (outcome.kind === 'renewed_meanwhile') {
     if (!isForm) throw invalidField('period_end', 'is no longer the end of this subscription')
     await sendRenewal(ctx, http, outcome.view, 409)

@@ -12,6 +12,7 @@ import { perform } from '#commands/perform.ts'
 import { isStillProcessing } from '#providers/engine/reconcile-payments.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
+import type { Locale } from '#shared/locale.ts'
 import { SECOND_MS, addMs, formatTimestamp, wholeSeconds } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
@@ -47,14 +48,15 @@ export type OpenedRenewal =
  * Opens a checkout for the subscription's current price, less the discount of a promotion for every period. Reuses the checkout that this
  * link opened, if it can still be paid, and leads to its page while it is being processed, and to the bank page for the rest of a part
  * payment whose checkout has expired. Otherwise chooses the method. A renewal with nothing to pay completes at once. `asksAgain`: a payer
- * reads the answer, so a body without `period_end` asks again before it pays for a period that is already renewed. Throws `not_found`,
+ * reads the answer, so a body without `period_end` asks again before it pays for a period that is already renewed. `locale` is the language
+ * that the payer asks for. Throws `not_found`,
  * `checkout_expired`, `app_disabled`, `invalid_request`, `payment_method_unavailable`, `provider_error`.
  */
 export async function openRenewal(
   ctx: Context,
   renewalToken: string,
   body: unknown,
-  options: { readonly asksAgain: boolean } = { asksAgain: false },
+  options: { readonly asksAgain: boolean; readonly locale?: Locale | null } = { asksAgain: false },
 ): Promise<OpenedRenewal> {
   const view = await viewRenewal(ctx, renewalToken)
   const input = validate(OpenRenewalInput, body)
@@ -71,7 +73,7 @@ export async function openRenewal(
   const page = checkoutUrl(ctx.config.baseUrl, opened.token)
   if (opened.isProcessing) return { kind: 'go_on', redirectUrl: page }
   if (opened.takesRest) return { kind: 'go_on', redirectUrl: `${page}/bank` }
-  const { redirectUrl } = await chooseMethod(ctx, opened.token, method)
+  const { redirectUrl } = await chooseMethod(ctx, opened.token, method, { locale: options.locale ?? null })
   return { kind: 'go_on', redirectUrl }
 }
 

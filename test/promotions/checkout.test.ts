@@ -295,7 +295,7 @@ describe('a checkout with a promotion', () => {
     const { ctx } = scenario.service
     const view = await viewCheckout(ctx, tokenOf(older))
     const newer = await open()
-    await chooseMethod(ctx, view.session.token, 'test', view)
+    await chooseMethod(ctx, view.session.token, 'test', { seen: view })
     expect(await scenario.transaction(older.transaction_id)).to.include({ status: 'completed', amount: 79_200 })
     await scenario.pay(newer)
     expect(await usesOf(made)).to.equal(2)

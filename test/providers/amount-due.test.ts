@@ -251,8 +251,9 @@ describe('a payer who comes back to the checkout page', () => {
       const { renewalToken } = await getSubscription(service.ctx.db, app.app.id, 'user-9')
       const renew = async () => {
         const raw = JSON.stringify({ payment_method: 'card' })
-        const headers = { 'Content-Type': 'application/json' }
+        const headers = { 'Content-Type': 'application/json', 'Accept-Language': 'vi' }
         const answer = await service.call<Envelope<Redirect>>('POST', `/renew/${renewalToken}`, { raw, headers })
+        expect(stripe.sessions.at(-1)!.params.locale).to.equal('vi')
         return answer.body.data.redirect_url
       }
       const debit = async () => {

@@ -38,6 +38,24 @@ describe('paying by card', () => {
     expect((await shop.choose(token)).body.data.redirect_url).to.equal(url)
   })
 
+  it('the payer reads Stripe’s page in the language of ours: the one picked, asked for by the browser, or the customer’s', async () => {
+    const { ctx } = shop.service
+    const { id } = await aCustomer(ctx, shop.first.app, { locale: 'vi' })
+    const chosenIn = async (query: string, language: string | null, body: object = {}) => {
+      const token = tokenOf(await aCheckout(ctx, shop.first.app, { ...PURCHASE, ...body }))
+      const asked = language === null ? {} : { 'Accept-Language': language }
+      const choice = { headers: { 'Content-Type': 'application/json', ...asked }, raw: '{"payment_method":"card"}' }
+      expect((await shop.service.call('POST', `/checkout/${token}/resolve${query}`, choice)).status).to.equal(200)
+      return shop.stripe.sessions.at(-1)!.params.locale
+    }
+    expect(await chosenIn('', null)).to.equal('en')
+    expect(await chosenIn('', 'vi-VN,vi;q=0.9,en;q=0.8')).to.equal('vi')
+    expect(await chosenIn('?lang=vi', 'en-GB,en;q=0.9')).to.equal('vi')
+    const own = { external_ref: 'reader', customer_id: `cus_${id}` }
+    expect(await chosenIn('', '*', own)).to.equal('vi')
+    expect(await chosenIn('', 'en', own)).to.equal('en')
+  })
+
   it('provider_code is null until the payer chooses, and then that of the choice, as the reference says', async () => {
     const { client } = shop.first
     const { transaction_id } = await aCheckout(shop.service.ctx, shop.first.app, PURCHASE)

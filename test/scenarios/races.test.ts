@@ -124,7 +124,7 @@ describe('races for the one entry point of money', () => {
     const { ctx } = scenario.service
     // As all four pages showed them before anyone paid.
     const views = await Promise.all(checkouts.map((checkout) => viewCheckout(ctx, tokenOf(checkout))))
-    await Promise.all(views.map((view) => chooseMethod(ctx, view.session.token, 'test', view)))
+    await Promise.all(views.map((view) => chooseMethod(ctx, view.session.token, 'test', { seen: view })))
     const flags = await Promise.all(
       checkouts.map(async ({ transaction_id }) => (await scenario.transaction(transaction_id)).flag_reason),
     )

@@ -79,6 +79,7 @@ export interface SessionForm {
   readonly line_items: readonly [
     { readonly quantity: number; readonly price_data: { readonly currency: string; readonly unit_amount: number } },
   ]
+  readonly locale?: string
   readonly client_reference_id?: string
   readonly customer_email?: string
   readonly expires_at?: number
