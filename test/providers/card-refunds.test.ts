@@ -142,6 +142,38 @@ describe('refunds of card payments', () => {
       expect(await ledger()).to.deep.equal([])
     })
 
+    it('of money that is booked for nothing is made once, too, however often the same command is given', async () => {
+      const { transactionId } = await paidCard()
+      await refund(transactionId)
+      await notify(
+        'refund.failed',
+        shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed', 'expired_or_canceled_card'),
+      )
+      const { paymentId } = (await listRefundsOfTransaction(shop.service.ctx.db, transactionId))[0]!
+      const again = (amount?: number) =>
+        refundPayment(shop.service.ctx, operator('mai'), {
+          payment_id: paymentId,
+          note: 'again',
+          ...(amount && { amount }),
+        })
+      for (const mode of ['down', 'deaf'] as const) {
+        shop.stripe.mode = mode
+        expect((await failure(again(500))).message).to.include('stays pending')
+      }
+      shop.stripe.mode = 'up'
+      expect(await again(500)).to.include({ amount: 500, status: 'succeeded' })
+      shop.stripe.mode = 'deaf'
+      expect((await failure(again())).message).to.include('stays pending')
+      shop.stripe.mode = 'up'
+      expect(await again()).to.include({ amount: 1499, status: 'succeeded' })
+      expect(shop.stripe.refunds.map(({ amount, status }) => [amount, status])).to.deep.equal([
+        [1499, 'succeeded'],
+        [500, 'succeeded'],
+        [1999, 'failed'],
+      ])
+      expect(await ledger()).to.deep.equal([])
+    })
+
     it('that Stripe has no time for (429) stays pending, and is made later', async () => {
       const { transactionId } = await paidCard()
       shop.stripe.mode = 'busy'
