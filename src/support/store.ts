@@ -157,7 +157,7 @@ export async function findByText(
       params: [providers, given],
     },
     { kind: 'payment', where: 'x.provider IN (?) AND x.reference IN (?)', params: [providers, references] },
-    { kind: 'payment', where: 'x.charge_reference = ?', params: [given] },
+    { kind: 'payment', where: 'x.charge_reference IN (?)', params: [written] },
     { kind: 'payment', where: 'x.id IN (SELECT r.payment_id FROM refunds r WHERE r.reference = ?)', params: [given] },
     { kind: 'bank mail', where: 'x.bank_reference IN (?)', params: [written] },
     { kind: 'bank mail', where: 'x.message_id = ?', params: [given] },
