@@ -1,6 +1,6 @@
 import { bigint, id, realTime, text } from '#db/columns.ts'
 import type { Param, Queries } from '#db/queries.ts'
-import { shape } from '#db/table.ts'
+import { shape, type Row } from '#db/table.ts'
 import type { RealTime } from '#shared/time.ts'
 
 /** The kinds of things that a search finds. */
@@ -233,6 +233,22 @@ export async function listCustomerNames(
     shape({ id: id(), name: text() }),
     'SELECT id, name FROM customers WHERE app_id = ? ORDER BY created_at DESC, id DESC LIMIT ?',
     [appId, limit],
+  )
+}
+
+const UNALLOCATED = shape({ paymentId: id(), amount: bigint(), currency: text() })
+/** The part of a payment that is booked for nothing. */
+export type UnallocatedRow = Row<typeof UNALLOCATED>
+
+/** Money of an end user that is booked for nothing and waits, the oldest payment first. */
+export async function listUnallocated(db: Queries, appId: number, externalRef: string): Promise<UnallocatedRow[]> {
+  return db.all(
+    UNALLOCATED,
+    `SELECT p.id AS paymentId, p.amount_left AS amount, p.currency
+     FROM end_users e JOIN payments p ON p.end_user_id = e.id
+     WHERE e.app_id = ? AND e.external_ref = ? AND p.amount_left > 0 AND p.closed_at IS NULL
+     ORDER BY p.id LIMIT ${MAX_PER_KIND}`,
+    [appId, externalRef],
   )
 }
 

@@ -3,8 +3,10 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { cardCredentials } from '#providers/card/credentials.ts'
 import { noteRefunds } from '#providers/card/note-refunds.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
+import { closePayment } from '#decisions/close-payment.ts'
 import { refundPayment } from '#decisions/refund-payment.ts'
 import { possibleResolutions, previewResolution, resolveTransaction } from '#decisions/resolve-transaction.ts'
+import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { listRefundsOfTransaction, payments, refunds } from '#payments/store.ts'
 import { listPaymentRows } from '#payments/lists/store.ts'
@@ -12,6 +14,7 @@ import { providerAccounts } from '#providers/store.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { recordRefundAnswer } from '#transactions/record-refund-answer.ts'
 import { verifyLedger } from '#ledger/verify-ledger.ts'
+import { viewEndUser } from '#support/view-end-user.ts'
 import { transferred } from '../support/factories.ts'
 import { unallocatedMoney } from '../support/review.ts'
 import { signedEvent } from '../support/stripe-peer.ts'
@@ -248,6 +251,25 @@ describe('refunds of card payments', () => {
         [1999, null],
       ])
       expect(await ledger()).to.deep.equal([])
+    })
+
+    it('that fails later is the next step on the screen about the end user, until its money is refunded again or closed', async () => {
+      const { transactionId } = await paidCard()
+      const steps = async () =>
+        (await viewEndUser(shop.service.ctx, shop.first.app.app.id, 'user-1')).next_steps.map(({ command }) => command)
+      await refund(transactionId)
+      expect(await steps()).to.deep.equal([])
+      await notify(
+        'refund.failed',
+        shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed', 'expired_or_canceled_card'),
+      )
+      const { paymentId } = (await listRefundsOfTransaction(shop.service.ctx.db, transactionId))[0]!
+      expect(await steps()).to.deep.equal([`billing-cli payment show ${paymentId}`])
+      await refundPayment(shop.service.ctx, operator('mai'), { payment_id: paymentId, amount: 999, note: 'again' })
+      expect(await steps()).to.deep.equal([`billing-cli payment show ${paymentId}`])
+      const rest = { payment_id: paymentId, note: 'sent by post' }
+      await perform(shop.service.ctx, operator('mai'), closePayment, rest, null)
+      expect(await steps()).to.deep.equal([])
     })
 
     it('that fails weeks later is learned from Stripe’s list, if the event is lost', async () => {
