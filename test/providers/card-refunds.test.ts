@@ -17,7 +17,7 @@ import { verifyLedger } from '#ledger/verify-ledger.ts'
 import { viewEndUser } from '#support/view-end-user.ts'
 import { transferred } from '../support/factories.ts'
 import { unallocatedMoney } from '../support/review.ts'
-import { signedEvent } from '../support/stripe-peer.ts'
+import { signedEvent, startStripePeer } from '../support/stripe-peer.ts'
 import { startCardShop, type CardShop, type OpenedCard } from './card-shop.ts'
 import { operator } from '#commands/caller.ts'
 
@@ -550,6 +550,23 @@ describe('refunds of card payments', () => {
         result: 'refused',
         message: 'Stripe does not know this secret key',
       })
+    })
+
+    it('are called test keys if they are, since a live app that has them lets anybody pay with a test card', async () => {
+      const restricted = await startStripePeer(shop.clock, ['rk_test_1', 'sk_live_1'])
+      const messageOf = async (secretKey: string): Promise<string> => {
+        const config = { ...shop.service.ctx.config, stripeApiBase: restricted.base }
+        return (await cardCredentials.check(config, { secretKey, webhookSecret: 'whsec_1' })).message
+      }
+      try {
+        expect(await messageOf('rk_test_1'))
+          .to.include('accepts')
+          .and.include('a test key')
+        expect(await messageOf('sk_live_1')).to.equal('Stripe accepts the secret key')
+      } finally {
+        await restricted.stop()
+      }
+      expect((await check('sk_test_first')).message).to.include('a test key')
     })
 
     it('that are another key are refused without asking', async () => {
