@@ -193,8 +193,8 @@ async function findNumbered(ctx: Context, appId: number | null, given: string): 
 
 /** The transactions that the text of a transfer names by their ids: `PG17`. */
 async function findQuoted(ctx: Context, appId: number | null, given: string): Promise<Found[]> {
-  const ids = listProviders().map((provider) => provider.transactionIn?.(given) ?? null)
-  return (await Promise.all(ids.map((id) => (id === null ? [] : findById(ctx.db, appId, 'transaction', id))))).flat()
+  const ids = listProviders().flatMap((provider) => provider.transactionIn?.(given) ?? [])
+  return (await Promise.all(ids.map((id) => findById(ctx.db, appId, 'transaction', id)))).flat()
 }
 
 async function findMoney(ctx: Context, { appId, apps }: Scope, given: string, on: string): Promise<Found[]> {
