@@ -9,11 +9,19 @@ import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { presentPayment } from '#payments/present.ts'
-import { listRefundsOfPayment, lockPayment, updatePayment, type Payment, type Refund } from '#payments/store.ts'
+import {
+  findPayment,
+  listRefundedShares,
+  listRefundsOfPayment,
+  lockPayment,
+  updatePayment,
+  type Payment,
+  type Refund,
+} from '#payments/store.ts'
 import { refundWayOf, sendRefunds } from '#providers/engine/refunds.ts'
 import { AppError, found, invalidField } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
-import { integer, text } from '#shared/validate.ts'
+import { integer, text, validate } from '#shared/validate.ts'
 import { orderRefundOfPayment } from '#transactions/order-refunds.ts'
 
 const RefundPaymentInput = z.strictObject({
@@ -27,9 +35,9 @@ const RefundPaymentInput = z.strictObject({
 type RefundPaymentInput = z.infer<typeof RefundPaymentInput>
 
 /**
- * Refunds money that is booked for no transaction: through the provider, or recorded with the reference of a manual transfer. Throws
- * `not_found`, `invalid_request` if nothing is left, and `provider_error` and `forbidden` as `resolveTransaction` does. With `grant` it is
- * made by an approval.
+ * Refunds money that is booked for no transaction: through the provider, or recorded with the reference of a manual transfer. If the
+ * provider never answered, the same command sends the refund again (R131). Throws `not_found`, `invalid_request` if nothing is left, and
+ * `provider_error` and `forbidden` as `resolveTransaction` does. With `grant` it is made by an approval.
  */
 export async function refundPayment(
   ctx: Context,
@@ -37,15 +45,34 @@ export async function refundPayment(
   input: unknown,
   grant: Grant | null = null,
 ): Promise<Refund> {
+  const unsent = grant ? null : await findUnsent(ctx, validate(RefundPaymentInput, input))
+  if (unsent) return send(ctx, unsent, { isRepeated: true })
   const ordered = await orStoreApproval(
     ctx,
     caller,
     () => perform(ctx, caller, orderRefund, input, { grant }),
     (request) => [`${englishMoney(request.amount, request.currency)} of payment ${request.paymentId ?? ''} goes back`],
   )
-  if (ordered.status !== 'pending' || ctx.rehearsal) return ordered
-  const [sent] = await sendRefunds(ctx, [ordered], { isRepeated: false })
-  return sent ?? ordered
+  return send(ctx, ordered, { isRepeated: false })
+}
+
+/** The refund that the same command ordered, and to which the provider never answered; null if there is none. */
+async function findUnsent(ctx: Context, { payment_id: paymentId, amount }: RefundPaymentInput): Promise<Refund | null> {
+  const payment = await findPayment(ctx.db, paymentId)
+  // Without an amount the command asks for what is left: only if nothing is, it can be the same one.
+  if (!payment || (amount === null && payment.amountLeft !== 0)) return null
+  for (const refund of await listRefundsOfPayment(ctx.db, paymentId)) {
+    const isUnsent = refund.status === 'pending' && refund.reference === null
+    if (!isUnsent || (amount !== null && refund.amount !== amount)) continue
+    if ((await listRefundedShares(ctx.db, refund.id)).length === 0) return refund
+  }
+  return null
+}
+
+async function send(ctx: Context, refund: Refund, options: { readonly isRepeated: boolean }): Promise<Refund> {
+  if (refund.status !== 'pending' || ctx.rehearsal) return refund
+  const [sent] = await sendRefunds(ctx, [refund], options)
+  return sent ?? refund
 }
 
 const orderRefund = command({

@@ -85,10 +85,10 @@ const ACCOUNT = /^([x*•.…]*)(\d{4,19})$/i
 const WITH_TIME = /^(\S+)[ T](\d{1,2})[:h](\d{2})(?::\d{2})?$/
 
 /**
- * What a text names, of all apps: an id, an end user, an e-mail address, a part of a customer's name, a transfer code, a reference of a
- * bank or a provider, an event, a link of a checkout or a renewal, the Message-ID of a mail of ours; with `on` an amount of money. A transfer code
- * with one typo finds those that it may mean (R345). Returns the newest matches,
- * `MAX_PER_KIND` of each kind at most, the end users that they are about, and what to do about unmatched money. Throws `invalid_request` for a text that cannot be
+ * What a text names, of all apps: an id, an end user, an e-mail address, a part of a customer's name, a transfer code or another text of a
+ * transfer, a reference of a bank or a provider, an event, a link of a checkout or a renewal, the Message-ID of a mail of ours; with `on`
+ * an amount of money. A transfer code with one typo finds those that it may mean (R345). Returns the newest matches, `MAX_PER_KIND` of each
+ * kind at most, the end users that they are about, and what to do about unmatched money. Throws `invalid_request` for a text that cannot be
  * searched, and for an amount without `on` that names nothing else.
  */
 export async function find(
@@ -150,7 +150,7 @@ async function findNamed(ctx: Context, { appId, apps }: Scope, given: string): P
   const banks = BANK_READERS.map(({ code }) => code)
   const quoted = listProviders().flatMap(({ codes }) => codes?.findIn(given) ?? [])
   const codes = [given.replaceAll(' ', '').toUpperCase(), ...quoted]
-  const numbered = await findNumbered(ctx, appId, given)
+  const numbered = [...(await findNumbered(ctx, appId, given)), ...(await findQuoted(ctx, appId, given))]
   const named = numbered.length > 0 ? [] : await customersNamed(ctx, apps, given)
   const found = [...numbered, ...(await findByText(ctx.db, appId, given, { apps, providers, banks, named, codes }))]
   if (found.length === 0 && isWrittenAmount(given))
@@ -189,6 +189,12 @@ async function findNumbered(ctx: Context, appId: number | null, given: string): 
   if (number === null) return []
   const kinds = ['transaction', 'payment', 'bank mail'] as const
   return (await Promise.all(kinds.map((kind) => findById(ctx.db, appId, kind, number)))).flat()
+}
+
+/** The transactions that the text of a transfer names by their ids: `PG17`. */
+async function findQuoted(ctx: Context, appId: number | null, given: string): Promise<Found[]> {
+  const ids = listProviders().flatMap((provider) => provider.transactionIn?.(given) ?? [])
+  return (await Promise.all(ids.map((id) => findById(ctx.db, appId, 'transaction', id)))).flat()
 }
 
 async function findMoney(ctx: Context, { appId, apps }: Scope, given: string, on: string): Promise<Found[]> {

@@ -1,8 +1,10 @@
 import type { Fit } from '#bank-mail/fits.ts'
 import { counted } from '#shared/counted.ts'
+import { englishMoney } from '#shared/money.ts'
 import { shellWord } from '#shared/shell-word.ts'
 import { parseAppTime, type AppTime } from '#shared/time.ts'
 import type { EndUser } from './end-user.ts'
+import type { UnallocatedRow } from './store.ts'
 
 /** A suggestion for the operator: a sentence, and the command that does it or shows more. */
 export interface NextStep {
@@ -10,25 +12,30 @@ export interface NextStep {
   readonly command: string
 }
 
-/** In the app's own time. */
-interface Times {
+/** What the steps depend on beside the view; times are the app's own. */
+interface Standing {
+  /** Money of the end user that is booked for nothing and waits, such as that of a refund that failed. */
+  readonly unallocated: readonly UnallocatedRow[]
   readonly now: AppTime
   /** From when the renewal link asks for the next period, as the mails about its end do; null if it never ends. */
   readonly renewsFrom: AppTime | null
 }
 
 /** What to do about an end user, the most urgent first; empty if nothing needs to be done. */
-export function nextSteps(view: EndUser, times: Times): NextStep[] {
+export function nextSteps(view: EndUser, standing: Standing): NextStep[] {
   return [
-    ...moneySteps(view),
+    ...moneySteps(view, standing),
     ...mailSteps(view),
     ...receiptSteps(view),
     ...eventSteps(view),
-    ...renewalSteps(view, times),
+    ...renewalSteps(view, standing),
   ]
 }
 
-function moneySteps({ transactions, unmatched }: Pick<EndUser, 'transactions' | 'unmatched'>): NextStep[] {
+function moneySteps(
+  { transactions, unmatched }: Pick<EndUser, 'transactions' | 'unmatched'>,
+  { unallocated }: Pick<Standing, 'unallocated'>,
+): NextStep[] {
   const flagged = transactions.filter((row) => row.flagged)
   const fitting = new Set(unmatched.map(({ transaction_id: id }) => id))
   const waiting = transactions.find(
@@ -40,6 +47,10 @@ function moneySteps({ transactions, unmatched }: Pick<EndUser, 'transactions' | 
     ...flagged.map((row) => ({
       what: `transaction ${row.transaction_id} needs review: ${row.flag_reason ?? ''}`,
       command: `billing-cli transaction resolve ${row.transaction_id}`,
+    })),
+    ...unallocated.map(({ paymentId, amount, currency }) => ({
+      what: `payment ${paymentId} has ${englishMoney(amount, currency)} that is booked for nothing: refund or move it`,
+      command: `billing-cli payment show ${paymentId}`,
     })),
     ...(waiting
       ? [
@@ -127,7 +138,7 @@ function eventSteps({ events, app_id: app }: Pick<EndUser, 'events' | 'app_id'>)
 
 function renewalSteps(
   { subscription, renewal_link: link, app_id: app, external_ref: ref }: EndUser,
-  { now, renewsFrom }: Times,
+  { now, renewsFrom }: Standing,
 ): NextStep[] {
   const end = subscription?.current_period_end ? parseAppTime(subscription.current_period_end) : null
   if (!end || !link || !renewsFrom || now < renewsFrom) return []

@@ -1,6 +1,6 @@
 import { bigint, id, realTime, text } from '#db/columns.ts'
 import type { Param, Queries } from '#db/queries.ts'
-import { shape } from '#db/table.ts'
+import { shape, type Row } from '#db/table.ts'
 import type { RealTime } from '#shared/time.ts'
 
 /** The kinds of things that a search finds. */
@@ -157,7 +157,7 @@ export async function findByText(
       params: [providers, given],
     },
     { kind: 'payment', where: 'x.provider IN (?) AND x.reference IN (?)', params: [providers, references] },
-    { kind: 'payment', where: 'x.charge_reference = ?', params: [given] },
+    { kind: 'payment', where: 'x.charge_reference IN (?)', params: [written] },
     { kind: 'payment', where: 'x.id IN (SELECT r.payment_id FROM refunds r WHERE r.reference = ?)', params: [given] },
     { kind: 'bank mail', where: 'x.bank_reference IN (?)', params: [written] },
     { kind: 'bank mail', where: 'x.message_id = ?', params: [given] },
@@ -233,6 +233,22 @@ export async function listCustomerNames(
     shape({ id: id(), name: text() }),
     'SELECT id, name FROM customers WHERE app_id = ? ORDER BY created_at DESC, id DESC LIMIT ?',
     [appId, limit],
+  )
+}
+
+const UNALLOCATED = shape({ paymentId: id(), amount: bigint(), currency: text() })
+/** The part of a payment that is booked for nothing. */
+export type UnallocatedRow = Row<typeof UNALLOCATED>
+
+/** Money of an end user that is booked for nothing and waits, the oldest payment first. */
+export async function listUnallocated(db: Queries, appId: number, externalRef: string): Promise<UnallocatedRow[]> {
+  return db.all(
+    UNALLOCATED,
+    `SELECT p.id AS paymentId, p.amount_left AS amount, p.currency
+     FROM end_users e JOIN payments p ON p.end_user_id = e.id
+     WHERE e.app_id = ? AND e.external_ref = ? AND p.amount_left > 0 AND p.closed_at IS NULL
+     ORDER BY p.id LIMIT ${MAX_PER_KIND}`,
+    [appId, externalRef],
   )
 }
 

@@ -24,7 +24,7 @@ import { listTransactionRows } from '#transactions/lists/store.ts'
 import { listReceiptsOf } from '#transactions/receipts/store.ts'
 import type { EndUser, MailView, PriceView, ReceiptView } from './end-user.ts'
 import { nextSteps, type NextStep } from './next-steps.ts'
-import { readUndelivered } from './store.ts'
+import { listUnallocated, readUndelivered } from './store.ts'
 
 /** All that support needs to know about an end user. */
 export interface EndUserView extends EndUser {
@@ -70,7 +70,8 @@ export async function viewEndUser(ctx: Context, appId: number, externalRef: stri
   const renewsFrom = subscription?.currentPeriodEnd
     ? firstMailAt(subscription.periodStart, subscription.currentPeriodEnd)
     : null
-  return { ...view, next_steps: nextSteps(view, { now, renewsFrom }) }
+  const unallocated = await listUnallocated(ctx.db, appId, externalRef)
+  return { ...view, next_steps: nextSteps(view, { unallocated, now, renewsFrom }) }
 }
 
 /** Unmatched money of exactly what one of the transactions waits for. */

@@ -3,8 +3,10 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { cardCredentials } from '#providers/card/credentials.ts'
 import { noteRefunds } from '#providers/card/note-refunds.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
+import { closePayment } from '#decisions/close-payment.ts'
 import { refundPayment } from '#decisions/refund-payment.ts'
 import { possibleResolutions, previewResolution, resolveTransaction } from '#decisions/resolve-transaction.ts'
+import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { listRefundsOfTransaction, payments, refunds } from '#payments/store.ts'
 import { listPaymentRows } from '#payments/lists/store.ts'
@@ -12,9 +14,10 @@ import { providerAccounts } from '#providers/store.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { recordRefundAnswer } from '#transactions/record-refund-answer.ts'
 import { verifyLedger } from '#ledger/verify-ledger.ts'
+import { viewEndUser } from '#support/view-end-user.ts'
 import { transferred } from '../support/factories.ts'
 import { unallocatedMoney } from '../support/review.ts'
-import { signedEvent } from '../support/stripe-peer.ts'
+import { signedEvent, startStripePeer } from '../support/stripe-peer.ts'
 import { startCardShop, type CardShop, type OpenedCard } from './card-shop.ts'
 import { operator } from '#commands/caller.ts'
 
@@ -142,6 +145,38 @@ describe('refunds of card payments', () => {
       expect(await ledger()).to.deep.equal([])
     })
 
+    it('of money that is booked for nothing is made once, too, however often the same command is given', async () => {
+      const { transactionId } = await paidCard()
+      await refund(transactionId)
+      await notify(
+        'refund.failed',
+        shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed', 'expired_or_canceled_card'),
+      )
+      const { paymentId } = (await listRefundsOfTransaction(shop.service.ctx.db, transactionId))[0]!
+      const again = (amount?: number) =>
+        refundPayment(shop.service.ctx, operator('mai'), {
+          payment_id: paymentId,
+          note: 'again',
+          ...(amount && { amount }),
+        })
+      for (const mode of ['down', 'deaf'] as const) {
+        shop.stripe.mode = mode
+        expect((await failure(again(500))).message).to.include('stays pending')
+      }
+      shop.stripe.mode = 'up'
+      expect(await again(500)).to.include({ amount: 500, status: 'succeeded' })
+      shop.stripe.mode = 'deaf'
+      expect((await failure(again())).message).to.include('stays pending')
+      shop.stripe.mode = 'up'
+      expect(await again()).to.include({ amount: 1499, status: 'succeeded' })
+      expect(shop.stripe.refunds.map(({ amount, status }) => [amount, status])).to.deep.equal([
+        [1499, 'succeeded'],
+        [500, 'succeeded'],
+        [1999, 'failed'],
+      ])
+      expect(await ledger()).to.deep.equal([])
+    })
+
     it('that Stripe has no time for (429) stays pending, and is made later', async () => {
       const { transactionId } = await paidCard()
       shop.stripe.mode = 'busy'
@@ -216,6 +251,25 @@ describe('refunds of card payments', () => {
         [1999, null],
       ])
       expect(await ledger()).to.deep.equal([])
+    })
+
+    it('that fails later is the next step on the screen about the end user, until its money is refunded again or closed', async () => {
+      const { transactionId } = await paidCard()
+      const steps = async () =>
+        (await viewEndUser(shop.service.ctx, shop.first.app.app.id, 'user-1')).next_steps.map(({ command }) => command)
+      await refund(transactionId)
+      expect(await steps()).to.deep.equal([])
+      await notify(
+        'refund.failed',
+        shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed', 'expired_or_canceled_card'),
+      )
+      const { paymentId } = (await listRefundsOfTransaction(shop.service.ctx.db, transactionId))[0]!
+      expect(await steps()).to.deep.equal([`billing-cli payment show ${paymentId}`])
+      await refundPayment(shop.service.ctx, operator('mai'), { payment_id: paymentId, amount: 999, note: 'again' })
+      expect(await steps()).to.deep.equal([`billing-cli payment show ${paymentId}`])
+      const rest = { payment_id: paymentId, note: 'sent by post' }
+      await perform(shop.service.ctx, operator('mai'), closePayment, rest, null)
+      expect(await steps()).to.deep.equal([])
     })
 
     it('that fails weeks later is learned from Stripe’s list, if the event is lost', async () => {
@@ -496,6 +550,23 @@ describe('refunds of card payments', () => {
         result: 'refused',
         message: 'Stripe does not know this secret key',
       })
+    })
+
+    it('are called test keys if they are, since a live app that has them lets anybody pay with a test card', async () => {
+      const restricted = await startStripePeer(shop.clock, ['rk_test_1', 'sk_live_1'])
+      const messageOf = async (secretKey: string): Promise<string> => {
+        const config = { ...shop.service.ctx.config, stripeApiBase: restricted.base }
+        return (await cardCredentials.check(config, { secretKey, webhookSecret: 'whsec_1' })).message
+      }
+      try {
+        expect(await messageOf('rk_test_1'))
+          .to.include('accepts')
+          .and.include('a test key')
+        expect(await messageOf('sk_live_1')).to.equal('Stripe accepts the secret key')
+      } finally {
+        await restricted.stop()
+      }
+      expect((await check('sk_test_first')).message).to.include('a test key')
     })
 
     it('that are another key are refused without asking', async () => {

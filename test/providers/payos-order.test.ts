@@ -3,6 +3,7 @@ import { PayOS } from '@payos/node'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import {
+  transactionIn,
   transferTextOf,
   isOurLink,
   linkEnd,
@@ -88,6 +89,21 @@ describe("PayOS's orders and signatures", () => {
     expect(transferTextOf(1_234_567)).to.equal('PG1234567')
     expect(transferTextOf(91_234_567)).to.equal('PG1234567')
   })
+
+  for (const [text, expected] of [
+    ['PG17', 17],
+    ['CSX7K2 pg17 FT26301123456', 17],
+    ['PG17.CT tu 0123456789', 17],
+    ['PG7KD4MXQT', null],
+    ['PG23456789', null],
+    ['XPG17', null],
+    ['PG017', null],
+    ['PG', null],
+  ] as const) {
+    it(`the text of a transfer "${text}" names ${expected === null ? 'no transaction' : `transaction ${expected}`}`, () => {
+      expect(transactionIn(text)).to.equal(expected)
+    })
+  }
 
   it('a link ends with the checkout, and at least five minutes from now', () => {
     const now = asRealTime(new Date('2026-03-01T10:00:00Z'))

@@ -3,8 +3,10 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { paymentMethods } from '#apps/store.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { payosCredentials } from '#providers/payos/credentials.ts'
+import { payments } from '#payments/store.ts'
 import { providerSessions } from '#providers/store.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
+import { find } from '#support/find.ts'
 import { providerEvents } from '#transactions/store.ts'
 import { events } from '#webhooks/store.ts'
 import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
@@ -121,6 +123,18 @@ describe('paying through PayOS', () => {
       })
       expect(await eventsTold()).to.deep.equal(['transaction.completed'])
       expect((await sessions())[0]!.status).to.equal('paid')
+    })
+
+    it('support finds it by what a receipt shows: the reference of the bank and the text of the transfer', async () => {
+      const { link, transactionId } = await shop.open()
+      await shop.notify(link, shop.payos.transfer(link, 99_000, 'FT26301123456'))
+      const [payment] = await shop.service.ctx.db.all(payments, '')
+      const found = async (text: string): Promise<string[]> =>
+        (await find(shop.service.ctx, text)).matches.map(({ kind, id }) => `${kind} ${id}`)
+      expect(await found('FT26301123456')).to.deep.equal([`payment ${payment!.id}`])
+      expect(await found('ft26 3011 23456')).to.deep.equal([`payment ${payment!.id}`])
+      expect(await found(`CSX7K2 ${link.description} CT tu 0123456789`)).to.deep.equal([`transaction ${transactionId}`])
+      expect(await found(link.description)).to.deep.equal([`transaction ${transactionId}`])
     })
 
     it('the period starts when the transfer was made, in Vietnam time', async () => {

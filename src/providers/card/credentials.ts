@@ -36,13 +36,19 @@ async function checkCardCredentials(
   const stripe = await stripeClient(config, credentials.secretKey)
   try {
     await stripe.checkout.sessions.list({ limit: 1 })
-    return { result: 'ok', message: 'Stripe accepts the secret key' }
+    return { result: 'ok', message: `Stripe accepts the secret key${isTestKey(credentials) ? IN_TEST_MODE : ''}` }
   } catch (thrown) {
     const failure = stripeFailureOf(thrown)
     if (failure.httpStatus === 401) return refused('Stripe does not know this secret key')
     if (failure.httpStatus === 403) return refused('the key may not read Checkout Sessions: give it that permission')
     return { result: 'unreachable', message: 'Stripe cannot be reached now; the key was not checked' }
   }
+}
+
+const IN_TEST_MODE = ', which is a test key: no card is charged, and anybody can pay with a test card'
+
+function isTestKey({ secretKey }: CardCredentials): boolean {
+  return /^[sr]k_test_/.test(secretKey)
 }
 
 /** Recognizes keys that were mixed up when they were copied from Stripe's dashboard. */

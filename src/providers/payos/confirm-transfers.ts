@@ -13,6 +13,7 @@ import type { ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { transactions } from '#transactions/store.ts'
 import { parsePayosTime } from './order.ts'
 import {
+  bankReferenceOf,
   countsMoreThan,
   isAmong,
   PaidLink,
@@ -115,6 +116,7 @@ async function book(
   return confirmInSession(tx, session, {
     events: isReported ? [{ eventId: reference, eventType: 'transfer' }] : [],
     reference,
+    chargeReference: bankReferenceOf(transfer),
     amount: transfer.amount,
     currency: 'VND',
     paidAt: parsePayosTime(transfer.transactionDateTime) ?? tx.now,

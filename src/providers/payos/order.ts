@@ -1,4 +1,5 @@
 import { randomDigits } from '#shared/crypto.ts'
+import { parseNumericId } from '#shared/ids.ts'
 import { HOUR_MS, MINUTE_MS, addMs, asRealTime, parseTimestamp, type RealTime } from '#shared/time.ts'
 
 /** PayOS's own page of a payment link. PayOS returns the address only when the link is created, and that answer may be lost. */
@@ -23,6 +24,12 @@ export function newOrderCode(transactionId: number): string {
 /** The text on the payer's bank statement: 9 characters, the maximum for a bank account that is not linked through PayOS. */
 export function transferTextOf(transactionId: number): string {
   return `PG${String(transactionId).slice(-7)}`
+}
+
+/** The id of the transaction that such a text names, whatever banks put around it; null if it names none. */
+export function transactionIn(text: string): number | null {
+  const [, digits = ''] = /(?<![0-9A-Z])PG([0-9]{1,7})(?![0-9A-Z])/i.exec(text) ?? []
+  return parseNumericId(digits)
 }
 
 /** The end of a payment link opened now for a checkout that ends at `checkoutEnd`. */

@@ -24,6 +24,11 @@ export type PaidLink = z.infer<typeof PaidLink>
 /** The reference under which the money of a paid link is booked if PayOS lists no transfer of it. */
 export const WHOLE = 'whole'
 
+/** The bank's own reference, which payers quote; null for money that is booked without a transfer. */
+export function bankReferenceOf({ reference }: Transfer): string | null {
+  return reference === WHOLE || reference.startsWith(`${WHOLE}+`) ? null : reference
+}
+
 /** The transfers that PayOS confirms: those that it lists, and the `reported` one if the received sum includes it. */
 export function transfersOf(link: PaidLink, reported: Transfer | null): Transfer[] {
   const transfers = (link.transactions ?? []).filter(({ amount }) => amount > 0)
