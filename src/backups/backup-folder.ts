@@ -88,14 +88,17 @@ export async function removeVerification({ file }: Pick<StoredBackup, 'file'>): 
   await rm(recordOf(file), { force: true })
 }
 
-/** Removes the backups that are older than `keepMs`, except the newest and the newest verified one; returns their paths. */
+/**
+ * Removes the backups that are older than `keepMs`, except the newest and the newest verified one; returns their paths. Another machine
+ * may tidy the same folder at the same time.
+ */
 export async function removeOld(folder: string, now: RealTime, keepMs: number): Promise<string[]> {
   const backups = (await listBackups(folder)).filter(({ takenAt }) => !isOfFuture(takenAt, now))
   const kept = [backups[0], backups.find(({ verifiedAt }) => verifiedAt !== null)]
   const before = addMs(now, -keepMs)
   const old = backups.filter((backup) => backup.takenAt < before && !kept.includes(backup))
   for (const backup of old) {
-    await rm(backup.file)
+    await rm(backup.file, { force: true })
     await removeVerification(backup)
   }
   return old.map(({ file }) => file)
@@ -104,8 +107,13 @@ export async function removeOld(folder: string, now: RealTime, keepMs: number): 
 /** Removes unfinished files that killed programs left more than a day ago. */
 export async function removeDrafts(folder: string, now: RealTime): Promise<void> {
   for (const name of (await namesIn(folder)).filter((each) => each.startsWith(DRAFT))) {
-    const { mtimeMs } = await stat(join(folder, name))
-    if (mtimeMs < now.getTime() - DAY_MS) await rm(join(folder, name), { force: true })
+    const path = join(folder, name)
+    // One that is being written gets its own name as soon as it is complete.
+    const isOld = await stat(path).then(
+      ({ mtimeMs }) => mtimeMs < now.getTime() - DAY_MS,
+      () => false,
+    )
+    if (isOld) await rm(path, { force: true })
   }
 }
 

@@ -128,14 +128,14 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   await refuseWithoutNote(options)
   const reference = action === 'refund' ? await refundReference(session, transactionId, options) : undefined
   const terms = { transactionId, action, ...amount, ...(reference === undefined ? {} : { reference }) }
-  const { transaction, effects } = await previewResolution(ctx, caller, terms)
+  const { seen, transaction, effects } = await previewResolution(ctx, caller, terms)
   const banners = await bannersOf(ctx, [transaction.appId])
   const preview = { banners, answer: presentTransaction(transaction), effects }
   const note = await agreeTo(session, options, `Resolve transaction ${transactionId}?`, () => preview)
-  if (note !== null) await printResolved(session, action, await resolveTransaction(ctx, caller, { ...terms, note }))
+  if (note !== null) await printResult(session, action, await resolveTransaction(ctx, caller, { ...terms, note, seen }))
 }
 
-async function printResolved({ ctx, out }: Session, action: Resolution, resolved: ShownTransaction): Promise<void> {
+async function printResult({ ctx, out }: Session, action: Resolution, resolved: ShownTransaction): Promise<void> {
   const { presentTransaction } = await import('#transactions/present.ts')
   const { refundsOf } = await import('#payments/list-payments.ts')
   const { outcomeOf } = await import('#support/outcome-of.ts')

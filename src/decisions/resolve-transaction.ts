@@ -50,12 +50,17 @@ const ResolveInput = z.strictObject({
   /** The bank's reference of a refund made manually. */
   reference: text(191).nullable().default(null),
   note: noteField,
+  /** Of the preview that was agreed to; null without one. */
+  seen: z.string().nullable().default(null),
 })
 type Terms = Readonly<z.infer<typeof ResolveInput>>
-export type ResolveInput = Omit<Terms, 'amount' | 'reference'> & Partial<Pick<Terms, 'amount' | 'reference'>>
+type Optional = 'amount' | 'reference' | 'seen'
+export type ResolveInput = Omit<Terms, Optional> & Partial<Pick<Terms, Optional>>
 
 /** What a resolution would do, shown before it is confirmed. */
 export interface ResolutionPreview {
+  /** The state that this is true of. */
+  readonly seen: string
   /** The transaction before the resolution. */
   readonly transaction: ShownTransaction
   /** Sentences for the operator. */
@@ -111,9 +116,27 @@ export async function previewResolution(
 ): Promise<ResolutionPreview> {
   const transaction = await getShownTransaction(ctx.db, input.transactionId)
   const unsent = await listUnsent(ctx, input)
-  if (unsent.length > 0) return { transaction, effects: unsent.map((refund) => resendEffect(refund, transaction)) }
-  const { effects, waits } = await rehearse(ctx, caller, input)
-  return { transaction, effects: waits === null ? effects : [...effects, waits] }
+  if (unsent.length > 0) {
+    const effects = unsent.map((refund) => resendEffect(refund, transaction))
+    return { seen: stateOf(transaction, unsent), transaction, effects }
+  }
+  const { seen, effects, waits } = await rehearse(ctx, caller, input)
+  return { seen, transaction, effects: waits === null ? effects : [...effects, waits] }
+}
+
+/** What a preview depends on. `unsent` are the refunds that the command would send again. */
+function stateOf(transaction: Transaction, unsent: readonly Refund[]): string {
+  const { id, status, flagReason } = transaction
+  return JSON.stringify([id, status, flagReason, balanceOf(transaction), unsent.map((refund) => refund.id)])
+}
+
+/** Another operator, or more money, may have come first while the preview was read (R138). */
+function refuseUnseen(seen: string | null, transaction: Transaction, unsent: readonly Refund[]): void {
+  if (seen !== null && seen !== stateOf(transaction, unsent))
+    throw new AppError(
+      'invalid_request',
+      `transaction ${transaction.id} has changed since this was shown: run the command again`,
+    )
 }
 
 function resendEffect({ id, amount }: Refund, { currency }: Transaction): string {
@@ -129,8 +152,8 @@ async function rehearse(ctx: Context, caller: Caller, input: Omit<ResolveInput, 
 /**
  * Resolves a transaction that needs an operator (R130 to R135). `refund` refunds all or part of its money, through the provider if it makes
  * refunds; otherwise it records a manual transfer. `complete` accepts what was received and applies it. `dismiss` clears the flag. Returns
- * the changed transaction. Throws `not_found`, `invalid_request`, `provider_error` if a refund was refused or its outcome is unknown, and
- * `forbidden` if it waits for another operator. With `grant` it is made by an approval.
+ * the changed transaction. Throws `not_found`, `invalid_request` (also if it has changed since it was `seen`), `provider_error` if a refund
+ * was refused or its outcome is unknown, and `forbidden` if it waits for another operator. With `grant` it is made by an approval.
  */
 export async function resolveTransaction(
   ctx: Context,
@@ -138,9 +161,10 @@ export async function resolveTransaction(
   input: ResolveInput,
   grant: Grant | null = null,
 ): Promise<ShownTransaction> {
-  const { transactionId, action } = input
+  const { transactionId, action, seen = null } = input
   const unsent = grant ? [] : await listUnsent(ctx, input)
   if (unsent.length > 0) {
+    refuseUnseen(seen, await getTransaction(ctx.db, transactionId), unsent)
     await sendRefunds(ctx, unsent, { isRepeated: true })
     return getShownTransaction(ctx.db, transactionId)
   }
@@ -170,6 +194,8 @@ async function listUnsent(
 }
 
 interface Resolved {
+  /** The state before. */
+  readonly seen: string
   readonly effects: readonly string[]
   readonly ordered: readonly OrderedRefund[]
   /** In a rehearsal: why it waits for another operator. */
@@ -185,12 +211,13 @@ const resolve = command({
     const before = found(transactions.get(transactionId), `transaction ${transactionId}`)
     const refusal = await explainResolutionRefusal(tx, before, action, terms.amount)
     if (refusal !== null && !grant) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
+    refuseUnseen(terms.seen, before, [])
     const request = action === 'refund' ? refundRequestOf(before, terms) : null
     const waits = request && (await refuseAboveLimit(tx, tx.caller, request, grant))
     const app = await getApp(tx, before.appId)
     const { after, ...done } = await act(tx, app, before, terms, noteOf(tx, note))
     await audit(tx, before, after, { ...terms, grant })
-    return { ...done, waits }
+    return { seen: stateOf(before, []), ...done, waits }
   },
 })
 
@@ -208,7 +235,7 @@ function refundRequestOf(before: Transaction, { amount, reference, note }: Terms
   }
 }
 
-interface Done extends Omit<Resolved, 'waits'> {
+interface Done extends Omit<Resolved, 'seen' | 'waits'> {
   readonly after: Transaction
 }
 

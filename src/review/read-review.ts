@@ -3,6 +3,7 @@ import { listMailsWithSuggestions } from '#bank-mail/list-bank-mails.ts'
 import { fitOf } from '#bank-mail/fits.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
+import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { secondsSince } from '#shared/time.ts'
 import { countWaiting, listWaiting, REVIEW_KINDS, type ReviewKind, type WaitingRow } from './store.ts'
@@ -45,6 +46,14 @@ export async function readReview(ctx: Context, appId: number | null): Promise<Re
     subject: subjectOf(row),
     next_step: `billing-cli ${matches.get(row) ?? stepOf(row)}`,
   }))
+}
+
+/** Throws `invalid_request` unless the case still waits as it did when it was read: another operator may have decided it. */
+export async function requireUnchanged(ctx: Context, { kind, id, app_id, amount, subject }: ReviewItem): Promise<void> {
+  const isSame = (item: ReviewItem): boolean =>
+    item.kind === kind && item.id === id && item.amount === amount && item.subject === subject
+  if (!(await readReview(ctx, app_id)).some(isSame))
+    throw new AppError('invalid_request', 'nothing was done: the case has changed since it was opened')
 }
 
 /** How many cases of a kind wait, and for how long the oldest has. */

@@ -40,6 +40,9 @@ const ImportLine = z.strictObject({
 })
 type ImportLine = z.infer<typeof ImportLine>
 
+/** Each may occur in one file. With the one of the header alone, lines are taken together, or counted twice. */
+const LINE_ENDS = ['\r\n', '\n', '\r']
+
 const COLUMNS = ['external_ref', 'price_id', 'current_period_end']
 
 export interface LineReport {
@@ -90,7 +93,7 @@ interface TableRow {
 function readTable(csv: string): TableRow[] {
   try {
     const options = { columns: requireColumns, bom: true, trim: true, skip_empty_lines: true, cast: bareCell }
-    const rows = parse(csv, { ...options, info: true }) as unknown as {
+    const rows = parse(csv, { ...options, record_delimiter: LINE_ENDS, info: true }) as unknown as {
       record: TableRow['record']
       info: { lines: number }
     }[]

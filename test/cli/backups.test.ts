@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { finished } from 'node:stream/promises'
@@ -7,8 +7,15 @@ import { expect } from 'chai'
 import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { before, describe, it } from 'mocha'
 import { backUp } from '#backups/back-up.ts'
-import { listBackups, newestBackup, newestVerified, recordVerified } from '#backups/backup-folder.ts'
-import { fileSink } from '#backups/sinks.ts'
+import {
+  listBackups,
+  newestBackup,
+  newestVerified,
+  recordVerified,
+  removeDrafts,
+  removeOld,
+} from '#backups/backup-folder.ts'
+import { DRAFT, fileSink } from '#backups/sinks.ts'
 import { readContents, readMoneyColumns } from '#backups/store.ts'
 import { DAY_MS, formatTimestamp } from '#shared/time.ts'
 import { itRunsEveryForm } from './forms.ts'
@@ -17,6 +24,7 @@ import { testContext } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
+import { until } from '../support/until.ts'
 
 describe('the command line: backups', () => {
   let recipient: string
@@ -122,6 +130,27 @@ describe('the command line: backups', () => {
     ])
     expect(readdirSync(folder).sort()).to.deep.equal([...foreign, ...ours].sort())
   })
+
+  it('two machines that tidy one folder at once remove each file once, and neither fails', async () => {
+    const folder = scratchFolder('backups')
+    const ctx = testContext(settings(folder))
+    for (let made = 0; made < 3; made += 1) {
+      await backUp(ctx, { onProgress: () => undefined })
+      ctx.clock.advance('1d')
+    }
+    const drafts = Array.from({ length: 500 }, (_, number) => join(folder, `${DRAFT}${number}`))
+    for (const draft of drafts) {
+      writeFileSync(draft, 'half of it')
+      utimesSync(draft, 0, 0)
+    }
+    const tidying = removeDrafts(folder, ctx.clock.now())
+    await until(() => drafts.some((draft) => !existsSync(draft)))
+    for (const draft of drafts) rmSync(draft, { force: true })
+    await tidying
+    await Promise.all([1, 2].map(() => removeOld(folder, ctx.clock.now(), DAY_MS)))
+    expect(readdirSync(folder)).to.have.lengthOf(1)
+  })
+
   it('a backup of the future, which a wrong clock dated, is neither the newest one nor verified', async () => {
     const identity = await generateX25519Identity()
     const file = join(scratchFolder('identity'), 'identity')

@@ -10,6 +10,7 @@ import { bankMails } from '#bank-mail/store.ts'
 import { auditLog } from '#commands/store.ts'
 import type { Context } from '#context.ts'
 import { customers } from '#customers/store.ts'
+import { refunds } from '#payments/store.ts'
 import { readReview, type ReviewItem } from '#review/read-review.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { events } from '#webhooks/store.ts'
@@ -157,6 +158,29 @@ describe('console', () => {
     expect([reading.code, reading.left], reading.text).to.deep.equal([0, []])
     expect(reading.text).to.include('without --dry-run, this happens')
     expect(await readReview(ctx, null)).to.have.length(1)
+  })
+
+  it('does nothing about a case that was decided since it was opened', async () => {
+    const app = await anApp(ctx, { name: 'Live', sandbox: false })
+    await partlyPaid(ctx, app, { external_ref: 'user-1', price_id: priceId(await aPlan(ctx, app)) })
+    const [item] = await readReview(ctx, null)
+    const session = await onTerminal(
+      cli.env,
+      ['console', '--write'],
+      [
+        ['1 to review', ENTER],
+        ['r refund', 'r'],
+        ['reference of your transfer: ', `FT-OUT-1${ENTER}`],
+        ['y confirm', ':'],
+        [':', `transaction resolve ${item!.id} --action complete --note "as another operator"${ENTER}`],
+        ['is completed', ESCAPE],
+        ['y confirm', 'y'],
+        ['note: ', `asked for it${ENTER}`],
+        ['the case has changed since it was opened', 'q'],
+      ],
+    )
+    expect([session.code, session.left], session.text).to.deep.equal([0, []])
+    expect(await ctx.db.count(refunds, '')).to.equal(0)
   })
 
   it('finds, completes commands, names its keys, goes back, and leaves the screen as it was', async () => {

@@ -51,6 +51,22 @@ describe('resolving flagged transactions', () => {
     expect(await resolve(late.transaction_id, 'complete')).to.include({ flagReason: 'trial_already_used' })
   })
 
+  it('does what its preview showed or nothing: it is refused once another operator, or more money, came first', async () => {
+    const id = await underpaid()
+    const refund = { transactionId: id, action: 'refund', reference: 'FT-OUT-1' } as const
+    const shown = async () => (await previewResolution(scenario.service.ctx, operator('mai'), refund)).seen
+    const early = await shown()
+    await arrives(id, 1_000)
+    expect(await refused(resolve(id, 'refund', { ...refund, seen: early }))).to.equal(
+      `transaction ${id} has changed since this was shown: run the command again`,
+    )
+    const late = await shown()
+    await resolve(id, 'complete')
+    expect(await refused(resolve(id, 'refund', { ...refund, seen: late }))).to.include('has changed since')
+    expect(await refundsOf(scenario.service.ctx, id)).to.deep.equal([])
+    expect(await resolve(id, 'refund', { ...refund, seen: await shown() })).to.include({ status: 'refunded' })
+  })
+
   it('complete accepts what was received and applies it; the preview shows the new end first', async () => {
     const id = await underpaid()
     const preview = await previewResolution(scenario.service.ctx, operator('mai'), {

@@ -110,6 +110,18 @@ describe('import and export', () => {
       ])
     })
 
+    it('reads a file whose lines end in different ways, as one that was put together from two, and names the right lines', async () => {
+      const rows = ['a', 'b'].map((ref) => `${ref},${plan.prices[0]},2026-04-30 10:00:00,,,`)
+      const read = async ([first, others]: readonly string[]) =>
+        (await importCsv(`${HEADER}${first}${rows.join(others)}${others}`)).lines.map((each) => each.line)
+      const ends = [
+        ['\r\n', '\n'],
+        ['\n', '\r\n'],
+        ['\r', '\r'],
+      ]
+      for (const pair of ends) expect(await read(pair), JSON.stringify(pair)).to.deep.equal([2, 3])
+    })
+
     it('refuses an anchor_day that contradicts the period end', async () => {
       const ends: [end: string, anchor: string, result: string][] = [
         ['2026-03-31 10:00:00', '1', 'refused'],

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { MAX_ITEMS, readReview } from '#review/read-review.ts'
+import { MAX_ITEMS, readReview, requireUnchanged } from '#review/read-review.ts'
 import { noteDecision } from '#review/note-decision.ts'
 import { shellWord } from '#shared/shell-word.ts'
 import { drawFrame, onAlternateScreen, screenSize } from '#cli/alternate-screen.ts'
@@ -205,12 +205,10 @@ class KeyHandler {
 
   #do({ opened: { item }, action, words }: Extract<Page, { kind: 'preview' }>, note: string): void {
     this.#decision = this.#work('working…', async () => {
+      await requireUnchanged(this.#session.ctx, item)
       const line = [...words, ...(action.takesNote ? ['--note', note] : [])]
       const { code, lines } = await this.#line(line, 'uninterruptible')
-      if (code !== 0) {
-        this.#screen.status = lines.find((line) => line !== '') ?? 'failed'
-        return
-      }
+      if (code !== 0) throw new Error(lines.find((line) => line !== '') ?? 'failed')
       if (!action.takesNote) await this.#keepNote(item, words, note)
       this.#screen.pages.length = 0
       this.#screen.status = `done: ${lines.find((line) => line !== '') ?? action.name}`
