@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The version of this installation, such as `0.1.0`. */
-export function productVersion(): string {
-  const path = join(import.meta.dirname, '..', 'package.json')
-  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version
+/** The version of the program in a folder, such as `0.1.0`; by default of this installation. */
+export function productVersion(root = join(import.meta.dirname, '..')): string {
+  return (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }).version
 }

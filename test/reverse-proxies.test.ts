@@ -8,6 +8,7 @@ import { after, afterEach, before, describe, it } from 'mocha'
 import { Agent, request } from 'undici'
 import { anAuthority, type Authority } from './support/certificates.ts'
 import { openDocPage } from './support/doc-page.ts'
+import { freePort } from './support/free-ports.ts'
 import { listen, stopServer } from './support/http-server.ts'
 import { scratchFolder } from './support/scratch.ts'
 import { until } from './support/until.ts'
@@ -149,13 +150,6 @@ describe('the samples of reverse proxies in docs/operating.md', function () {
 function start(program: string, words: string[], env: NodeJS.ProcessEnv = process.env): ChildProcess {
   const path = `${process.env['PATH']}:/usr/sbin:/usr/local/sbin`
   return spawn(program, words, { stdio: ['ignore', 'ignore', 'pipe'], env: { ...env, PATH: path } })
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  const port = await listen(server)
-  await stopServer(server)
-  return port
 }
 
 /** Throws if any file of the folder holds the token. */

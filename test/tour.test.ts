@@ -6,7 +6,8 @@ import type { Shown } from './cli/shown.ts'
 import { openDocPage } from './support/doc-page.ts'
 import { isAlive } from './support/processes.ts'
 import { scratchFolder } from './support/scratch.ts'
-import { freePort, Shell, withoutChance } from './support/shell.ts'
+import { freePort } from './support/free-ports.ts'
+import { Shell, withoutChance } from './support/shell.ts'
 import { until } from './support/until.ts'
 
 const ROOT = join(import.meta.dirname, '..')

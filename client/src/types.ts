@@ -7,7 +7,7 @@ export type CreateCheckoutSessionInput =
        */
       external_ref: string
       /**
-       * The customer who receives reminders, `cus_1`. Attached to the subscription when the payment is applied.
+       * The customer who gets the mails, `cus_1`. In mode `subscription` attached to the subscription when the payment is applied.
        */
       customer_id?: string
       /**
@@ -52,7 +52,7 @@ export type CreateCheckoutSessionInput =
        */
       external_ref: string
       /**
-       * The customer who receives reminders, `cus_1`. Attached to the subscription when the payment is applied.
+       * The customer who gets the mails, `cus_1`. In mode `subscription` attached to the subscription when the payment is applied.
        */
       customer_id?: string
       /**

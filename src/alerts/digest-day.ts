@@ -1,6 +1,6 @@
 import type { DailyTime } from '#config/settings.ts'
 import { localTimestamp } from '#reports/month.ts'
-import { HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
+import { HOUR_MS, MINUTE_MS, formatDay, type RealTime } from '#shared/time.ts'
 
 /**
  * The day, such as `2026-10-25`, whose digest is the newest at `now`: the date in the zone, or the one before until the time of day. Days
@@ -8,5 +8,5 @@ import { HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
  */
 export function digestDay(now: RealTime, { hours, minutes, zone }: DailyTime): string {
   const shown = Date.parse(`${localTimestamp(now, zone).replace(' ', 'T')}Z`)
-  return new Date(shown - hours * HOUR_MS - minutes * MINUTE_MS).toISOString().slice(0, 10)
+  return formatDay(new Date(shown - hours * HOUR_MS - minutes * MINUTE_MS))
 }

@@ -8,8 +8,8 @@ export interface Bank {
   readonly name: string
 }
 
-/** BIN, short code, name, and other names that people use. */
-const VIETQR_LIST: readonly (readonly [string, string, string, ...string[]])[] = [
+/** Every bank that an account can be at: BIN, short code, name, and other names that people use. */
+export const VIETQR_LIST: readonly (readonly [string, string, string, ...string[]])[] = [
   ['970425', 'ABB', 'ABBANK', 'An Binh'],
   ['970416', 'ACB', 'ACB', 'A Chau'],
   ['970405', 'VBA', 'Agribank', 'VBARD', 'AGRI', 'Nong nghiep va Phat trien Nong thon Viet Nam'],
@@ -72,9 +72,6 @@ const VIETQR_LIST: readonly (readonly [string, string, string, ...string[]])[] =
   ['970421', 'VRB', 'VRB'],
   ['970457', 'WVN', 'Woori', 'Woori Bank'],
 ]
-
-/** Every bank that an account can be at. */
-export const BANKS: readonly Bank[] = VIETQR_LIST.map(([bin, code, name]) => ({ bin, code, name }))
 
 const BY_NAME = new Map(
   VIETQR_LIST.flatMap(([bin, code, name, ...others]) =>

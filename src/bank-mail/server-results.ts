@@ -70,7 +70,7 @@ function isPlain(report: AuthenticationResults): boolean {
   return report.isPlain && report.results.length <= MAX_PLAIN_RESULTS
 }
 
-/** Whether a single report of a server can be believed: the sender's text is not in it, and it does not contradict itself. */
+/** Whether a single report of a server can be trusted: the sender's text is not in it, and it does not contradict itself. */
 export function isReliable(report: AuthenticationResults): boolean {
   return !isBrokenUp(report) && !contradict([report])
 }

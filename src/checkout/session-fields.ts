@@ -10,7 +10,7 @@ const either = {
     .string()
     .optional()
     .describe(
-      'The customer who receives reminders, `cus_1`. Attached to the subscription when the payment is applied.',
+      'The customer who gets the mails, `cus_1`. In mode `subscription` attached to the subscription when the payment is applied.',
     ),
   success_url: webAddress.describe(
     'Where the payer goes after paying. A visit proves nothing: rely on the webhook, or ask the API.',

@@ -9,7 +9,15 @@ import { API_BODY_BYTES, parseJson, readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { answerOnce, type Answer, type KeepAnswer } from './idempotency.ts'
 import type { RateLimit } from './rate-limit.ts'
-import type { Access, ApiAnswer, ApiRequest, ApiRoute, HttpMethod, Keep } from './route.ts'
+import {
+  isKeyed,
+  type Access,
+  type ApiAnswer,
+  type ApiRequest,
+  type ApiRoute,
+  type HttpMethod,
+  type Keep,
+} from './route.ts'
 import { refuseMethods, routerRoutes } from './router.ts'
 
 /** How the domain authenticates and authorizes callers; the folder `apps` implements it. */
@@ -127,11 +135,6 @@ function requestIdOf(answer: Answer): string {
 
 function bodyOf(method: HttpMethod, http: Http, body: Buffer): unknown {
   return method === 'GET' ? undefined : parseJson(http.req.headers['content-type'], body)
-}
-
-/** A PATCH can be repeated without a key. */
-function isKeyed(method: HttpMethod): boolean {
-  return method === 'POST' || method === 'PUT'
 }
 
 function envelope(status: number, { data, nextCursor }: ApiAnswer): Answer {

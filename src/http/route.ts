@@ -11,6 +11,11 @@ import type { Page } from './list-page.ts'
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH'
 
+/** Whether calls take an `Idempotency-Key` (R230). A PATCH can be repeated without one. */
+export function isKeyed(method: HttpMethod): boolean {
+  return method === 'POST' || method === 'PUT'
+}
+
 /** Who may call: sellers' servers only, or clients with an identity token too. */
 export type Access = 'hmac' | 'any'
 

@@ -42,7 +42,7 @@ export interface MailSweep {
 }
 
 /**
- * Opens the mail server for the work of one sweep, and frees the mails of this kind that sweeps have claimed and died; returns false if no
+ * Opens the mail server for the work of one sweep, and frees the mails of this kind whose sweeps have died; returns false if no
  * mail server is configured.
  */
 export async function withMailSweep(

@@ -20,7 +20,7 @@ the same key, or a repeat while the first request is still running, gets 409 \`i
 
 ### Lists
 
-Lists are newest first, except subscriptions, which are ordered by \`external_ref\`. They take \`limit\` (1 to 100, 20 by default) and \`cursor\`; the response has \`next_cursor\`, which is null on the last page. A cursor is valid for the list that returned it.
+Lists are newest first, except subscriptions, which are ordered by \`external_ref\`. \`GET /plans\` returns all plans. Every other list takes \`limit\` (1 to 100, 20 by default) and \`cursor\`; its response has \`next_cursor\`, which is null on the last page. A cursor is valid for the list that returned it.
 
 ### Limits
 

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import type { AppRoute } from '#apps/authenticate.ts'
+import { isKeyed } from '#http/route.ts'
 import { productVersion } from '#product-version.ts'
 import { listProviders } from '#providers/providers.ts'
 import { ERROR_CODES, ERROR_STATUS, type ErrorCode } from '#shared/errors.ts'
@@ -158,10 +159,6 @@ function parametersOf({ method, path, words }: AppRoute): Json[] {
   }
   const schema = { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x20-\\x7e]+$' }
   return [...named, ...filters, ...(isKeyed(method) ? [{ ...key, schema }] : [])]
-}
-
-function isKeyed(method: string): boolean {
-  return method === 'POST' || method === 'PUT'
 }
 
 function bodyOf(id: string, body: z.ZodType, schemas: Schemas): Json {

@@ -4,7 +4,6 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -12,6 +11,7 @@ import {
   symlinkSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { productVersion } from '#product-version.ts'
 import { AppError } from '#shared/errors.ts'
 import { runProgram } from './run-program.ts'
 import { PACKAGE_ROOT, SERVED_ROOT, VERSIONS_FOLDER } from './systemd-unit.ts'
@@ -28,17 +28,12 @@ export const PACKAGE_FOLDERS: ProgramFolders = { installed: PACKAGE_ROOT, versio
 const SERVED = basename(SERVED_ROOT)
 const PREVIOUS = 'previous'
 
-/** The version of a program's folder. */
-export function versionOf(root: string): string {
-  return (JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }).version
-}
-
 /**
  * Copies the installed program by hard links: dpkg replaces files with new ones, so the copy stays as it is, and takes no space until then.
  */
 export async function copyInstalled({ installed, versions }: ProgramFolders): Promise<string> {
   mkdirSync(versions, { recursive: true, mode: 0o755 })
-  const copy = mkdtempSync(join(versions, `${versionOf(installed)}-`))
+  const copy = mkdtempSync(join(versions, `${productVersion(installed)}-`))
   await runProgram('cp', ['--archive', '--link', `${installed}/.`, copy])
   chmodSync(copy, 0o755)
   return copy
@@ -93,7 +88,7 @@ export function refuseToMigrateIn(root: string, { installed, versions } = PACKAG
   if (dirname(root) !== versions || hasSameFiles(root, installed)) return
   throw new AppError(
     'invalid_request',
-    `version ${versionOf(installed)} is installed, and this is ${versionOf(root)}: run billing-cli migrate as root on the machine itself`,
+    `version ${productVersion(installed)} is installed, and this is ${productVersion(root)}: run billing-cli migrate as root on the machine itself`,
   )
 }
 

@@ -33,6 +33,7 @@ export const CREDENTIALS = [
   'BILLING_SMTP_URL',
   'BILLING_DKIM_KEY',
   'BILLING_RELAY_SECRET',
+  'BILLING_ALERT_WEBHOOK_SECRET',
 ] as const
 const NEEDED: ReadonlySet<string> = new Set(CREDENTIALS.slice(0, 3))
 

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { migrateSafely, safelyPending } from '#backups/migrate-safely.ts'
 import type { Context } from '#context.ts'
+import { productVersion } from '#product-version.ts'
 import { counted } from '#shared/counted.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import {
@@ -12,7 +13,6 @@ import {
   removeOthers,
   serveCopy,
   servedCopy,
-  versionOf,
   type ProgramFolders,
 } from './program-copies.ts'
 
@@ -112,7 +112,7 @@ export async function previewUpgrade(
 }
 
 function versionsOf({ installed }: ProgramFolders, before: string | null): Pick<Upgraded, 'from' | 'to'> {
-  return { from: before && versionOf(before), to: versionOf(installed) }
+  return { from: before && productVersion(before), to: productVersion(installed) }
 }
 
 /** Whether the version that serves is the installed one, and is ready. */
@@ -147,10 +147,10 @@ async function goBack(
   options: UpgradeOptions,
 ): Promise<never> {
   const { folders } = options
-  const failed = `version ${versionOf(folders.installed)} does not serve (${messageOf(error)}); journalctl -u billing-daemon says why`
+  const failed = `version ${productVersion(folders.installed)} does not serve (${messageOf(error)}); journalctl -u billing-daemon says why`
   if (before === null || hasSameFiles(before, folders.installed))
     throw new AppError('service_unavailable', `${failed}. There is no previous version to go back to`)
-  const old = versionOf(before)
+  const old = productVersion(before)
   await start(before, service, options).catch((second: unknown) => {
     throw new AppError('service_unavailable', `${failed}. Version ${old} does not serve either: ${messageOf(second)}`)
   })

@@ -100,7 +100,7 @@ export function decide(
   const extendedEnd = valid && isExtension(valid, quote) ? valid.currentPeriodEnd : null
   const period = extendedEnd
     ? periodFrom(extendedEnd, quote.interval, valid?.anchorDay ?? null)
-    : // Paid late, after the end (R97), or for another plan (R99): there is no end to continue from.
+    : // The first payment (R108), paid late, after the end (R97), or for another plan (R99): there is no end to continue from.
       periodFrom(paidAt, quote.interval, null)
   if (!isValidPeriod(period, quote.interval, extendedEnd)) return { kind: 'refused', reason: 'period_guard' }
   const isPlanKept = extendedEnd !== null || quote.purpose === 'extend'

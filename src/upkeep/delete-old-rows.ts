@@ -21,9 +21,9 @@ interface Kept {
 }
 
 /**
- * Rows that are kept for a limited time (docs/operating.md, What is kept how long). Everything else stays. The ledger, the API and
- * `transaction show` read events, payments and reminders of any age. The references in `payments` and ids in `provider_events` keep money
- * from being booked twice.
+ * Rows that are kept for a limited time (docs/operating.md, What is kept how long). The alerts job removes old alerts; everything else
+ * stays. The ledger, the API and `transaction show` read events, payments and reminders of any age. The references in `payments` and ids in
+ * `provider_events` keep money from being booked twice.
  */
 const KEPT = [
   { name: 'keysDeleted', forMs: ANSWER_KEPT_MS, remove: deleteOldIdempotencyKeys },

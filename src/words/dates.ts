@@ -1,4 +1,5 @@
 import type { Reader } from '#apps/page-settings.ts'
+import { BoundedMap } from '#shared/bounded-map.ts'
 import type { Locale } from '#shared/locale.ts'
 import type { AppTime } from '#shared/time.ts'
 
@@ -15,23 +16,19 @@ const MOMENT: Intl.DateTimeFormatOptions = {
 }
 const TAGS: Record<Locale, string> = { en: 'en-GB', vi: 'vi-VN' }
 
-// Cached: creating a format takes longer than the rest of a mail. The number of zones bounds the cache.
+// Kept, since creating a format takes longer than the rest of a mail.
 type Formats = Readonly<Record<'day' | 'iso' | 'moment', Intl.DateTimeFormat>>
-const formats = new Map<string, Formats>()
+const MAX_FORMATS = 100
+const formats = new BoundedMap<string, Formats>(MAX_FORMATS)
 
 function formatsFor({ locale, timeZone }: Reader): Formats {
-  const name = `${locale} ${timeZone}`
-  const known = formats.get(name)
-  if (known) return known
-  const made = {
+  return formats.getOrCreate(`${locale} ${timeZone}`, () => ({
     day: new Intl.DateTimeFormat(TAGS[locale], { ...DAY[locale], timeZone }),
     // Swedish dates are ISO 8601.
     iso: new Intl.DateTimeFormat('sv-SE', { timeZone }),
     // `17:05 GMT+7`, which `momentWords` orders for each language.
     moment: new Intl.DateTimeFormat('en-GB', { ...MOMENT, timeZone }),
-  }
-  formats.set(name, made)
-  return made
+  }))
 }
 
 /** `2026-03-31`: the day in a zone, as machines read it. */

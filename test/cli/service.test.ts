@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Decrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
+import { VARIABLES } from '#config/settings.ts'
 import { cardAccounts } from '#providers/card/credentials.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { parseKeyring } from '#shared/crypto.ts'
@@ -233,6 +234,13 @@ describe('the command line: the service itself', () => {
     expect(unit).to.match(/^LoadCredential=BILLING_METRICS_TOKEN:/m)
     expect(await cli.table(words)).to.include('is there, and kept')
     expect(readFileSync(token, 'utf8')).to.equal(made)
+  })
+
+  it('service install passes every secret setting to the daemon as a credential, if it has a file', async () => {
+    const { unit } = await cli.json(['service', 'install', '--print'])
+    const secrets = VARIABLES.filter((name) => /_(KEYS?|SECRET|TOKEN)$/.test(name))
+    expect(secrets).to.have.length.above(4)
+    expect(secrets.filter((name) => !new RegExp(`^#?LoadCredential=${name}:`, 'm').test(unit))).to.deep.equal([])
   })
 
   it('systemd starts the daemon again until its database is back, however long that takes', async () => {

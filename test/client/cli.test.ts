@@ -24,7 +24,7 @@ import { TestClock, wrongClock } from '../support/context.ts'
 import { aCompletion, anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { scratchFolder } from '../support/scratch.ts'
-import { freePort } from '../support/shell.ts'
+import { freePort } from '../support/free-ports.ts'
 import { until } from '../support/until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../client/src/cli/main.ts')

@@ -13,7 +13,7 @@ import { pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { ISOLATION_LEVEL, RELOAD_TLS, STATEMENT_SECONDS } from '../support/database-server.ts'
 import { query, testDatabase, urlOf } from '../support/database.ts'
 import { scratchFolder } from '../support/scratch.ts'
-import { freePort } from '../support/shell.ts'
+import { freePort } from '../support/free-ports.ts'
 import { aMigration } from './a-migration.ts'
 
 describe('database sessions', () => {

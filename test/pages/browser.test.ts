@@ -8,6 +8,7 @@ import { changeApp, enableMethod } from '../support/operators.ts'
 import { aPromotion, MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
 import { startStripePeer } from '../support/stripe-peer.ts'
+import { until } from '../support/until.ts'
 import { decodeVietQr } from '../bank-accounts/decode-vietqr.ts'
 import { ACCOUNT, debitUnderWay, startBankScenario, transfer } from './bank-scenario.ts'
 import {
@@ -16,7 +17,6 @@ import {
   startBrowser,
   startSellerSite,
   takePicture,
-  until,
   visit,
   type SellerSite,
   type Visit,

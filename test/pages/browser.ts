@@ -97,11 +97,6 @@ export async function withVisitor(
   }
 }
 
-/** Waits until a condition holds; mocha's time limit ends it. */
-export async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))
-}
-
 /** What Chromium says when a busy machine let it draw nothing in time. */
 const NO_FRAME = /Unable to capture screenshot/
 const MAX_TRIES = 5

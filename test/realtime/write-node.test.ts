@@ -27,7 +27,7 @@ import { startClientScenario, unixMs, type ClientScenario } from '../support/cli
 import { FREE_TRIAL, MONTHLY, SERVER } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer, type RestCall } from '../support/realtime-peer.ts'
-import { freePort } from '../support/shell.ts'
+import { freePort } from '../support/free-ports.ts'
 import { until } from '../support/until.ts'
 
 /** A promise that the test resolves. */

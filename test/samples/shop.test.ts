@@ -10,7 +10,8 @@ import { openDocPage } from '../support/doc-page.ts'
 import { realTimeContext, testEnvironment } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { scratchFolder } from '../support/scratch.ts'
-import { freePort, Shell, withoutChance } from '../support/shell.ts'
+import { freePort } from '../support/free-ports.ts'
+import { Shell, withoutChance } from '../support/shell.ts'
 import { until } from '../support/until.ts'
 import { aCompletion } from '../support/factories.ts'
 
@@ -307,7 +308,7 @@ describe('the sample shop, by the guide for sellers alone', () => {
     await sellOnce()
     await subscribeTwiceAtOnce()
     await renewThreeTimes()
-    await follow('What you are told, and when')
+    await follow('Which events you get, and when')
     await surviveOutage()
     await refundFlagged()
     await discount()
@@ -328,7 +329,7 @@ const FOLLOWED = [
   'Webhooks',
   'One-time purchases',
   'Testing with the clock',
-  'What you are told, and when',
+  'Which events you get, and when',
   'After an outage',
   'Refunds, and payments that need a decision',
   'Promotions',

@@ -12,6 +12,7 @@ import type { Called, Envelope, Read, Written } from './answers.ts'
 import { testContext, type TestClock, type TestContext } from './context.ts'
 import type { TestDb } from './database.ts'
 import { listen, stopServer } from './http-server.ts'
+import { parsed } from './parsed.ts'
 
 /** A response over real HTTP. `body` is the parsed JSON; what is not JSON is read as `text`. */
 export interface Response<Body = Envelope<unknown>> {
@@ -149,12 +150,4 @@ function expectDeclared(method: string, path: string, { status, body }: Response
   }
   const checked = route.output.safeParse(body.data)
   if (!checked.success) throw new Error(`${method} ${route.path} answers another shape: ${checked.error.message}`)
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return text
-  }
 }

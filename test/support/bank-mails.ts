@@ -170,7 +170,7 @@ export async function signed(
 }
 
 /** Answers as DNS would: every domain publishes the same key under every selector, for tests (`t=y`) under `test`. */
-export function publicKeys(name: string, type: string): Promise<string[][]> {
+function publicKeys(name: string, type: string): Promise<string[][]> {
   const match = /^([^.]+)\._domainkey\./.exec(name)
   if (type !== 'TXT' || !match) return Promise.reject(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }))
   const flags = match[1] === 'test' ? 't=y; ' : ''

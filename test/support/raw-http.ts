@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import type { Response } from './api.ts'
+import { parsed } from './parsed.ts'
 
 /**
  * Writes these bytes to the service's port and reads one response, for requests that no HTTP library would send. They must ask for
@@ -48,7 +49,7 @@ function parseAnswer(received: Buffer): Response {
     fields.map((line) => [line.split(':')[0]!.toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
   )
   const body = headers['transfer-encoding'] === 'chunked' ? unchunked(rest.join('\r\n\r\n')) : rest.join('\r\n\r\n')
-  return { status: Number(statusLine.split(' ')[1] ?? 0), headers, text: body, body: json(body) as Response['body'] }
+  return { status: Number(statusLine.split(' ')[1] ?? 0), headers, text: body, body: parsed(body) as Response['body'] }
 }
 
 function unchunked(text: string): string {
@@ -56,12 +57,4 @@ function unchunked(text: string): string {
   if (!(size > 0)) return ''
   const start = text.indexOf('\r\n') + 2
   return text.slice(start, start + size) + unchunked(text.slice(start + size + 2))
-}
-
-function json(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return text
-  }
 }

@@ -48,7 +48,7 @@ export async function endPauses(ctx: Context): Promise<void> {
 }
 
 /** The mail server refuses the address of the app's customer, at two stages of one period. Returns the first reminder's id. */
-export async function aRefusedAddress(ctx: Context, { app }: TestApp): Promise<number> {
+async function aRefusedAddress(ctx: Context, { app }: TestApp): Promise<number> {
   const { id: subscriptionId, currentPeriodEnd } = (await ctx.db.one(subscriptions, 'WHERE app_id = ?', [app.id]))!
   const refused = {
     ...{ appId: app.id, subscriptionId, periodEnd: currentPeriodEnd!, status: 'refused' as const },

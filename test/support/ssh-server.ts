@@ -1,8 +1,8 @@
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { freePort } from './free-ports.ts'
 import { scratchFolder } from './scratch.ts'
 
 const SSHD = '/usr/sbin/sshd'
@@ -111,15 +111,6 @@ function configOf({ folder, port, hostKey, settings }: Site): string {
     `SetEnv ${environment.join(' ')}`,
     '',
   ].join('\n')
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 async function listening(log: NodeJS.ReadableStream): Promise<void> {

@@ -1,11 +1,12 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { KEY, OUR_MX } from '../support/bank-mails.ts'
+import { freePorts } from '../support/free-ports.ts'
 
 /** The seller's mail server, a real one: Postfix with OpenDKIM, a name server for the keys, and a pipe into `bin/bank-mail-relay`. */
 export interface MailServer {
@@ -200,15 +201,6 @@ function writeCredentials(folder: string, secret: string): string {
   writeFileSync(file, secret, { mode: 0o400 })
   for (const path of [credentials, file]) chownSync(path, nobody, 0)
   return credentials
-}
-
-/** Free ports. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
-  await Promise.all(servers.map((server) => once(server, 'listening')))
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }
 
 async function untilUp(port: number): Promise<void> {

@@ -8,7 +8,8 @@ import { bankMail, MAILBOX, signed, TRANSFER, type Transfer } from '../support/b
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { presentContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess } from '../support/daemon-process.ts'
-import { freePorts, mailServerLacks, startMailServer, type MailServer } from './mail-server-rig.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { mailServerLacks, startMailServer, type MailServer } from './mail-server-rig.ts'
 
 export interface MailServerFigures {
   /** Mails that went through Postfix and OpenDKIM, by what the service decided. */

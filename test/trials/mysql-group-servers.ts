@@ -6,7 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
 import { MYSQL } from '../support/database-server.ts'
 import { Network } from './network.ts'
-import { end, freePorts, launch, untilConnected } from './server-process.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { end, launch, untilConnected } from './server-process.ts'
 
 /** Where `bin/database-packages` put MySQL. */
 export const MYSQL_FOLDER = MYSQL ?? join(import.meta.dirname, '../../.mysql')

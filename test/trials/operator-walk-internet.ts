@@ -11,6 +11,7 @@ import { systemClock, unixSeconds } from '#shared/time.ts'
 import type { Called, Envelope, Relayed } from '../support/answers.ts'
 import type { Answer, Response, SellerKeys } from '../support/api.ts'
 import { anAuthority, type Authority } from '../support/certificates.ts'
+import { parsed } from '../support/parsed.ts'
 import { Receiver } from '../support/receiver.ts'
 
 /** Public addresses, since webhooks are sent to no others; they exist only inside the trial's network. */
@@ -155,14 +156,6 @@ export class Internet {
         else done(null, address, 4)
       })
     return new Agent({ connect: { ca: readFileSync(this.authority.caPath, 'utf8'), lookup }, allowH2: false })
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return text
   }
 }
 

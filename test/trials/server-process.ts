@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
 const START_MS = 60_000
@@ -34,19 +33,4 @@ export async function untilConnected<T>(connect: () => Promise<T>, log: string):
       await delay(POLL_MS)
     }
   }
-}
-
-/** Free ports, all kept open until the last one is found, so that they differ. */
-export async function freePorts(count: number): Promise<number[]> {
-  const probes = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
-  const ports: number[] = []
-  for (const probe of probes) {
-    if (!probe.listening) await once(probe, 'listening')
-    ports.push((probe.address() as AddressInfo).port)
-  }
-  for (const probe of probes) {
-    probe.close()
-    await once(probe, 'close')
-  }
-  return ports
 }

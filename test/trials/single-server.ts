@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import { embeddedSetup, type EmbeddedSetup } from '#embedded/setup.ts'
-import { end, freePorts, launch, untilConnected } from './server-process.ts'
+import { freePorts } from '../support/free-ports.ts'
+import { end, launch, untilConnected } from './server-process.ts'
 
 const PASSWORD = 'a,b@c'
 

@@ -15,7 +15,7 @@ import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/databas
 import { openDocPage } from '../support/doc-page.ts'
 import { Receiver } from '../support/receiver.ts'
 import { scratchFolder } from '../support/scratch.ts'
-import { freePort } from '../support/shell.ts'
+import { freePort } from '../support/free-ports.ts'
 import { until } from '../support/until.ts'
 import { jsonCli } from './json-cli.ts'
 import { Payers, type CallOptions, type Till } from './operator-walk-internet.ts'

@@ -4,14 +4,8 @@ import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
-import {
-  copyInstalled,
-  refuseToMigrateIn,
-  serveCopy,
-  servedCopy,
-  versionOf,
-  type ProgramFolders,
-} from '#setup/program-copies.ts'
+import { productVersion } from '#product-version.ts'
+import { copyInstalled, refuseToMigrateIn, serveCopy, servedCopy, type ProgramFolders } from '#setup/program-copies.ts'
 import { previewUpgrade, upgradePackage, type Service } from '#setup/upgrade-package.ts'
 import { realTimeContext } from '../support/context.ts'
 import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
@@ -179,7 +173,7 @@ describe('an upgrade by the package', () => {
       install('2.0.0')
       service.unhealthy = { version: '2.0.0', isStarting }
       for (let interrupted = 0; interrupted < 2; interrupted += 1) await interruptedUpgrade()
-      expect(versionOf(servedCopy(folders)!)).to.equal('2.0.0')
+      expect(productVersion(servedCopy(folders)!)).to.equal('2.0.0')
       expect((await refusalOf(upgrade())).message).to.include('Version 1.0.0 serves again')
       expect([service.read(LATE), copies()]).to.deep.equal(['1.0.0', [basename(service.running!)]])
     }
@@ -256,6 +250,6 @@ class FakeService implements Service {
   }
 
   #isUnhealthy(copy: string | null): boolean {
-    return copy !== null && ['', versionOf(copy)].includes(this.unhealthy?.version ?? 'none')
+    return copy !== null && ['', productVersion(copy)].includes(this.unhealthy?.version ?? 'none')
   }
 }
