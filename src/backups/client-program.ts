@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { childEnvironment } from '#config/environment.ts'
 import type { Target } from '#db/connect.ts'
+import { UNFINISHED_RESTORE } from '#db/unfinished-restore.ts'
 import { findProgram, type Family } from '#embedded/setup.ts'
 
 type Purpose = 'dump' | 'client'
@@ -47,7 +48,12 @@ export interface RunningProgram {
 
 /** Writes the database as SQL to its standard output. */
 export function startDump(family: Family, target: Target): RunningProgram {
-  return start('dump', family, target, ['ignore', 'pipe', 'pipe'], [...DUMP_OPTIONS, ...FAMILY_OPTIONS[family]])
+  const options = [
+    ...DUMP_OPTIONS,
+    ...FAMILY_OPTIONS[family],
+    `--ignore-table=${target.database}.${UNFINISHED_RESTORE}`,
+  ]
+  return start('dump', family, target, ['ignore', 'pipe', 'pipe'], options)
 }
 
 /**

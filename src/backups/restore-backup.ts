@@ -26,6 +26,9 @@ export interface Restored extends Comparison {
 
 const STATEMENT_SECONDS = 3600
 
+/** Fills an empty database as this user of it. */
+type Fill = (filler: Target) => Promise<Manifest>
+
 /** A database by its address, or Paygate's own server of a home. */
 export type RestoreTarget = { readonly url: string } | { readonly home: string }
 
@@ -37,22 +40,30 @@ export async function restoreBackup(
 ): Promise<Restored> {
   await rehearseRestore(backup, place, options)
   return inDatabase(place, async (db, target) => {
-    const fill = async (filler: Target): Promise<Manifest> => {
+    const fill: Fill = async (filler) => {
       const manifest = await load(readableBackup(backup, 'restoring', options), backup.family, filler)
       await leaveGaps(db)
       return manifest
     }
-    const manifest = await ('home' in place ? refillOwn(db, target, fill) : fill(target))
+    const manifest = await ('home' in place ? refillOwn(db, target, fill) : fillEmpty(db, target, fill))
     options.onStep('comparing rows and sums')
     const comparison = compareContents(manifest, await readContents(db, moneyColumnsOf(manifest)))
     return { manifest, ...comparison, pending: (await pendingMigrations(db)).length }
   })
 }
 
+/** A program that is killed in the middle leaves a part of a backup, which nobody may take for the whole. */
+async function fillEmpty(db: Database, target: Target, fill: Fill): Promise<Manifest> {
+  await markHalfRestored(db)
+  const manifest = await fill(target)
+  await markRestored(db)
+  return manifest
+}
+
 /** Fills Paygate's own database anew; leaves nothing behind where that fails. */
-async function refillOwn(db: Database, target: Target, fill: (filler: Target) => Promise<Manifest>): Promise<Manifest> {
+async function refillOwn(db: Database, target: Target, fill: Fill): Promise<Manifest> {
   await refuseInUse(db)
-  // Before anything is dropped: a program that is killed from here on leaves a part of a backup, which nobody may take for the whole.
+  // Before anything is dropped.
   await markHalfRestored(db)
   await dropTables(db)
   const manifest = await asRestorer(db, target, fill).catch(async (error: unknown) => {
@@ -78,6 +89,8 @@ export async function rehearseRestore(
     if (family !== backup.family)
       throw new AppError('invalid_request', `the backup is of ${backup.family}, and the server is ${family} ${version}`)
     if ('home' in place) await refuseInUse(db)
+    else if (await isHalfRestored(db))
+      throw new AppError('invalid_request', `${database} holds a part of a backup: create it anew, then restore again`)
     else if (!(await isEmptyDatabase(db)))
       throw new AppError('invalid_request', `the database ${database} is not empty: create a new one for the backup`)
     return readManifest(readableBackup(backup, 'reading', options))

@@ -25,12 +25,13 @@ export async function readFamily(db: Readable): Promise<{ readonly family: Famil
   return { family: version.includes('MariaDB') ? 'MariaDB' : 'MySQL', version }
 }
 
-/** The tables with the server's estimate of their rows, by name. */
+/** The tables of Paygate with the server's estimate of their rows, by name. */
 export async function readTables(db: Readable): Promise<ReadonlyMap<string, number>> {
   const found = await db.all(
     shape({ name: exact('name', 64), estimate: bigint() }),
     `SELECT table_name AS name, COALESCE(table_rows, 0) AS estimate FROM information_schema.tables
-     WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name`,
+     WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' AND table_name <> ? ORDER BY table_name`,
+    [UNFINISHED_RESTORE],
   )
   return new Map(found.map(({ name, estimate }) => [name, estimate]))
 }
@@ -75,8 +76,7 @@ export async function isEmptyDatabase(db: Readable): Promise<boolean> {
 
 /** Drops every table but the mark of an unfinished restore. */
 export async function dropTables(db: Queries): Promise<void> {
-  for (const table of (await readTables(db)).keys())
-    if (table !== UNFINISHED_RESTORE) await db.run(`DROP TABLE ${named(table)}`)
+  for (const table of (await readTables(db)).keys()) await db.run(`DROP TABLE ${named(table)}`)
 }
 
 const RESTORER = 'restorer'

@@ -10,6 +10,7 @@ import { CONNECT_TIMEOUT_MS } from './patience.ts'
 import { readingAgain } from './retry.ts'
 import { Servers, type ServerAddress } from './servers.ts'
 import { sessionOf } from './session.ts'
+import { refuseHalfRestored } from './unfinished-restore.ts'
 
 /** The database: statements on any connection of the pool. A transaction uses one connection (`inTransaction`). */
 export interface Database extends Queries {
@@ -30,7 +31,7 @@ export interface OpenOptions {
   readonly statementSeconds?: number
   /** Leaves the embedded database's schema as it is. */
   readonly keepsSchema?: boolean
-  /** Opens the embedded database even if it holds only a part of a backup. */
+  /** Opens a database even if it holds only a part of a backup. */
   readonly isForRestore?: boolean
 }
 
@@ -49,7 +50,7 @@ const ANSWER_SECONDS = 1
 const DEFAULT_PORT = 3306
 
 /**
- * Opens the configured database: the server at `BILLING_DATABASE_URL`, or otherwise the embedded one. Migrates the embedded one in
+ * Opens the configured database, unless it holds only a part of a backup (R482): the server at `BILLING_DATABASE_URL`, or otherwise the embedded one. Migrates the embedded one in
  * development, and in production while it is new; only `billing-cli migrate` migrates any other (R380). Throws if the database cannot be
  * reached.
  */
@@ -57,17 +58,18 @@ export async function openDatabase(
   config: Pick<Config, 'databaseUrl' | 'home'> & Partial<Pick<Config, 'env'>>,
   options: OpenOptions = {},
 ): Promise<OpenDatabase> {
-  if (config.databaseUrl !== null) return openPoolOf(parseDatabaseUrl(config.databaseUrl), options)
-  const [{ startEmbedded }, { EXPANDING, pendingMigrations, runMigrations }, { refuseHalfRestored }] =
-    await Promise.all([
-      import('#embedded/start-embedded.ts'),
-      import('./migrate.ts'),
-      import('./unfinished-restore.ts'),
-    ])
+  if (config.databaseUrl !== null) {
+    const again = 'create the database anew, then run billing-cli backup restore'
+    return openWhole(parseDatabaseUrl(config.databaseUrl), options, again)
+  }
+  const [{ startEmbedded }, { EXPANDING, pendingMigrations, runMigrations }] = await Promise.all([
+    import('#embedded/start-embedded.ts'),
+    import('./migrate.ts'),
+  ])
   const embedded = await startEmbedded(config.home)
   try {
-    const opened = await openPoolOf([embedded.connection], options)
-    if (!options.isForRestore) await refuseHalfRestored(opened.db)
+    const again = 'run billing-cli backup restore --into embedded-service again'
+    const opened = await openWhole([embedded.connection], options, again)
     const isNew = async () => (await pendingMigrations(opened.db)).length === EXPANDING.length
     if (!options.keepsSchema && (config.env !== 'production' || (await isNew()))) await runMigrations(opened.db)
     const close = async (): Promise<void> => {
@@ -77,6 +79,18 @@ export async function openDatabase(
     return { db: opened.db, close }
   } catch (error) {
     await embedded.release()
+    throw error
+  }
+}
+
+/** Throws `service_unavailable` if the database holds only a part of a backup; `again` says how to restore it. */
+async function openWhole(targets: readonly Target[], options: OpenOptions, again: string): Promise<OpenDatabase> {
+  const opened = await openPoolOf(targets, options)
+  try {
+    if (!options.isForRestore) await refuseHalfRestored(opened.db, again)
+    return opened
+  } catch (error) {
+    await opened.close()
     throw error
   }
 }

@@ -1,34 +1,43 @@
 import { AppError } from '#shared/errors.ts'
-import { exact } from './columns.ts'
+import { id } from './columns.ts'
+import { hasErrno } from './database-error.ts'
 import type { Queries } from './queries.ts'
 import { shape } from './table.ts'
 
-/** Exists while a backup is being restored into the service's own database, and after a restore that was killed. */
+/**
+ * Has a row while a backup is being restored, and after a restore that was killed. Stays empty in a database whose user may not drop tables.
+ */
 export const UNFINISHED_RESTORE = 'unfinished_restore'
+
+const NO_SUCH_TABLE = 1146
+const NOT_ALLOWED = 1142
 
 /** Whether the database holds only a part of a backup. */
 export async function isHalfRestored(db: Pick<Queries, 'one'>): Promise<boolean> {
-  const found = await db.one(
-    shape({ name: exact('name', 64) }),
-    'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?',
-    [UNFINISHED_RESTORE],
-  )
-  return found !== null
+  try {
+    return (await db.one(shape({ id: id() }), `SELECT id FROM ${UNFINISHED_RESTORE} LIMIT 1`)) !== null
+  } catch (error) {
+    if (hasErrno(error, NO_SUCH_TABLE)) return false
+    throw error
+  }
 }
 
 /** Throws `service_unavailable` while the database holds only a part of a backup: what is missing would look as if it had never been. */
-export async function refuseHalfRestored(db: Pick<Queries, 'one'>): Promise<void> {
+export async function refuseHalfRestored(db: Pick<Queries, 'one'>, again: string): Promise<void> {
   if (await isHalfRestored(db))
-    throw new AppError(
-      'service_unavailable',
-      'a backup was restored here only in part: run billing-cli backup restore --into embedded-service again',
-    )
+    throw new AppError('service_unavailable', `a backup is being restored here, or was only in part: ${again}`)
 }
 
 export async function markHalfRestored(db: Pick<Queries, 'run'>): Promise<void> {
   await db.run(`CREATE TABLE IF NOT EXISTS ${UNFINISHED_RESTORE} (id INT NOT NULL PRIMARY KEY) ENGINE=InnoDB`)
+  await db.run(`INSERT INTO ${UNFINISHED_RESTORE} VALUES (1) ON DUPLICATE KEY UPDATE id = id`)
 }
 
 export async function markRestored(db: Pick<Queries, 'run'>): Promise<void> {
-  await db.run(`DROP TABLE ${UNFINISHED_RESTORE}`)
+  await db.run(`DELETE FROM ${UNFINISHED_RESTORE}`)
+  try {
+    await db.run(`DROP TABLE ${UNFINISHED_RESTORE}`)
+  } catch (error) {
+    if (!hasErrno(error, NOT_ALLOWED)) throw error
+  }
 }

@@ -317,6 +317,28 @@ describe('a backup', () => {
     }
   })
 
+  it('that was restored only in part is not served and not restored over, until its database is made anew', async () => {
+    await someData()
+    const { file } = await cli.json(['backup', 'create'])
+    const restore = ['backup', 'restore', file, '--into', targetUrl()] as const
+    await cli.json(restore)
+    const restored = await openTestDb(targetUrl())
+    try {
+      expect(await restored.db.query(`SHOW TABLES LIKE 'unfinished_restore'`)).to.deep.equal([])
+      // As a program that is killed in the middle leaves it.
+      await markHalfRestored(restored.db)
+    } finally {
+      await restored.close()
+    }
+    const service = openCli({ ...settings, BILLING_BACKUP_DIR: folder, BILLING_DATABASE_URL: targetUrl() })
+    for (const words of [['app', 'list'], ['migrate'], ['backup', 'create']] as const)
+      expect(await service.refused(words), words.join(' ')).to.include('create the database anew')
+    const doctor = await service.run(['doctor', '--json'])
+    expect(doctor.code).to.equal(1)
+    expect(doctor.stdout).to.include('only in part')
+    expect(await cli.refused(restore)).to.include('holds a part of a backup: create it anew')
+  })
+
   it('is not restored over a table', async () => {
     const { file } = await cli.json(['backup', 'create'])
     await testDatabase().db.query(`CREATE TABLE ${target}.mine (id INT)`)
@@ -346,6 +368,12 @@ describe('a backup', () => {
         .to.include('ER_ACCESS_DENIED')
         .and.to.match(/name in --into$/m)
       expect(await withPassword.json(['backup', 'restore', file, '--into', into])).to.include({ rows_equal: true })
+      // Its user may not drop the mark of an unfinished restore: an empty table stays, and is in no backup.
+      expect(await db.query(`SHOW TABLES FROM ${target} LIKE 'unfinished_restore'`)).to.have.lengthOf(1)
+      const restored = openCli({ ...limited, BILLING_DATABASE_URL: targetUrl() })
+      const { file: next, rows } = await restored.json(['backup', 'create'])
+      expect(rows).not.to.have.property('unfinished_restore')
+      expect(await restored.json(['backup', 'verify', next])).to.include({ ok: true })
     } finally {
       await db.query(`DROP USER 'backup-test'@'localhost'`)
     }
