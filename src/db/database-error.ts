@@ -1,13 +1,13 @@
-/** The server is read-only (a secondary, a demoted primary) or in offline_mode. Another one may be usable. */
-const UNUSABLE_ERRNO = new Set([1290, 1836, 3032])
+/** The server, its sessions or the database are read-only (a secondary, a demoted primary), or it is in offline_mode. Another one may be usable. */
+const UNUSABLE_ERRNO = new Set([1290, 1792, 1836, 3032, 3989])
 /** The server does not know the command. A Galera node without a majority gives this answer to every command. */
 const UNKNOWN_COMMAND = 1047
 /** The server rolled the transaction back because of a conflict; 1412: because the table was changed. The last five are TiDB's. */
 const CONFLICTS = [1213, 1205, 1020, 1180, 1412, 8002, 8005, 9007, 8022, 8028]
 /** The statement (1317) or the connection was killed. */
 const KILLED = [1317, 1053, 1927, 2006, 2013, 3169, 4031]
-/** The server has no connection left; a proxy, such as MySQL Router, reaches no server. */
-const NO_CONNECTION = [1040, 2003]
+/** The server has no connection left, at all or for this user (1203, 1226); a proxy, such as MySQL Router, reaches no server. */
+const NO_CONNECTION = [1040, 1203, 1226, 2003]
 /** Group Replication could not certify the transaction. */
 const GROUP_REFUSALS = [3100, 3101, 3797, 3798, 3799]
 /** Errors after which the whole work runs again, whether or not it took place (DECISIONS 4). */

@@ -70,11 +70,16 @@ function askOver(connection: Commanded): Ask {
   }
 }
 
-/** The deadline is in version comments, because MariaDB and MySQL name it differently. Asking for the version would cost a round trip. */
+/**
+ * The deadline is in version comments, because MariaDB and MySQL name it differently. Asking for the version would cost a round trip.
+ * MySQL's covers no change, and no wait for a table whose definition is about to change: without a deadline of its own, such a wait would
+ * make the server look silent.
+ */
 function sessionStatements(statementSeconds: number): string[] {
-  const deadline = `/*M! , max_statement_time = ${statementSeconds} */ /*!50708 , max_execution_time = ${statementSeconds * 1000} */`
+  const ofMariadb = `max_statement_time = ${statementSeconds}`
+  const ofMysql = `max_execution_time = ${statementSeconds * 1000}, lock_wait_timeout = ${LOCK_WAIT_SECONDS}`
   return [
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
-    `SET SESSION autocommit = 1, time_zone = '+00:00', lc_messages = 'en_US', sql_mode = '${SQL_MODE}', innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS} ${deadline}`,
+    `SET SESSION autocommit = 1, time_zone = '+00:00', lc_messages = 'en_US', sql_mode = '${SQL_MODE}', innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS} /*M! , ${ofMariadb} */ /*!50708 , ${ofMysql} */`,
   ]
 }

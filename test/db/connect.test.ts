@@ -7,14 +7,17 @@ import { after, before, describe, it } from 'mocha'
 import { createConnection, type Connection } from 'mysql2/promise'
 import { sessionOf } from '#db/session.ts'
 import { openDatabase, parseDatabaseUrl } from '#db/connect.ts'
-import { insertedNew } from '#db/database-error.ts'
+import { hasErrno, insertedNew } from '#db/database-error.ts'
 import { embeddedSetup } from '#embedded/setup.ts'
 import { pendingMigrations, runMigrations } from '#db/migrate.ts'
-import { ISOLATION_LEVEL, RELOAD_TLS, STATEMENT_SECONDS } from '../support/database-server.ts'
+import { ISOLATION_LEVEL, MYSQL, RELOAD_TLS, STATEMENT_SECONDS } from '../support/database-server.ts'
 import { query, testDatabase, urlOf } from '../support/database.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { freePort } from '../support/free-ports.ts'
+import { until } from '../support/until.ts'
 import { aMigration } from './a-migration.ts'
+
+const LOCK_WAIT_TIMEOUT = 1205
 
 describe('database sessions', () => {
   it('are READ COMMITTED, in UTC, strict and with deadlines on every connection of the pool', async () => {
@@ -34,6 +37,32 @@ describe('database sessions', () => {
     const expected = { isolation: 'READ-COMMITTED', zone: '+00:00', strict: 1, lockSeconds: 5, seconds: 10 }
     for (const [session] of sessions) expect(session).to.include(expected)
   })
+
+  // On MariaDB the deadline for statements ends such a wait, too.
+  if (MYSQL !== null)
+    it('wait for a table whose definition changes no longer than for a row, and keep their server', async () => {
+      const { db, url } = testDatabase()
+      const [reader, changer] = [await createConnection(url), await createConnection(url)]
+      const connection = await db.pool.take()
+      await reader.query('START TRANSACTION')
+      await reader.query('SELECT 1 FROM end_users')
+      const changed = changer.query("ALTER TABLE end_users COMMENT = 'changed'")
+      try {
+        await until(async () => {
+          const sessions: { State: string | null }[] = await db.query('SHOW PROCESSLIST')
+          return sessions.some(({ State: state }) => state?.includes('metadata lock'))
+        })
+        const sent = connection.send('UPDATE end_users SET version = 0', [])
+        const refusal: unknown = await sent.catch((error: unknown) => error)
+        expect(hasErrno(refusal, LOCK_WAIT_TIMEOUT)).to.equal(true)
+        expect(connection.isServerFailed).to.equal(false)
+      } finally {
+        db.pool.release(connection)
+        await reader.end()
+        await changed
+        await changer.end()
+      }
+    })
 
   it('recognize a duplicate by its key on a server whose messages are in another language', async () => {
     const { db, url } = testDatabase()

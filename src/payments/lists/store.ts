@@ -54,6 +54,8 @@ export async function listPaymentRows(db: Queries, filter: PaymentFilter): Promi
   const waits = `SELECT payment_id, MIN(transaction_id) AS transaction_id, MIN(flag_reason) AS flag_reason,
       CASE WHEN COUNT(waiting) < COUNT(*) THEN NULL ELSE SUM(waiting) END AS waiting
     FROM (${FLAGGED} UNION ALL ${UNALLOCATED}) q WHERE waiting IS NULL OR waiting > 0 GROUP BY payment_id`
+  // Without this hint, MySQL reads and sorts all payments for each page.
+  const inOrder = waiting ? '' : 'FORCE INDEX (payments_received) '
   return db.all(
     payments.joined('p', {
       waiting: bigint(`CASE WHEN w.payment_id IS NULL THEN 0 ELSE w.waiting END`).nullable(),
@@ -63,7 +65,7 @@ export async function listPaymentRows(db: Queries, filter: PaymentFilter): Promi
       ).nullable(),
       externalRef: exact('(SELECT e.external_ref FROM end_users e WHERE e.id = p.end_user_id)', 191).nullable(),
     }),
-    `LEFT JOIN (${waits}) w ON w.payment_id = p.id ${listed.sql} ORDER BY p.received_at DESC, p.id DESC LIMIT ?`,
+    `${inOrder}LEFT JOIN (${waits}) w ON w.payment_id = p.id ${listed.sql} ORDER BY p.received_at DESC, p.id DESC LIMIT ?`,
     [...listed.params, limit],
   )
 }
