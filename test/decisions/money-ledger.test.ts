@@ -165,7 +165,11 @@ describe('money is its own ledger', () => {
     expect(await move(unknown, target, { amount: 98_000 })).to.include({ status: 'underpaid' })
     expect(await move(known, target, { amount: 1000 })).to.include({ status: 'processed' })
     const { ctx } = scenario.service
-    await refundPayment(ctx, MAI, { payment_id: known, amount: 9000, reference: 'BACK', note: 'n' })
+    const refund = (changes: object) =>
+      refundPayment(ctx, MAI, { payment_id: known, amount: 9000, note: 'n', ...changes })
+    expect(await refusal(refund({}))).to.include('reference: is required')
+    expect(await refusal(refund({ amount: 99_001, reference: 'BACK' }))).to.include('exceeds the ₫99,000')
+    await refund({ reference: 'BACK' })
     expect(await money()).to.deep.equal({ unapplied: 90_000, surplus: 0, unknown: 0 })
     await perform(ctx, MAI, closePayment, { payment_id: known, note: 'a gift' }, null)
     expect(await money()).to.include({ unapplied: 0 })
