@@ -306,7 +306,14 @@ describe('alerts', () => {
     ctx.clock.advance('1m')
     await alertOnce(ctx, memory, { ...quiet(), disk_low: readers.disk_low })
     receiver.received.length = 0
-    receiver.answer = 200
+    receiver.answer = (response) => {
+      receiver.answer = 200
+      response.writeHead(500).end()
+    }
+    ctx.clock.advance('10m')
+    await alertOnce(ctx, memory, quiet())
+    expect(told(), 'after one that failed').to.deep.equal(['alert.opened disk_low /data'])
+    receiver.received.length = 0
     ctx.clock.advance('10m')
     await alertOnce(ctx, memory, quiet())
     expect(told()).to.deep.equal(['alert.opened disk_low /data', 'alert.closed disk_low /data'])

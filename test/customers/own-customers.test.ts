@@ -117,7 +117,11 @@ describe('the customers of an end user', () => {
     expectFieldError(await make({ ...AN, email: 'k@example.com' }, verified('\u212a@example.com')), 'email')
     expect((await make({ ...AN, email: 'AN@example.com' }, verified('An@Example.com'))).status).to.equal(201)
     expect((await make(AN, verified('an@example.com', 'true'))).status).to.equal(201)
-    expect((await make(AN, verified('bo@example.com', false))).status).to.equal(201)
+    for (const isVerified of [false, 'false', null]) {
+      const answer = await make(AN, { ...verified('bo@example.com', isVerified), sub: `user-${String(isVerified)}` })
+      expect(answer.status, String(isVerified)).to.equal(201)
+    }
+    expect((await make(AN, { claims: { email: 'bo@example.com' }, sub: 'user-2' })).status).to.equal(201)
     expect((await make(AN, verified(undefined))).status).to.equal(201)
   })
 

@@ -110,6 +110,11 @@ describe('money is its own ledger', () => {
     expect(await refusal(move(await newestOf(one), other))).to.include(`it paid for transaction ${one}`)
   })
 
+  it('money cannot be moved to a transaction in another currency', async () => {
+    const dollars = await buy('user-2', { ...MONTHLY, amount: 1999, currency: 'USD' })
+    expect(await refusal(move(await unmatched(1999), dollars))).to.include('is in USD, and the payment in VND')
+  })
+
   it('money for a refunded transaction is counted separately, and can be refunded or moved', async () => {
     const [first, second, target] = [await buy(), await buy('user-2'), await buy('user-3')]
     for (const id of [first, second]) {
@@ -153,6 +158,12 @@ describe('money is its own ledger', () => {
     const [, second] = await listPaymentsOf(scenario.service.ctx.db, id)
     expect(await move(second!.id, target)).to.include({ status: 'processed' })
     expect(await resolve(id, 'refund', { amount: 99_000 })).to.include({ status: 'completed', amountUsed: 99_000 })
+    const part = await buy('user-3')
+    await arrives(part, 60_000)
+    await resolve(part, 'dismiss')
+    expect(await money()).to.include({ unapplied: 0 })
+    await arrives(part, 10_000)
+    expect(await money(), 'a dismissed part counts again').to.include({ unapplied: 70_000 })
   })
 
   it('unmatched money waits in the one queue until it is moved, refunded or closed, in parts too', async () => {
@@ -165,7 +176,11 @@ describe('money is its own ledger', () => {
     expect(await move(unknown, target, { amount: 98_000 })).to.include({ status: 'underpaid' })
     expect(await move(known, target, { amount: 1000 })).to.include({ status: 'processed' })
     const { ctx } = scenario.service
-    await refundPayment(ctx, MAI, { payment_id: known, amount: 9000, reference: 'BACK', note: 'n' })
+    const refund = (changes: object) =>
+      refundPayment(ctx, MAI, { payment_id: known, amount: 9000, note: 'n', ...changes })
+    expect(await refusal(refund({}))).to.include('reference: is required')
+    expect(await refusal(refund({ amount: 99_001, reference: 'BACK' }))).to.include('exceeds the ₫99,000')
+    await refund({ reference: 'BACK' })
     expect(await money()).to.deep.equal({ unapplied: 90_000, surplus: 0, unknown: 0 })
     await perform(ctx, MAI, closePayment, { payment_id: known, note: 'a gift' }, null)
     expect(await money()).to.include({ unapplied: 0 })

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { customers } from '#customers/store.ts'
 import { API_ROUTES } from '#daemon/app.ts'
+import { commitTokens, insertCommitToken } from '#commands/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { answerOnce } from '#http/idempotency.ts'
@@ -200,6 +201,30 @@ describe('repeated requests', () => {
       finish()
       expect((await first).body.toString()).to.equal('first')
       expect((await answerOnce(daemon(30 * HOUR_MS), request, work('another'))).body.toString()).to.equal('first')
+    })
+
+    it('that a later request took over from one that stood still keeps that one from writing anything', async () => {
+      const { ctx } = service
+      const body = Buffer.from('{}')
+      const request = { appId: app.app.id, path: CUSTOMERS, key: 'k', subject: '', body, requestId: 'r' }
+      const stands = Promise.withResolvers<undefined>()
+      const answers = (text: string, begins?: Promise<undefined>): ReturnType<typeof answerOnce> =>
+        answerOnce(ctx, request, async (keep) => {
+          await begins
+          const answer = { status: 201, body: Buffer.from(text) }
+          await inTransaction(ctx, async (tx) => {
+            await insertCommitToken(tx, text, tx.now)
+            await keep(tx, answer)
+          })
+          return answer
+        })
+      const first = answers('first', stands.promise)
+      await untilKeyIsClaimed()
+      ctx.clock.advance('21s')
+      expect((await answers('second')).body.toString()).to.equal('second')
+      stands.resolve(undefined)
+      expect((await first).body.toString()).to.equal('second')
+      expect(await ctx.db.count(commitTokens, "WHERE token = 'first'")).to.equal(0)
     })
 
     it('has its answer committed with the work, on every call that accepts a key', async () => {

@@ -176,6 +176,16 @@ for (const kind of KINDS)
       expect((await ctx.db.one(kind.table, ''))!.status).to.equal('sent')
     })
 
+    it('a sweep so slow that another has claimed its mail meanwhile leaves it to that one', async () => {
+      const { ctx, inbox } = await open(1)
+      inbox.beforeGoAhead = async () => {
+        ctx.clock.advance('61s')
+        await ctx.db.update(kind.table, { status: 'claimed' }, { claimedAt: ctx.clock.now() })
+      }
+      await sweep()
+      expect(inbox.mails).to.have.lengthOf(0)
+    })
+
     it('a sweep keeps a mail that it hands over after another sweep took its claim for dead', async () => {
       const { ctx, inbox } = await open(1)
       const asked = Promise.withResolvers<null>()

@@ -270,6 +270,8 @@ describe('receipts', () => {
     const transactionId = await open()
     await pay(transactionId, 60_000)
     await changeApp(scene.ctx, 'tester', await scene.app(), { receipts: false })
+    await sweep()
+    expect(subjects(), 'of a part that came before').to.deep.equal([])
     await pay(transactionId, 39_000)
     await sweep()
     expect(subjects()).to.deep.equal([])

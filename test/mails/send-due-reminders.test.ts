@@ -159,8 +159,10 @@ describe('reminder e-mails', () => {
 
     it('customers of a disabled app get none, and get them again when it is enabled', async () => {
       await scene.subscribe()
-      await setDisabled(scene.ctx, 'tester', scene.seller.app, true)
-      await sweepAt('2026-03-29 10:00:00')
+      scene.inbox.beforeGoAhead = () => setDisabled(scene.ctx, 'tester', scene.seller.app, true)
+      expect(await sweepAt('2026-03-29 10:00:00'), 'while the mail is on its way').to.include({ sent: 0, dropped: 1 })
+      scene.inbox.beforeGoAhead = null
+      expect(await sweep()).to.deep.equal(NOTHING)
       expect(scene.inbox.mails).to.have.lengthOf(0)
       await setDisabled(scene.ctx, 'tester', await scene.app(), false)
       await sweep()

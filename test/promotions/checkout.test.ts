@@ -297,6 +297,9 @@ describe('a checkout with a promotion', () => {
     const newer = await open()
     await chooseMethod(ctx, view.session.token, 'test', { seen: view })
     expect(await scenario.transaction(older.transaction_id)).to.include({ status: 'completed', amount: 79_200 })
+    const scope = { app: scenario.app.app, promotionId: made.id }
+    await perform(ctx, operator('tester'), updatePromotion, { max_uses: null }, scope)
+    expectUnusable(await ask(), /used this promotion already/)
     await scenario.pay(newer)
     expect(await usesOf(made)).to.equal(2)
   })

@@ -35,6 +35,11 @@ describe('a payer who comes back to the checkout page', () => {
   const choose: ProviderShop['choose'] = (...chosen) => shop.choose(...chosen)
   const page = (token: string): Promise<Response> =>
     service.call('GET', `/checkout/${token}`, { headers: { Accept: 'text/html' } })
+  const typeCode = (token: string): Promise<Response> =>
+    service.call('POST', `/checkout/${token}/promotion`, {
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'text/html' },
+      raw: 'promotion_code=TET',
+    })
   const transfer = (transactionId: number, amount: number) =>
     transferred(service.ctx, transactionId, amount, { reference: `ACB ${transactionId} ${amount}` })
   const transaction = async (id: number) => (await client.get(`/api/v1/transactions/${id}`)).body.data
@@ -123,10 +128,7 @@ describe('a payer who comes back to the checkout page', () => {
     const checkout = await aCheckout(service.ctx, app, { price_id: priceId(plan) })
     const [id, token] = [checkout.transaction_id!, tokenOf(checkout)]
     await choose(token, 'card')
-    await service.call('POST', `/checkout/${token}/promotion`, {
-      headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'text/html' },
-      raw: 'promotion_code=TET',
-    })
+    await typeCode(token)
     expect((await transaction(id)).status).to.equal('completed')
     await until(() => stripe.sessions[0]!.status === 'expired')
   })
@@ -199,6 +201,19 @@ describe('a payer who comes back to the checkout page', () => {
       expect(shown.status).to.equal(200)
       expect(shown.text).to.include('Your payment is being processed.').and.not.include('name="payment_method"')
       expect((await service.call('GET', `/checkout/${token}/status`)).body).to.include({ status: 'pending' })
+    })
+
+    it('cannot change its amount by a promotion code', async () => {
+      const plan = await aPlan(service.ctx, app)
+      await aPromotion(service.ctx, app, { on_page: true })
+      const checkout = await aCheckout(service.ctx, app, { price_id: priceId(plan) })
+      const [id, token] = [checkout.transaction_id!, tokenOf(checkout)]
+      await choose(token, 'card')
+      stripe.pay(stripe.sessions.at(-1)!, 'delayed')
+      await shop.notifyStripe(stripe.sessions.at(-1)!)
+      expect((await page(token)).text).not.to.include('name="promotion_code"')
+      expect((await typeCode(token)).status).to.equal(400)
+      expect(await transaction(id)).to.include({ status: 'pending', discount: null })
     })
 
     it('is led back to that page whatever is chosen, hours later too, and no session is opened', async () => {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { connect } from 'node:net'
 import { updateAppRow, paymentMethods } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { providerSessions, providerAccounts } from '#providers/store.ts'
+import { listPayableSessions, providerSessions, providerAccounts } from '#providers/store.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { providerEvents } from '#transactions/store.ts'
 import { events } from '#webhooks/store.ts'
@@ -216,6 +216,22 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
         expect((await shop.notify(genuine)).body.data.status).to.equal('processed')
       })
     }
+
+    it('a seller cannot end the session of another, nor hold it up as if a debit were under way', async () => {
+      const victim = await shop.open()
+      const changes = { status: 'complete', payment_status: 'unpaid', metadata: {} }
+      const { db } = shop.service.ctx
+      for (const type of ['checkout.session.completed', 'checkout.session.async_payment_failed']) {
+        const notify = (app: { webhookSecret: string }) =>
+          shop.notify(shop.event(victim.session, { type, secret: app.webhookSecret, changes }))
+        const sessions = () => listPayableSessions(db, victim.transactionId)
+        const before = await sessions()
+        expect((await notify(shop.second)).body.data.status).to.equal('ignored')
+        expect(await sessions(), type).to.deep.equal(before)
+        await notify(shop.first)
+        expect(await sessions(), type).not.to.deep.equal(before)
+      }
+    })
 
     it('apps that share a provider account and its secret are distinguished by the session', async () => {
       await enableMethod(shop.service.ctx, 'tester', shop.second.app.app, 'card', {

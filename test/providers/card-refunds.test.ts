@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { cardCredentials } from '#providers/card/credentials.ts'
+import { cardAccounts, cardCredentials } from '#providers/card/credentials.ts'
 import { noteRefunds } from '#providers/card/note-refunds.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { closePayment } from '#decisions/close-payment.ts'
@@ -318,6 +318,51 @@ describe('refunds of card payments', () => {
     await record('succeeded')
     await record('pending')
     expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
+    expect(await ledger()).to.deep.equal([])
+  })
+
+  it('that failed stays failed, whatever an answer that was under way says', async () => {
+    const { transactionId } = await paidCard()
+    await refund(transactionId)
+    const { id } = (await listRefundsOfTransaction(shop.service.ctx.db, transactionId))[0]!
+    for (const status of ['failed', 'succeeded', 'pending'] as const) {
+      const answer = { status, reference: shop.stripe.refunds[0]!.id, failure: null }
+      await inTransaction(shop.service.ctx, (tx) => recordRefundAnswer(tx, id, answer))
+      expect(await refundsOf(transactionId), status).to.deep.equal([[1999, 'failed']])
+    }
+    expect(await waiting()).to.deep.equal([[1999, null]])
+    expect(await ledger()).to.deep.equal([])
+  })
+
+  it('that Stripe refuses gives a payment of a part its money and its flag back, and completes it if that is enough', async () => {
+    const { ctx } = shop.service
+    const { id: providerAccountId } = (await cardAccounts.current(ctx, shop.first.app.app.id))!
+    for (const [meanwhile, status, flag_reason] of [
+      [0, 'pending', 'underpaid'],
+      [1000, 'completed', null],
+      [1999, 'completed', 'duplicate_payment'],
+    ] as const) {
+      shop.stripe.mode = 'up'
+      const { transactionId } = await shop.open()
+      const part = {
+        provider: 'stripe',
+        providerAccountId,
+        reference: `cs_part_${meanwhile}`,
+        currency: 'USD',
+      } as const
+      await transferred(ctx, transactionId, 999, part)
+      shop.stripe.mode = 'deaf'
+      await failure(refund(transactionId))
+      if (meanwhile > 0) await transferred(ctx, transactionId, meanwhile, { currency: 'USD' })
+      const { id } = (await listRefundsOfTransaction(ctx.db, transactionId))[0]!
+      const refusal = { status: 'failed', reference: null, failure: 'declined' } as const
+      await inTransaction(ctx, (tx) => recordRefundAnswer(tx, id, refusal))
+      expect(await transaction(transactionId), String(meanwhile)).to.include({ status, flag_reason })
+    }
+    expect(await waiting()).to.deep.equal([
+      [999, 'duplicate_payment'],
+      [999, 'underpaid'],
+    ])
     expect(await ledger()).to.deep.equal([])
   })
 

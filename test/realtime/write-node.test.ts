@@ -176,6 +176,17 @@ describe('writing the realtime node', () => {
     expect((await scenario.subscription()).current_period_end).to.equal('2026-06-01 10:00:00')
   })
 
+  it('a node that somebody else changes between its read and its write is written all the same', async () => {
+    await scenario.buy(monthly)
+    peer.beforeCall = async ({ method }: RestCall) => {
+      if (method !== 'PUT') return
+      peer.beforeCall = () => undefined
+      await peer.write('users/user-1/subscription', { plan: 'free' })
+    }
+    await scenario.buy(monthly)
+    expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: unixMs('2026-05-01 10:00:00') })
+  })
+
   it('a change made while the node is being written is written too, before its call is answered', async () => {
     await scenario.buy(monthly)
     const [reached, goOn] = [aGate(), aGate()]

@@ -416,6 +416,21 @@ describe('quotes and decisions', () => {
       expect(String(end) > String(before[1])).to.equal(true)
     })
 
+    it('an extension keeps the price that was chosen after it was opened', async () => {
+      const { ctx } = scenario.service
+      const basic = await scenario.plan('basic', MONTHLY, YEARLY)
+      const gold = await scenario.plan('gold', MONTHLY)
+      await buy(basic.prices[0])
+      const late = await open(basic.prices[0])
+      ctx.clock.advance('1s')
+      await buy(gold.prices[0])
+      const transactionId = await flagged(late)
+      ctx.clock.advance('1s')
+      await buy(basic.prices[1])
+      await resolveTransaction(ctx, operator('mai'), { transactionId, action: 'complete', note: 'agreed' })
+      expect(await scenario.subscription()).to.include({ price_id: basic.prices[1] })
+    })
+
     it('a trial starts now and is used up, and the dry run says so', async () => {
       useRealTime()
       const gold = await scenario.plan('gold', { ...MONTHLY, trial: PAID_TRIAL })

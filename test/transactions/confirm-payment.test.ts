@@ -47,6 +47,15 @@ describe('money that arrives', () => {
     expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
   })
 
+  it('underpaid again: the rest of a part does not complete it where some of the part was refunded meanwhile', async () => {
+    await arrives(60_000)
+    const back = { amount: 20_000, reference: 'FT-BACK', note: 'asked by phone' }
+    const order = { transactionId: checkout.transaction_id, action: 'refund', ...back } as const
+    await resolveTransaction(scenario.service.ctx, operator('mai'), order)
+    expect((await arrives(39_000)).kind).to.equal('underpaid')
+    expect((await arrives(20_000)).kind).to.equal('processed')
+  })
+
   it('more than asked still completes, and what was received is shown', async () => {
     expect((await arrives(150_000)).kind).to.equal('processed')
     expect(await transaction()).to.include({
@@ -73,6 +82,15 @@ describe('money that arrives', () => {
       amount_received: 198_000,
     })
     expect((await scenario.subscription()).current_period_end).to.equal(current_period_end)
+  })
+
+  it('other money for a transaction that is flagged leaves its flag', async () => {
+    const lifetime = await scenario.plan('for-life', LIFETIME)
+    await scenario.pay(await scenario.checkout({ price_id: lifetime.prices[0] }))
+    for (const amount_received of [99_000, 198_000]) {
+      await arrives(99_000)
+      expect(await transaction()).to.include({ flag_reason: 'already_lifetime', amount_received })
+    }
   })
 
   it('the same payment reported under another event id changes nothing', async () => {

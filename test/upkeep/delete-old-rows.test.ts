@@ -146,6 +146,7 @@ describe('rows that are kept permanently', () => {
     expect((await shop.relay(await genuineMail('ACB', money))).body).to.deep.equal({ status: 'processed' })
     const stray = { ...TRANSFER, movement: 900_000_002, amount: 70_000 }
     await shop.relay(await genuineMail('ACB', stray))
+    await shop.relay(await genuineMail('ACB', { ...stray, movement: 900_000_003 }))
     await shop.relay('Subject: x\r\n\r\nx')
     await shop.relay(await receivedBy(OUR_MX, bankMail('ACB', TRANSFER)))
     const odd = bankMail('ACB', TRANSFER, {}, 'a new kind of notice')
@@ -164,8 +165,13 @@ describe('rows that are kept permanently', () => {
     expect(await getTransactionTimeline(ctx, booked.id)).to.deep.equal(timeline)
     expect((await shop.relay(await genuineMail('ACB', money))).body).to.deep.equal({ status: 'duplicate' })
     expect((await shop.transaction(booked.id)).amountReceived).to.equal(TRANSFER.amount)
-    const [notUnderstood, unmatched] = (await listBankMails(ctx, { unmatched: true })).rows
-    await perform(ctx, operator('linh'), closeBankMail, { id: notUnderstood!.id, note: 'no money' }, null)
+    const [notUnderstood, closed, unmatched] = (await listBankMails(ctx, { unmatched: true })).rows
+    for (const { id } of [notUnderstood!, closed!])
+      await perform(ctx, operator('linh'), closeBankMail, { id, note: 'not for us' }, null)
+    expect(await deleteOldRows(ctx), 'what was closed and says no amount').to.deep.equal({
+      ...NOTHING,
+      mailsDeleted: 1,
+    })
     const match = { id: unmatched!.id, transactionId: later.id, note: 'ten years later' }
     expect(await matchBankMail(ctx, operator('linh'), match)).to.deep.include({ status: 'processed' })
     await requireCleanLedger(ctx, 'ten years later')

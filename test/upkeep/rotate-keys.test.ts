@@ -4,7 +4,9 @@ import { describe, it } from 'mocha'
 import { cardAccounts } from '#providers/card/credentials.ts'
 import { getApp, secretPlace, apps } from '#apps/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { rotateKeys } from '#upkeep/rotate-keys.ts'
+import { listAppSecrets, replaceSealed } from '#upkeep/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { enableMethod } from '../support/operators.ts'
 import { TEST_KEYS, testContext, type TestContext } from '../support/context.ts'
@@ -64,6 +66,18 @@ describe('key rotate', () => {
     expect((error as Error).message).to.match(/^1 secret cannot be decrypted, 4 others were rotated: /)
     expect((error as Error).message).to.include(`the webhook_secret of app ${first.app.id}`)
     expect((error as Error).message).to.include('needs encryption key "lost"')
+  })
+
+  it('leaves a secret that was replaced after it was read as it was set', async () => {
+    const ctx = testContext()
+    const [first] = await fiveSecrets(ctx)
+    const { secrets } = await listAppSecrets(ctx.db, first.app.id - 1, 1)
+    await ctx.db.update(apps, { id: first.app.id }, { webhookSecret: 'set meanwhile' })
+    await inTransaction(ctx, async (tx) => {
+      for (const secret of secrets) await replaceSealed(tx, secret, 'sealed anew')
+    })
+    const { apiSecret, webhookSecret } = await getApp(ctx.db, first.app.id)
+    expect({ apiSecret, webhookSecret }).to.deep.equal({ apiSecret: 'sealed anew', webhookSecret: 'set meanwhile' })
   })
 
   it('the audit log records who rotated to which key', async () => {
