@@ -34,7 +34,7 @@ export async function markHalfRestored(db: Pick<Queries, 'run'>): Promise<void> 
 }
 
 export async function markRestored(db: Pick<Queries, 'run'>): Promise<void> {
-  await db.run(`DELETE FROM ${UNFINISHED_RESTORE}`)
+  await db.run('DELETE FROM unfinished_restore')
   try {
     await db.run(`DROP TABLE ${UNFINISHED_RESTORE}`)
   } catch (error) {

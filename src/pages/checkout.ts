@@ -68,11 +68,11 @@ function leaveForm(ctx: Context, http: TokenHttp): void {
 async function resolve(ctx: Context, http: TokenHttp): Promise<void> {
   const view = await openView(ctx, http, tokenOf(http))
   const { payment_method } = validate(ResolveInput, http.request.body)
-  const { redirectUrl } = await chooseMethod(ctx, view.session.token, payment_method, {
-    seen: view,
-    locale: askedLocale(http),
-  })
-  if (http.is('urlencoded')) {
+  const isForm = Boolean(http.is('urlencoded'))
+  // The language of another caller, a seller's server, is not the payer's.
+  const locale = isForm ? askedLocale(http) : null
+  const { redirectUrl } = await chooseMethod(ctx, view.session.token, payment_method, { seen: view, locale })
+  if (isForm) {
     seeOther(http, formRedirect(ctx, http, redirectUrl))
     return
   }

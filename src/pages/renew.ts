@@ -114,10 +114,8 @@ async function setOwner(ctx: Context, http: PayerHttp, { app, customer, subscrip
 
 async function renew(ctx: Context, http: TokenHttp): Promise<void> {
   const isForm = Boolean(http.is('urlencoded'))
-  const outcome = await openRenewal(ctx, tokenOf(http), http.request.body, {
-    asksAgain: isForm,
-    locale: askedLocale(http),
-  })
+  const asked = { asksAgain: isForm, locale: isForm ? askedLocale(http) : null }
+  const outcome = await openRenewal(ctx, tokenOf(http), http.request.body, asked)
   if (outcome.kind === 'renewed_meanwhile') {
     if (!isForm) throw invalidField('period_end', 'is no longer the end of this subscription')
     await sendRenewal(ctx, http, outcome.view, 409)

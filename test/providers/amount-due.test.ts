@@ -5,6 +5,7 @@ import { operator } from '#commands/caller.ts'
 import { movePayment } from '#decisions/move-payment.ts'
 import { payments } from '#payments/store.ts'
 import { providerSessions } from '#providers/store.ts'
+import { formatTimestamp } from '#shared/time.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { providerEvents } from '#transactions/store.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
@@ -175,6 +176,17 @@ describe('a payer who comes back to the checkout page', () => {
     expect((await choose(token, 'card')).body.data.redirect_url).to.equal(first)
   })
 
+  it('by a renewal link reads Stripe’s page in the language that the browser asks for', async () => {
+    const plan = await aPlan(service.ctx, app)
+    const bought = await aCheckout(service.ctx, app, { external_ref: 'user-9', price_id: priceId(plan) })
+    await transferred(service.ctx, bought.transaction_id!, 99_000)
+    const { renewalToken, currentPeriodEnd: end } = await getSubscription(service.ctx.db, app.app.id, 'user-9')
+    const headers = { 'Content-Type': 'application/x-www-form-urlencoded', 'Accept-Language': 'vi' }
+    const raw = `payment_method=card&period_end=${formatTimestamp(end!)}`
+    expect((await service.call('POST', `/renew/${renewalToken}`, { raw, headers })).status).to.equal(303)
+    expect(stripe.sessions.at(-1)!.params.locale).to.equal('vi')
+  })
+
   it('and finds the provider unreachable gets 502 provider_error, and is served once it answers', async () => {
     const { token } = await aPurchase()
     const first = (await choose(token, 'payos')).body.data.redirect_url
@@ -266,9 +278,8 @@ describe('a payer who comes back to the checkout page', () => {
       const { renewalToken } = await getSubscription(service.ctx.db, app.app.id, 'user-9')
       const renew = async () => {
         const raw = JSON.stringify({ payment_method: 'card' })
-        const headers = { 'Content-Type': 'application/json', 'Accept-Language': 'vi' }
+        const headers = { 'Content-Type': 'application/json' }
         const answer = await service.call<Envelope<Redirect>>('POST', `/renew/${renewalToken}`, { raw, headers })
-        expect(stripe.sessions.at(-1)!.params.locale).to.equal('vi')
         return answer.body.data.redirect_url
       }
       const debit = async () => {

@@ -41,11 +41,13 @@ describe('paying by card', () => {
   it('the payer reads Stripe’s page in the language of ours: the one picked, asked for by the browser, or the customer’s', async () => {
     const { ctx } = shop.service
     const { id } = await aCustomer(ctx, shop.first.app, { locale: 'vi' })
-    const chosenIn = async (query: string, language: string | null, body: object = {}) => {
+    const form = { type: 'application/x-www-form-urlencoded', raw: 'payment_method=card' }
+    const program = { type: 'application/json', raw: '{"payment_method":"card"}' }
+    const chosenIn = async (query: string, language: string | null, body: object = {}, { type, raw } = form) => {
       const token = tokenOf(await aCheckout(ctx, shop.first.app, { ...PURCHASE, ...body }))
-      const asked = language === null ? {} : { 'Accept-Language': language }
-      const choice = { headers: { 'Content-Type': 'application/json', ...asked }, raw: '{"payment_method":"card"}' }
-      expect((await shop.service.call('POST', `/checkout/${token}/resolve${query}`, choice)).status).to.equal(200)
+      const headers = { 'Content-Type': type, ...(language === null ? {} : { 'Accept-Language': language }) }
+      const { status } = await shop.service.call('POST', `/checkout/${token}/resolve${query}`, { headers, raw })
+      expect(status).to.equal(type === form.type ? 303 : 200)
       return shop.stripe.sessions.at(-1)!.params.locale
     }
     expect(await chosenIn('', null)).to.equal('en')
@@ -54,6 +56,7 @@ describe('paying by card', () => {
     const own = { external_ref: 'reader', customer_id: `cus_${id}` }
     expect(await chosenIn('', '*', own)).to.equal('vi')
     expect(await chosenIn('', 'en', own)).to.equal('en')
+    expect(await chosenIn('', 'en', own, program), 'a seller’s server').to.equal('vi')
   })
 
   it('provider_code is null until the payer chooses, and then that of the choice, as the reference says', async () => {
