@@ -3,6 +3,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
 import { parseAuthenticationResults } from '#bank-mail/authentication-results.ts'
+import { processorMs } from '../support/processor-time.ts'
 
 /** Method, result and properties of each result. */
 type Plain = [method: string, result: string, properties: Record<string, string>][]
@@ -175,9 +176,9 @@ describe('Authentication-Results', () => {
       ` mx.x; dkim=pass reason="${'\\"'.repeat(90_000)}"`,
       ` ${'a-'.repeat(90_000)}; none`,
     ]
-    const before = performance.now()
+    const before = processorMs()
     for (const value of long) read(value)
-    expect(performance.now() - before).to.be.below(2000)
+    expect(processorMs() - before).to.be.below(2000)
   })
 })
 

@@ -1,3 +1,5 @@
+import { processorMs } from './processor-time.ts'
+
 /** How long the event loop of this thread was blocked, in milliseconds. */
 export interface LoopLag {
   /** The longest so far. */
@@ -24,6 +26,5 @@ export function watchLoop(): LoopLag {
 }
 
 function reading(): { wallMs: number; cpuMs: number } {
-  const { user, system } = process.threadCpuUsage()
-  return { wallMs: performance.now(), cpuMs: (user + system) / 1000 }
+  return { wallMs: performance.now(), cpuMs: processorMs() }
 }
