@@ -2,11 +2,15 @@ import type { Config } from '#config/config.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { insertMessage, type Alert, type AlertMessage, type Channel, type MessageType } from './store.ts'
 
-type Content = Pick<AlertMessage, 'alertId' | 'type' | 'kind' | 'subject' | 'text' | 'since'>
+/** What a message says, by whichever channel. */
+export type Content = Pick<AlertMessage, 'alertId' | 'type' | 'kind' | 'subject' | 'text' | 'since'>
 
 /** The channels that the settings name. */
 export function channelsOf({ alerts }: Pick<Config, 'alerts'>): Channel[] {
-  return [...(alerts.mail.length > 0 ? (['mail'] as const) : []), ...(alerts.webhook ? (['webhook'] as const) : [])]
+  const channels: Channel[] = []
+  if (alerts.mail.length > 0) channels.push('mail')
+  if (alerts.webhook) channels.push('webhook')
+  return channels
 }
 
 /** Writes a message for each channel, in the transaction of the change that it reports. */

@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { messageOf } from '#shared/errors.ts'
 import { DAY_MS, SECOND_MS, addMs } from '#shared/time.ts'
-import type { Memory } from './conditions/watch.ts'
+import type { Memory } from './conditions/evaluation.ts'
 import { evaluateAlerts, newMemory, type Readers } from './evaluate-alerts.ts'
 import { sendDigest } from './send-digest.ts'
 import { sendMessages } from './send-messages.ts'
@@ -23,17 +23,17 @@ export interface AlertsJob {
 /** Evaluates the alerts every `BILLING_ALERT_SECONDS` and sends the due messages, until the signal. Verifies the ledger in the meantime. */
 export async function runAlerts(ctx: Context, { signal, report }: AlertsJob): Promise<void> {
   const memory = newMemory(ctx.clock.now())
-  let verification: Promise<void> | null = null
+  let nightly: Promise<void> | null = null
   while (!signal.aborted) {
     try {
-      verification ??= verify(ctx, signal).finally(() => (verification = null))
+      nightly ??= workNightly(ctx, signal).finally(() => (nightly = null))
       await report(await alertOnce(ctx, memory))
     } catch (error) {
       ctx.log.error({ error: messageOf(error) }, 'alerts could not be evaluated')
     }
     await delay(ctx.config.alerts.seconds * SECOND_MS, undefined, { signal }).catch(() => undefined)
   }
-  await verification
+  await nightly
 }
 
 /** Evaluates the alerts once, and sends what is due. */
@@ -54,10 +54,11 @@ async function deleteOld(ctx: Context): Promise<void> {
   await inTransaction(ctx, (tx) => deleteOldAlerts(tx, addMs(tx.now, -KEPT_MS), DELETED_AT_ONCE))
 }
 
-async function verify(ctx: Context, signal: AbortSignal): Promise<void> {
+/** Verifies the ledger and deletes what is old, if that is due. */
+async function workNightly(ctx: Context, signal: AbortSignal): Promise<void> {
   try {
-    const isNight = await verifyNightly(ctx, () => delay(STEP_PAUSE_MS, undefined, { signal }))
-    if (isNight) await deleteOld(ctx)
+    const hasVerified = await verifyNightly(ctx, () => delay(STEP_PAUSE_MS, undefined, { signal }))
+    if (hasVerified) await deleteOld(ctx)
   } catch (error) {
     if (!signal.aborted) ctx.log.error({ error: messageOf(error) }, 'the ledger could not be verified')
   }

@@ -5,7 +5,7 @@ import { measureReview } from '#review/read-review.ts'
 import { counted } from '#shared/counted.ts'
 import { formatUtc, type RealTime } from '#shared/time.ts'
 import { digestDay } from './digest-day.ts'
-import { channelsOf, writeMessages } from './messages.ts'
+import { channelsOf, writeMessages, type Content } from './messages.ts'
 import { beginChore, findChore, listAlertsSince, type Alert } from './store.ts'
 
 const CHORE = 'digest'
@@ -23,23 +23,25 @@ export async function sendDigest(ctx: Context): Promise<boolean> {
   const now = await databaseNow(ctx, ctx.db)
   const last = await findChore(ctx.db, CHORE)
   if (last && digestDay(last.begunAt, digest) >= digestDay(now, digest)) return false
-  const since = last?.begunAt
-  const content = since && (await composeDigest(ctx, since))
+  const content = last && (await composeDigest(ctx, last.begunAt))
   return inTransaction(ctx, async (tx) => {
     if (!(await beginChore(tx, CHORE, last, now)) || !content) return false
-    const digestOf = { alertId: null, type: 'alert.digest', kind: 'digest', since } as const
-    await writeMessages(tx, channelsOf(ctx.config), { ...digestOf, ...content })
+    await writeMessages(tx, channelsOf(ctx.config), content)
     return true
   })
 }
 
-async function composeDigest(ctx: Context, since: RealTime): Promise<{ subject: string; text: string }> {
+async function composeDigest(ctx: Context, since: RealTime): Promise<Content> {
   const alerts = await listAlertsSince(ctx.db, since, MAX_COUNTED)
   const open = alerts.filter(({ closedAt }) => closedAt === null)
   const resolved = alerts.filter(({ closedAt }) => closedAt !== null)
   const waiting = (await measureReview(ctx)).filter(({ cases }) => cases > 0)
   const review = waiting.map(({ kind, cases }) => `- ${counted(cases, kind.replaceAll('_', ' '))}`)
   return {
+    alertId: null,
+    type: 'alert.digest',
+    kind: 'digest',
+    since,
     subject: `${counted(open.length, 'open alert')}, ${counted(resolved.length, 'alert')} resolved since the last digest`,
     text: [
       ...section('Open', open.map(lineOf)),

@@ -75,7 +75,8 @@ class Reader {
       if (result) results.push(result)
       else isNone = true
     }
-    if (isNone ? results.length > 0 : results.length === 0) throw new SyntaxViolation()
+    const isEmpty = results.length === 0
+    if (isNone !== isEmpty) throw new SyntaxViolation()
     return { authservId, results, isPlain: this.#isPlain, isIntact: this.#isIntact }
   }
 

@@ -11,7 +11,7 @@ export async function checkRelay(ctx: Context): Promise<CheckResult[]> {
   const [methods, apps] = await Promise.all([listAppsWithMethod(ctx.db, bankTransfer.method), listApps(ctx.db)])
   const running = new Set(apps.filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
   const isUsed = methods.some(({ appId, isEnabled }) => isEnabled && running.has(appId))
-  const results = [...settingResults(ctx, isUsed), ...(await transferResults(ctx)), ...(await mailboxResults(ctx))]
+  const results = [...settingResults(ctx, { isUsed }), ...(await transferResults(ctx)), ...(await mailboxResults(ctx))]
   if (results.length > 0) return results
   const { secret } = ctx.config.relay
   return [
@@ -20,7 +20,7 @@ export async function checkRelay(ctx: Context): Promise<CheckResult[]> {
 }
 
 /** `isUsed`: whether an app takes bank transfers, so that an untrusted mail may be lost money. */
-function settingResults({ config: { relay, env } }: Context, isUsed: boolean): CheckResult[] {
+function settingResults({ config: { relay, env } }: Context, { isUsed }: { readonly isUsed: boolean }): CheckResult[] {
   const { secret, authservIds, trustedForwarders, trustedArcSealers, address } = relay
   const others = [...authservIds, ...trustedForwarders, ...trustedArcSealers]
   if (secret === null) {
@@ -31,9 +31,8 @@ function settingResults({ config: { relay, env } }: Context, isUsed: boolean): C
   const results: CheckResult[] = []
   if (authservIds.length === 0) {
     const fix = 'set BILLING_RELAY_AUTHSERV_IDS to the authserv-id of your receiving mail server'
-    results.push(
-      (isUsed ? failed : warning)('relay', 'no receiving mail server is trusted: every bank mail is untrusted', fix),
-    )
+    const result = isUsed ? failed : warning
+    results.push(result('relay', 'no receiving mail server is trusted: every bank mail is untrusted', fix))
   }
   if (address === null && env === 'production') {
     const fix = 'set BILLING_RELAY_ADDRESS, such as bank+{code}@pay.example.com'
@@ -65,7 +64,12 @@ async function transferResults(ctx: Context): Promise<CheckResult[]> {
     ...reporters.map(({ method }) => listAppsWithMethod(ctx.db, method)),
   ])
   const usable = new Set(accounts.filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
-  const withReports = new Set(reported.flat().flatMap(({ appId, isEnabled }) => (isEnabled ? [appId] : [])))
+  const withReports = new Set(
+    reported
+      .flat()
+      .filter(({ isEnabled }) => isEnabled)
+      .map(({ appId }) => appId),
+  )
   const [reporter] = reporters
   return methods.flatMap(({ appId, isEnabled }): CheckResult[] => {
     const app = apps.find(({ id }) => id === appId)

@@ -10,7 +10,7 @@ const MAX_SIGNATURES = 10
 /** Fields that the bank's signature must cover if present. `read-trust.ts` checks those that determine how the body is read. */
 const COVERED_FIELDS = ['from', 'subject']
 
-const SIGNATURE_PROPERTIES = ['header.d', 'header.i', 'header.s', 'header.b'] as const
+const SIGNATURE_PROPERTIES = ['header.d', 'header.i', 'header.s', 'header.b']
 
 export interface Signature {
   readonly domain: string
@@ -39,14 +39,19 @@ export function readSignatures(fields: readonly HeaderField[]): Signature[] | nu
 
 /** Servers copy these tags into their results, so that they must not contain anything that could begin or end a result. */
 function hasPlainNames(tags: ReadonlyMap<string, string>): boolean {
-  const [domain = '', selector = '', identity = ''] = ['d', 's', 'i'].map((name) => tags.get(name))
-  const isPlainName = (name: string): boolean => /^[\w.-]*$/.test(name)
-  return isPlainName(domain) && isPlainName(selector) && /^[\w.!#$%&'*+/?^`{|}~-]*(?:@[\w.-]+)?$/.test(identity)
+  const isPlainName = (name = ''): boolean => /^[\w.-]*$/.test(name)
+  const identity = tags.get('i') ?? ''
+  return (
+    isPlainName(tags.get('d')) && isPlainName(tags.get('s')) && /^[\w.!#$%&'*+/?^`{|}~-]*(?:@[\w.-]+)?$/.test(identity)
+  )
 }
 
 /** Whether the result can be about the signature: no property contradicts it. */
 export function mayBeAbout({ properties }: MethodResult, { domain, tags }: Signature): boolean {
-  const [named, identity, selector, value] = SIGNATURE_PROPERTIES.map((name) => properties.get(name))
+  const named = properties.get('header.d')
+  const identity = properties.get('header.i')
+  const selector = properties.get('header.s')
+  const value = properties.get('header.b')
   const identityDomain = identity?.slice(identity.lastIndexOf('@') + 1).toLowerCase()
   return (
     (named === undefined || named.toLowerCase() === domain) &&

@@ -1,7 +1,7 @@
 import PostalMime from 'postal-mime'
-import { valuesOf, type Header } from './header-fields.ts'
+import type { Header } from './header-fields.ts'
 import { htmlToText } from './html-text.ts'
-import { readSoleAddress } from './sender-address.ts'
+import { soleAddressIn } from './sender-address.ts'
 import { isSignedBy, type TrustSettings } from './trust.ts'
 
 /** Gmail's request to confirm that a mailbox may be forwarded to us: somebody must enter the code there, or open the link. */
@@ -23,8 +23,7 @@ export async function readForwardingRequest(
   header: Header,
   settings: TrustSettings,
 ): Promise<ForwardingRequest | null> {
-  const froms = valuesOf(header.fields, 'from')
-  const sender = froms.length === 1 ? readSoleAddress(froms[0] as string) : null
+  const sender = soleAddressIn(header.fields, 'from')
   if (sender?.localPart.toLowerCase() !== SENDER.localPart || sender.domain !== SENDER.domain) return null
   if (!isSignedBy(header, [SENDER.domain], settings)) return null
   const { subject = '', text = '', html = '' } = await PostalMime.parse(raw, { forceRfc822Attachments: true })

@@ -10,7 +10,7 @@ import { readForwardingRequest, type ForwardingRequest } from './forwarding-requ
 import { readHeader, valuesOf, type Header, type HeaderField } from './header-fields.ts'
 import { htmlToText } from './html-text.ts'
 import { readTrust } from './read-trust.ts'
-import { readSoleAddress, type MailAddress } from './sender-address.ts'
+import { soleAddressIn, type MailAddress } from './sender-address.ts'
 import { isToSigned } from './dkim-signatures.ts'
 import type { TrustPath, TrustSettings } from './trust.ts'
 
@@ -77,9 +77,7 @@ function printableMessageId(messageId: string): string {
 }
 
 function readRecipient(header: Header, reader: BankReader): MailAddress | null {
-  const [to, ...others] = valuesOf(header.fields, 'to')
-  if (to === undefined || others.length > 0 || !isToSigned(header, reader.domains)) return null
-  return readSoleAddress(to)
+  return isToSigned(header, reader.domains) ? soleAddressIn(header.fields, 'to') : null
 }
 
 interface Sender {
@@ -92,14 +90,14 @@ interface Sender {
 
 /** The bank whose mail this is or claims to be. Ignores the name beside the address. */
 function findSender(fields: readonly HeaderField[]): Sender | null {
-  const froms = valuesOf(fields, 'from')
-  const address = froms.length === 1 ? readSoleAddress(froms[0] as string) : null
+  const address = soleAddressIn(fields, 'from')
   if (address) {
     const reader = BANK_READERS.find(({ domains }) => domains.some((domain) => isWithin(address.domain, domain)))
     const isNotifier = reader?.senders.includes(`${address.localPart.toLowerCase()}@${address.domain}`) ?? false
     return reader ? { reader, isCertain: true, isNotifier } : null
   }
-  const claimed = BANK_READERS.find(({ domains }) => domains.some((domain) => names(froms.join(' '), domain)))
+  const froms = valuesOf(fields, 'from').join(' ')
+  const claimed = BANK_READERS.find(({ domains }) => domains.some((domain) => names(froms, domain)))
   return claimed ? { reader: claimed, isCertain: false, isNotifier: false } : null
 }
 

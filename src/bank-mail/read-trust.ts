@@ -16,16 +16,14 @@ export async function readTrust(
 ): Promise<TrustPath | null> {
   const trust = trustOfHeader(header, domains, settings)
   if (!trust) return null
-  const [isTypeSigned, isEncodingSigned] = [TYPE, ENCODING].map((name) => trust.covered.has(name))
+  const isTypeSigned = trust.covered.has('content-type')
+  const isEncodingSigned = trust.covered.has('content-transfer-encoding')
   if (isTypeSigned && isEncodingSigned) return trust.path
   const root = await readParts(raw)
   if (!root) return null
   const isClear = (isTypeSigned || isReadOneWay(root)) && (isEncodingSigned || isEncodedAsSaid(root, bodyOf(raw)))
   return isClear ? trust.path : null
 }
-
-const TYPE = 'content-type'
-const ENCODING = 'content-transfer-encoding'
 
 /** A part of a mail in the parser's own tree, from which it takes the texts, so that no part is overlooked. */
 interface Part {

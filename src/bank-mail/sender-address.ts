@@ -1,4 +1,4 @@
-import { withoutComments } from './header-fields.ts'
+import { valuesOf, withoutComments, type HeaderField } from './header-fields.ts'
 
 export interface MailAddress {
   readonly localPart: string
@@ -18,6 +18,12 @@ export function readSoleAddress(value: string): MailAddress | null {
   if (address === undefined) return null
   const at = address.lastIndexOf('@')
   return { localPart: address.slice(0, at), domain: address.slice(at + 1).toLowerCase() }
+}
+
+/** The address of the one field of this name (lower case); null if there are several or none, or as `readSoleAddress`. */
+export function soleAddressIn(fields: readonly HeaderField[], name: string): MailAddress | null {
+  const [value, ...others] = valuesOf(fields, name)
+  return value === undefined || others.length > 0 ? null : readSoleAddress(value)
 }
 
 /** Longer than any real one, short enough for every pattern below. */

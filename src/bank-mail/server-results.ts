@@ -51,7 +51,8 @@ export function readBlock(
     if (!report) return null
     if (!isOwn(report.authservId)) continue
     if (isBrokenUp(report)) return null
-    ;(hasReceived ? possible : proven).push(report)
+    if (hasReceived) possible.push(report)
+    else proven.push(report)
     end = index + 1
   }
   const all = [...proven, ...possible]
@@ -112,13 +113,9 @@ function contradict(reports: readonly AuthenticationResults[]): boolean {
   if (hasPassed && reports.some((report) => report.results.length === 0)) return true
   return (
     isSaidBesidePass(results, 'dkim', (said) => said === 'none') ||
-    isSaidBesidePass(results, 'arc', isNoPass) ||
+    isSaidBesidePass(results, 'arc', (said) => said !== 'pass') ||
     signersDiffer(reports)
   )
-}
-
-function isNoPass(said: string): boolean {
-  return said !== 'pass'
 }
 
 /** The subject of a result: the signing domain of `dkim`, an address or name of other methods. */

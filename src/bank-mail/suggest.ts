@@ -29,6 +29,10 @@ export function suggest<T extends MatchCandidate>(
 }
 
 function rankOf(amount: number, { amountDue, isBankPageOpened }: MatchCandidate): number {
-  const byAmount = amountDue === amount ? 0 : amountDue > amount ? 2 : 4
-  return byAmount + (isBankPageOpened ? 0 : 1)
+  return rankOfAmount(amount, amountDue) + (isBankPageOpened ? 0 : 1)
+}
+
+function rankOfAmount(amount: number, amountDue: number): number {
+  if (amountDue === amount) return 0
+  return amountDue > amount ? 2 : 4
 }

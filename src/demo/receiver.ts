@@ -8,7 +8,7 @@ import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
 export interface ReceivedWebhook {
   readonly eventType: string
   readonly eventId: string
-  readonly signatureIsRight: boolean
+  readonly isSigned: boolean
   readonly body: string
 }
 
@@ -56,7 +56,7 @@ export class Receiver {
     this.#received.push({
       eventType: String(request.headers['x-gateway-event-type']),
       eventId: String(request.headers['x-gateway-event-id']),
-      signatureIsRight: constantTimeEqual(expected, String(request.headers['x-gateway-signature'])),
+      isSigned: constantTimeEqual(expected, String(request.headers['x-gateway-signature'])),
       body: body.toString('utf8'),
     })
     response.writeHead(204).end()

@@ -110,10 +110,13 @@ interface Trigger extends TriggerOptions {
 
 async function act(ctx: Context, caller: Caller, app: App, { type, externalRef, email }: Trigger): Promise<void> {
   const purchase = { external_ref: externalRef, mode: 'payment', plan_ref: PLAN.code, amount: 10_000, currency: 'VND' }
-  const buy = (choice: object): Promise<void> => payCheckout(ctx, caller, app, { external_ref: externalRef, ...choice })
+  const subscribe = async (unit: 'day' | 'month', more: object = {}): Promise<void> => {
+    const price_id = await priceOf(ctx, caller, app, unit)
+    await payCheckout(ctx, caller, app, { external_ref: externalRef, mode: 'subscription', price_id, ...more })
+  }
   switch (type) {
     case 'transaction.completed':
-      return buy(purchase)
+      return payCheckout(ctx, caller, app, purchase)
     case 'transaction.flagged':
       await payHalf(ctx, caller, app, purchase)
       return
@@ -124,24 +127,18 @@ async function act(ctx: Context, caller: Caller, app: App, { type, externalRef, 
       return
     }
     case 'subscription.expired':
-      await buy({ mode: 'subscription', price_id: await priceOf(ctx, caller, app, 'month') })
+      await subscribe('month')
       await perform(ctx, caller, endSubscription, { note: 'triggered' }, { app, externalRef })
       return
     case 'subscription.updated':
-      return buy({ mode: 'subscription', price_id: await priceOf(ctx, caller, app, 'month') })
-    case 'subscription.renewed': {
-      const choice = { mode: 'subscription', price_id: await priceOf(ctx, caller, app, 'month') }
-      await buy(choice)
-      return buy(choice)
-    }
+      return subscribe('month')
+    case 'subscription.renewed':
+      await subscribe('month')
+      return subscribe('month')
     case 'subscription.renewal_reminder_sent': {
       const customer = await perform(ctx, caller, createCustomer, { name: 'Trigger', email }, { app })
       // A period of one day is in its last day from the start.
-      await buy({
-        mode: 'subscription',
-        price_id: await priceOf(ctx, caller, app, 'day'),
-        customer_id: formatId('cus', customer.id),
-      })
+      await subscribe('day', { customer_id: formatId('cus', customer.id) })
       await sendDueReminders(ctx, { appId: app.id })
     }
   }

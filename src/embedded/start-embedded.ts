@@ -99,9 +99,8 @@ async function acquire(setup: EmbeddedSetup): Promise<Socket> {
     } else if (supervisor === null) {
       supervisor = startSupervisor(setup)
     } else if (supervisor.exitCode !== null || supervisor.signalCode !== null) {
-      if (supervisor.exitCode !== ALREADY_SUPERVISED && supervisor.exitCode !== 0 && supervisor.exitCode !== null) {
-        throw new Error(`the embedded database does not start:\n${logTail(setup.logFile)}`)
-      }
+      const hasFailed = ![null, 0, ALREADY_SUPERVISED].includes(supervisor.exitCode)
+      if (hasFailed) throw new Error(`the embedded database does not start:\n${logTail(setup.logFile)}`)
       supervisor = null
     }
     await delay(POLL_MS)
@@ -118,23 +117,17 @@ function startSupervisor(setup: EmbeddedSetup): ChildProcess {
   const setpriv = findProgram('setpriv')
   if (!flock) throw new Error('the embedded database needs the program flock: apt-get install util-linux')
   const log = openSync(setup.logFile, 'a', 0o600)
-  const words = [...becomeOwner(setup, setpriv), flock]
+  const lock = [flock, '--nonblock', '--no-fork', '--conflict-exit-code', String(ALREADY_SUPERVISED), setup.lockFile]
+  const supervise = [process.execPath, SUPERVISOR, JSON.stringify(setup), setpriv ?? '']
+  const [program = '', ...parameters] = [...becomeOwner(setup, setpriv), ...lock, ...supervise]
   if (setup.owner) fchownSync(log, setup.owner.uid, setup.owner.gid)
-  const supervisor = spawn(
-    words[0] ?? flock,
-    [
-      ...words.slice(1),
-      ...['--nonblock', '--no-fork', '--conflict-exit-code', String(ALREADY_SUPERVISED), setup.lockFile],
-      ...[process.execPath, SUPERVISOR, JSON.stringify(setup), setpriv ?? ''],
-    ],
+  const supervisor = spawn(program, parameters, {
+    detached: true,
+    stdio: ['ignore', log, log],
     // A minimal environment, because ours contains secrets.
-    {
-      detached: true,
-      stdio: ['ignore', log, log],
-      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C', ...compileCache() },
-      cwd: '/',
-    },
-  )
+    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C', ...compileCache() },
+    cwd: '/',
+  })
   closeSync(log)
   supervisor.on('error', () => undefined)
   supervisor.unref()

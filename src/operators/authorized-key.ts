@@ -18,5 +18,6 @@ export function parsePublicKey(text: string): string {
  * it is the line's beginning.
  */
 export function authorizedKey(program: string, name: string, key: string | null): string {
-  return [`command="${program} as ${name}",restrict,pty`, ...(key === null ? [] : [key])].join(' ')
+  const options = `command="${program} as ${name}",restrict,pty`
+  return key === null ? options : `${options} ${key}`
 }

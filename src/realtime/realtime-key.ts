@@ -36,7 +36,7 @@ export function checkRealtimeKey(app: NotifiedApp, externalRef: string): void {
 function problemOf(keys: readonly string[]): string | null {
   if (keys.some((key) => /[.$#[\]/]/.test(key))) return 'must not contain . $ # [ ] or /'
   if (keys.some(hasControlCharacter)) return 'must not contain control characters'
-  const bytes = [...keys, INNER_KEY].reduce((sum, key) => sum + Buffer.byteLength(key) + 1, 0)
+  const bytes = Buffer.byteLength(`/${[...keys, INNER_KEY].join('/')}`)
   return bytes > PATH_BYTES ? `makes a path of more than ${PATH_BYTES} bytes` : null
 }
 

@@ -170,8 +170,9 @@ export async function listAbandoned(
     appIds.flatMap((appId) => [appId, before, share]),
   )
   const byApp = [...Map.groupBy(rows, ({ appId }) => appId).values()]
-  return Array.from({ length: share }, (_, rank) => byApp.flatMap((ofApp) => ofApp[rank] ?? []))
+  return Array.from({ length: share }, (_, rank) => byApp.map((ofApp) => ofApp[rank]))
     .flat()
+    .filter((write) => write !== undefined)
     .slice(0, limit)
 }
 

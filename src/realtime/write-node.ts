@@ -99,12 +99,10 @@ async function claim(ctx: Context, { subscriptionId, leaseToken, reason }: Write
 /** Writes the node, and again for requests that arrive in the meantime. */
 async function writeUntilCovered(ctx: Context, writer: Writer, firstRevision: number): Promise<WriteOutcome> {
   const { subscriptionId, leaseToken, leftMs } = writer
-  for (let revision: number | null = firstRevision; revision !== null;) {
+  let revision: number | null = firstRevision
+  while (revision !== null) {
     const { outcome, error } = await attempt(ctx, writer)
-    const covered = revision
-    const finish = (): Promise<boolean> =>
-      inTransaction(ctx, (tx) => finishWrite(tx, subscriptionId, leaseToken, covered, error))
-    if (outcome !== 'pending' && (await finish())) return outcome
+    if (outcome !== 'pending' && (await finish(ctx, writer, revision, error))) return outcome
     if (outcome !== 'written' || leftMs() < MIN_WRITE_MS) {
       // The caller of the newer request waits for the lease, or has left it to the reconcile job.
       await inTransaction(ctx, (tx) => releaseWrite(tx, subscriptionId, leaseToken, error))
@@ -113,6 +111,16 @@ async function writeUntilCovered(ctx: Context, writer: Writer, firstRevision: nu
     revision = await extend(ctx, writer)
   }
   return 'pending'
+}
+
+/** Records that the requests up to the revision are covered; false if there are newer ones, or the lease was lost. */
+async function finish(
+  ctx: Context,
+  { subscriptionId, leaseToken }: Writer,
+  revision: number,
+  error: string | null,
+): Promise<boolean> {
+  return inTransaction(ctx, (tx) => finishWrite(tx, subscriptionId, leaseToken, revision, error))
 }
 
 interface Attempt {
@@ -130,10 +138,9 @@ async function attempt(ctx: Context, writer: Writer): Promise<Attempt> {
     return { outcome: 'written', error: null }
   } catch (error) {
     ctx.log.warn({ appId: app.id, subscriptionId, error }, 'the realtime node was not written')
-    const failed = { error: messageOf(error) }
-    if (!hadTime()) return { outcome: 'pending', ...failed }
+    if (!hadTime()) return { outcome: 'pending', error: messageOf(error) }
     ctx.count('realtime_writes_total', { outcome: 'failed' })
-    return { outcome: 'failed', ...failed }
+    return { outcome: 'failed', error: messageOf(error) }
   }
 }
 

@@ -64,17 +64,20 @@ export function referenceOf({ info, tags, paths, webhooks, components }: OpenApi
 }
 
 function objectOf(schemas: Schemas, name: string | undefined): string[] {
-  const schema = name === undefined ? undefined : schemas[name]
+  const schema = schemas[name ?? '']
   if (name === undefined || !schema) return []
   return [
     `### The ${spaced(name)} object`,
     schema.description ?? '',
-    markdownTable(
-      ['field', 'type', ''],
-      fieldsOf(schemas, schema).map(({ path, schema: field }) => [path, typeOf(schemas, field), aboutOf(field)]),
-    ),
+    fieldTable(schemas, 'field', fieldsOf(schemas, schema)),
     json(schema.examples?.[0]),
   ]
+}
+
+/** A row for each field; `head` is the title of their column. */
+function fieldTable(schemas: Schemas, head: string, fields: readonly Field[]): string {
+  const rows = fields.map(({ path, schema }) => [path, typeOf(schemas, schema), aboutOf(schema)])
+  return markdownTable([head, 'type', ''], rows)
 }
 
 function callOf(schemas: Schemas, { call, operation }: { call: string; operation: Operation }): string[] {
@@ -113,16 +116,14 @@ function bodyOf(schemas: Schemas, body: Json): string[] {
 /** The fields of a request body. The column `required` is left out if no field is. */
 function inputTable(schemas: Schemas, form: Schema): string {
   const fields = fieldsOf(schemas, form)
-  const required = fields.some(({ isRequired }) => isRequired) ? ['required'] : []
-  return markdownTable(
-    ['field', 'type', ...required, ''],
-    fields.map(({ path, schema: field, isRequired }) => [
-      path,
-      typeOf(schemas, field),
-      ...required.map(() => (isRequired ? 'yes' : '')),
-      aboutOf(field),
-    ]),
-  )
+  if (!fields.some(({ isRequired }) => isRequired)) return fieldTable(schemas, 'field', fields)
+  const rows = fields.map(({ path, schema: field, isRequired }) => [
+    path,
+    typeOf(schemas, field),
+    isRequired ? 'yes' : '',
+    aboutOf(field),
+  ])
+  return markdownTable(['field', 'type', 'required', ''], rows)
 }
 
 /** What makes one form of a body different from the others: `mode` is `payment`. */
@@ -150,16 +151,12 @@ function answeredType({ $ref, items, properties }: Schema): string {
 
 function eventOf(schemas: Schemas, { summary, description, requestBody }: Operation): string[] {
   const { schema, example } = contentOf(requestBody ?? {})
-  const { data } = resolved(schemas, schema).properties ?? {}
-  const rows = fieldsOf(schemas, data ?? {}).map(({ path, schema: field }) => [
-    path,
-    typeOf(schemas, field),
-    aboutOf(field),
-  ])
+  const { data = {} } = resolved(schemas, schema).properties ?? {}
+  const fields = fieldsOf(schemas, data)
   return [
     `### \`${summary}\``,
     description ?? '',
-    ...(rows.length === 0 ? [] : [markdownTable(['field of `data`', 'type', ''], rows)]),
+    ...(fields.length === 0 ? [] : [fieldTable(schemas, 'field of `data`', fields)]),
     json(example),
   ]
 }
@@ -195,10 +192,15 @@ function fieldsOf(schemas: Schemas, schema: Schema, prefix = ''): Field[] {
 }
 
 function insideOf(field: Schema): { schema: Schema; suffix: string } | null {
-  const given = field.anyOf?.find(({ type }) => type !== 'null') ?? field
+  const given = withoutNull(field)
   if (given.properties || given.$ref !== undefined) return { schema: given, suffix: '' }
   const item = given.items
   return item && (item.properties || item.$ref !== undefined) ? { schema: item, suffix: '[]' } : null
+}
+
+/** Of a schema of something or null, that of the thing. */
+function withoutNull(schema: Schema): Schema {
+  return schema.anyOf?.find(({ type }) => type !== 'null') ?? schema
 }
 
 function typeOf(schemas: Schemas, schema: Schema): string {
@@ -212,7 +214,7 @@ function typeOf(schemas: Schemas, schema: Schema): string {
 }
 
 function aboutOf(schema: Schema): string {
-  return [schema.description, limitsOf(schema.anyOf?.find(({ type }) => type !== 'null') ?? schema)]
+  return [schema.description, limitsOf(withoutNull(schema))]
     .filter((text) => text !== undefined && text !== '')
     .join(' ')
 }

@@ -151,14 +151,7 @@ function parametersOf({ method, path, words }: AppRoute): Json[] {
     const { description, ...rest } = plain(schema as z.ZodType, 'input')
     return { name, in: 'query', required: false, ...(description === undefined ? {} : { description }), schema: rest }
   })
-  const key = {
-    name: 'Idempotency-Key',
-    in: 'header',
-    required: false,
-    description: 'Makes it safe to repeat the request.',
-  }
-  const schema = { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x20-\\x7e]+$' }
-  return [...named, ...filters, ...(isKeyed(method) ? [{ ...key, schema }] : [])]
+  return [...named, ...filters, ...(isKeyed(method) ? [IDEMPOTENCY_KEY] : [])]
 }
 
 function bodyOf(id: string, body: z.ZodType, schemas: Schemas): Json {
@@ -333,6 +326,14 @@ const SECURITY = {
   },
 }
 
+const IDEMPOTENCY_KEY: Json = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'Makes it safe to repeat the request.',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x20-\\x7e]+$' },
+}
+
 function headerReference(name: string): Json {
   return { $ref: `#/components/headers/${name}` }
 }
@@ -342,16 +343,16 @@ const LIMITS = Object.fromEntries(
   ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'].map((name) => [name, headerReference(name)]),
 )
 const REPLAYED = { 'Idempotent-Replayed': headerReference('Idempotent-Replayed') }
-const count = { type: 'integer', minimum: 0 }
+const COUNT = { type: 'integer', minimum: 0 }
 const HEADERS = {
   'X-Request-Id': { description: 'Quote it when you report a problem.', schema: { type: 'string' } },
-  'Retry-After': { description: 'Seconds to wait before the next try.', schema: count },
+  'Retry-After': { description: 'Seconds to wait before the next try.', schema: COUNT },
   'RateLimit-Limit': {
     description: 'How many calls are allowed at once. Absent where no limit is set.',
-    schema: count,
+    schema: COUNT,
   },
-  'RateLimit-Remaining': { description: 'How many of them are left.', schema: count },
-  'RateLimit-Reset': { description: 'Seconds until all of them are allowed again.', schema: count },
+  'RateLimit-Remaining': { description: 'How many of them are left.', schema: COUNT },
+  'RateLimit-Reset': { description: 'Seconds until all of them are allowed again.', schema: COUNT },
   'Idempotent-Replayed': {
     description: '`true` where the answer is that of an earlier call with the same `Idempotency-Key`.',
     schema: { type: 'string', const: 'true' },

@@ -111,7 +111,8 @@ export function exampleOf(call: string, { operationId, parameters, requestBody }
   const [method = '', path = ''] = call.split(' ')
   const inPath = parameters.filter((parameter) => parameter['in'] === 'path')
   const values = inPath.map(({ schema }) => (schema as { examples?: (string | number)[] }).examples?.[0] ?? '')
-  const filled = values.reduce<string>((text, value) => text.replace(/\{\w+\}/, String(value)), path)
+  let filled = path
+  for (const value of values) filled = filled.replace(/\{\w+\}/, String(value))
   return { id: operationId, method, path: filled, values, body: requestBody && exampleBody(requestBody) }
 }
 

@@ -1,5 +1,5 @@
 import { monthAfter } from './month.ts'
-import type { CashMonth } from './stats.ts'
+import type { CashMonth } from './sales/store.ts'
 
 const MAX_MONTHS = 12
 

@@ -25,8 +25,6 @@ import { sumBy, type Amounts } from './sales/figures.ts'
 import { listCashMonths, type CashMonth } from './sales/store.ts'
 import { unearnedOf } from './unearned.ts'
 
-export type { CashMonth } from './sales/store.ts'
-
 /** A sum of money in the smallest unit of its currency. */
 export interface Sum {
   readonly currency: string
@@ -125,12 +123,10 @@ async function scopeOf(ctx: Context, { app, isTest }: StatsOptions): Promise<{ m
 }
 
 function revenueOf(cash: readonly CashMonth[]): Stats['revenue'] {
-  const currencies = [...new Set(cash.map(({ currency }) => currency))]
-  return currencies.map((currency) => {
-    const months = cash.filter((month) => month.currency === currency)
+  return [...Map.groupBy(cash, ({ currency }) => currency)].map(([currency, months]) => {
     const payments = months.reduce((sum, month) => sum + month.payments, 0)
-    const total = (of: 'received' | 'refunded') => months.reduce((sum, month) => sum + month[of], 0n)
-    const [received, refunded] = [total('received'), total('refunded')]
+    const received = months.reduce((sum, month) => sum + month.received, 0n)
+    const refunded = months.reduce((sum, month) => sum + month.refunded, 0n)
     return { currency, payments, received, refunded, net: received - refunded }
   })
 }

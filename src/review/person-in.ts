@@ -1,9 +1,11 @@
 import type { Context } from '#context.ts'
 import { findPersonOf } from './store.ts'
-import type { ReviewItem } from './read-review.ts'
+import { mailIn, type ReviewItem } from './read-review.ts'
 
 /** The reference or address to give `find` for the person in a case; null if the case names nobody. */
-export async function personIn({ db }: Context, { kind, id, subject }: ReviewItem): Promise<string | null> {
+export async function personIn({ db }: Context, item: ReviewItem): Promise<string | null> {
+  const { kind, subject } = item
   if (kind === 'refused_address') return subject.split(': ')[0] ?? null
-  return findPersonOf(db, kind, Number(String(id).replace(/^evt_/, '')), subject.startsWith('receipt'))
+  const id = Number(String(item.id).replace(/^evt_/, ''))
+  return findPersonOf(db, kind === 'unconfirmed_mail' ? mailIn(item) : kind, id)
 }

@@ -44,7 +44,7 @@ export async function readReview(ctx: Context, appId: number | null): Promise<Re
     amount: row.amount,
     currency: row.currency,
     subject: subjectOf(row),
-    next_step: `billing-cli ${matches.get(row) ?? stepOf(row)}`,
+    next_step: `billing-cli ${matches.get(row) ?? STEPS[row.kind](row)}`,
   }))
 }
 
@@ -85,6 +85,11 @@ async function matchesOf(ctx: Context, rows: readonly WaitingRow[]): Promise<Rea
   return commands
 }
 
+/** The mail that an `unconfirmed_mail` is about. */
+export function mailIn({ subject }: Pick<ReviewItem, 'subject'>): 'reminder' | 'receipt' {
+  return subject.startsWith('receipt') ? 'receipt' : 'reminder'
+}
+
 const SUBJECTS: Partial<Record<ReviewKind, (row: WaitingRow) => string>> = {
   unmatched_bank_mail: ({ subject }) => subject ?? 'unknown bank',
   unreadable_bank_mail: ({ subject, reason }) => `${subject ?? 'unknown bank'}: ${reason ?? ''}`,
@@ -106,8 +111,4 @@ const STEPS: Readonly<Record<ReviewKind, (row: WaitingRow) => string>> = {
   failed_webhook: ({ id }) => `webhook retry ${formatId('evt', id)}`,
   paused_account: ({ appId }) => `reconcile --app ${appId ?? ''}`,
   refused_address: () => 'reminders refused --retry',
-}
-
-function stepOf(row: WaitingRow): string {
-  return STEPS[row.kind](row)
 }

@@ -161,24 +161,23 @@ export async function listWaiting(
   return db.all(WAITING, `SELECT * FROM (${queue.sql}) q ${ordered}`, [...queue.params, ...listed.params, limit])
 }
 
-/** The external_ref of the end user in a case; null if the case names nobody. */
+/** The external_ref of the end user in a case; null if the case names nobody. The case of a mail is that of its reminder or receipt. */
 export async function findPersonOf(
   db: Queries,
-  kind: ReviewKind,
+  kind: ReviewKind | 'reminder' | 'receipt',
   id: number,
-  isReceipt: boolean,
 ): Promise<string | null> {
-  const sql = kind === 'unconfirmed_mail' && isReceipt ? PERSONS.receipt : PERSONS[kind]
+  const sql = PERSONS[kind]
   if (sql === undefined) return null
   const found = await db.one(shape({ ref: text().nullable() }), sql, [id])
   return found?.ref ?? null
 }
 
-const PERSONS: Partial<Record<ReviewKind | 'receipt', string>> = {
+const PERSONS: Partial<Record<ReviewKind | 'reminder' | 'receipt', string>> = {
   flagged_payment: 'SELECT external_ref AS ref FROM transactions WHERE id = ?',
   unapplied_payment:
     'SELECT e.external_ref AS ref FROM payments p JOIN end_users e ON e.id = p.end_user_id WHERE p.id = ?',
-  unconfirmed_mail:
+  reminder:
     'SELECT s.external_ref AS ref FROM reminders r JOIN subscriptions s ON s.id = r.subscription_id WHERE r.id = ?',
   receipt: 'SELECT t.external_ref AS ref FROM receipts r JOIN transactions t ON t.id = r.transaction_id WHERE r.id = ?',
   failed_webhook: 'SELECT external_ref AS ref FROM events WHERE id = ?',

@@ -209,7 +209,8 @@ function certificateError(certificate: X509Certificate, host: string, now: Date)
   return certificate.validToDate > now ? null : `ended on ${certificate.validTo}`
 }
 
-function addressOf(mailbox: string): string {
+/** The address of a mailbox such as `Billing <billing@example.com>`. */
+export function addressOf(mailbox: string): string {
   return (/<([^<>]*)>\s*$/.exec(mailbox)?.[1] ?? mailbox).trim()
 }
 

@@ -35,8 +35,8 @@ export interface OwnServer {
 
 function inspectOwnServer({ home, make }: OwnServer): PartState {
   const folder = join(home, 'database')
-  if (existsSync(join(folder, 'data'))) return unchanged(`Paygate's own server in ${folder}`)
   const what = `Paygate's own server in ${folder}`
+  if (existsSync(join(folder, 'data'))) return unchanged(what)
   return pending(`make ${what}`, async () => {
     await make?.()
     return make ? `made ${what}` : `${what}, which the service makes when it starts`

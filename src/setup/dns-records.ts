@@ -18,7 +18,7 @@ const LOOKUP = { timeout: 1500, tries: 1 }
 /** The records to publish; without a key, all but the record of the key. */
 export function dnsRecords(answers: Answers, dkim: { key: KeyObject; selector: string } | null): DnsRecord[] {
   const { baseUrl, mailFrom, smtpUrl } = answers
-  const host = baseUrl.hostname.replace(/^\[|\]$/g, '')
+  const host = withoutBrackets(baseUrl.hostname)
   const domain = domainOf(mailFrom)
   const txt = (name: string, value: string): DnsRecord => ({ type: 'TXT', name, value })
   return [
@@ -31,11 +31,13 @@ export function dnsRecords(answers: Answers, dkim: { key: KeyObject; selector: s
 
 /** The addresses of a machine behind a router are private ones: see `needsPublicAddress`. */
 function addressRecords(name: string): DnsRecord[] {
-  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+  const all = Object.values(networkInterfaces())
+    .flat()
+    .filter((found) => found !== undefined)
   const outer = all.filter(({ internal, address }) => !internal && !/^fe80/i.test(address))
   const open = outer.filter(({ address }) => isPublic(address))
-  const [found] = [open, outer, all].filter((each) => each.length > 0)
-  return (found ?? []).map(({ family, address }) => ({ type: family === 'IPv6' ? 'AAAA' : 'A', name, value: address }))
+  const found = [open, outer, all].find((each) => each.length > 0) ?? []
+  return found.map(({ family, address }) => ({ type: family === 'IPv6' ? 'AAAA' : 'A', name, value: address }))
 }
 
 /** Whether this machine knows no address of its own that others can reach. */
@@ -56,9 +58,14 @@ function isPublic(address: string): boolean {
  */
 function spf(host: string, smtpHost: string): string {
   const sender = isLoopbackHost(smtpHost) ? host : smtpHost
-  const bare = sender.replace(/^\[|\]$/g, '')
+  const bare = withoutBrackets(sender)
   const mechanism = isIP(bare) === 0 ? `a:${bare}` : `ip${isIP(bare)}:${bare}`
   return `v=spf1 ${mechanism} ~all`
+}
+
+/** URLs write `[::1]`. */
+function withoutBrackets(host: string): string {
+  return host.replace(/^\[|\]$/g, '')
 }
 
 /** How many of the records are in DNS already, as this machine sees it. */

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import type { Config } from '#config/config.ts'
 import { daemonUrl } from '#doctor/ask-metrics.ts'
 import { AppError } from '#shared/errors.ts'
-import type { Answers } from './answers.ts'
+import { addressOf, type Answers } from './answers.ts'
 import { isInstalled, readInstalled, writeInstalled, type InstalledFile } from './files.ts'
-import { hasProgram, runProgram } from './run-program.ts'
+import { hasProgram, isUnitActive, runProgram } from './run-program.ts'
 import { pending, unchanged, type PartState } from './step.ts'
 
 const TEMPLATES = join(import.meta.dirname, '../../templates/proxy')
@@ -77,15 +77,17 @@ export function inspectCertificate(answers: Answers): PartState {
 
 /** nginx reads a renewed certificate only after a reload. */
 export function certbotWords({ baseUrl, mailFrom }: Answers): string[] {
-  const contact = /<([^<>]*)>/.exec(mailFrom)?.[1] ?? mailFrom
   const how = ['--nginx', '--non-interactive', '--agree-tos', '--deploy-hook', 'systemctl reload nginx']
-  return ['certonly', ...how, '-m', contact, '--cert-name', baseUrl.hostname, '-d', baseUrl.hostname]
+  return ['certonly', ...how, '-m', addressOf(mailFrom), '--cert-name', baseUrl.hostname, '-d', baseUrl.hostname]
 }
 
-/** Checks that the proxy accepts the file and runs with it. `isNew`: it has not loaded the file yet. */
-export async function inspectProxyService({ proxy }: Answers, isNew: boolean): Promise<PartState> {
-  const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', proxy])).trim() === 'active'
-  if (isActive && !isNew) return unchanged(`${proxy} runs`)
+/** Checks that the proxy accepts the file and runs with it. `isFileNew`: it has not loaded the file yet. */
+export async function inspectProxyService(
+  { proxy }: Answers,
+  { isFileNew }: { readonly isFileNew: boolean },
+): Promise<PartState> {
+  const isActive = await isUnitActive(proxy)
+  if (isActive && !isFileNew) return unchanged(`${proxy} runs`)
   return pending(`${isActive ? 'reload' : 'start'} ${proxy}`, async () => {
     await validate(proxy)
     await runProgram('systemctl', ['enable', '--now', proxy])

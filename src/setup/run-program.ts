@@ -24,6 +24,11 @@ export async function runProgram(name: string, words: readonly string[], input =
   return promise
 }
 
+/** Whether systemd runs the unit now. */
+export async function isUnitActive(unit: string): Promise<boolean> {
+  return (await runProgram('systemctl', ['show', '-P', 'ActiveState', unit])).trim() === 'active'
+}
+
 function lastLine(text: string): string {
   return text.trim().split('\n').at(-1) ?? ''
 }

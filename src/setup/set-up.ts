@@ -18,7 +18,7 @@ import { inspectDatabase, inspectSchema } from './database.ts'
 import { countPublished, dnsRecords, needsPublicAddress, type DnsRecord } from './dns-records.ts'
 import { isInstalled, readInstalled, writeInstalled, type InstalledFile } from './files.ts'
 import { inspectCertificate, inspectProxyFile, inspectProxyService, missingPackages } from './proxy.ts'
-import { hasProgram, runProgram } from './run-program.ts'
+import { hasProgram, isUnitActive, runProgram } from './run-program.ts'
 import {
   inspectDkim,
   inspectKeys,
@@ -58,7 +58,8 @@ const UNIT = 'billing-daemon'
 const USER_LINE = `u ${SERVICE_USER} - "Paygate" /var/lib/paygate`
 /** Remembers what leaves no other trace: a hash of the inputs with which a step was done, and whether a service loaded its newest files. */
 const MEMORY_FILE = '/etc/paygate/setup.json'
-const [WRITTEN, LOADED] = ['written', 'loaded']
+const WRITTEN = 'written'
+const LOADED = 'loaded'
 /** The steps in which a service loads what was written for it. */
 type Loading = 'service' | 'proxy_service'
 
@@ -206,12 +207,11 @@ class Installation {
   #inspectPackages(): PartState {
     const missing = missingPackages(this.#answers)
     if (missing.length === 0) return unchanged('every required program is installed')
-    const words = ['install', '--yes', '--no-install-recommends', ...missing]
     if (!this.#hasSystemd || !hasProgram('apt-get'))
       return skipped(`would install ${missing.join(', ')}: apt-get install ${missing.join(' ')}`)
     return pending(`install ${missing.join(', ')}`, async () => {
       await runProgram('apt-get', ['update', '--quiet'])
-      await runProgram('apt-get', words)
+      await runProgram('apt-get', ['install', '--yes', '--no-install-recommends', ...missing])
       return `installed ${missing.join(', ')}`
     })
   }
@@ -248,9 +248,10 @@ class Installation {
   }
 
   async #inspectService(): Promise<PartState> {
-    const isActive = (await runProgram('systemctl', ['show', '-P', 'ActiveState', UNIT])).trim() === 'active'
-    if (isActive && this.#memory()['service'] !== WRITTEN) return unchanged(`${UNIT} runs`)
-    const timers = renderUnits(this.#paths()).flatMap(({ name }) => (name.endsWith('.timer') ? [name] : []))
+    if ((await isUnitActive(UNIT)) && this.#memory()['service'] !== WRITTEN) return unchanged(`${UNIT} runs`)
+    const timers = renderUnits(this.#paths())
+      .map(({ name }) => name)
+      .filter((name) => name.endsWith('.timer'))
     return pending(`start ${UNIT}`, async () => {
       if (this.#answers.databaseUrl === null) await runProgram('systemd-sysusers', ['--inline', USER_LINE])
       await runProgram('systemctl', ['daemon-reload'])
@@ -265,7 +266,8 @@ class Installation {
     const { proxy, certificate } = this.#answers
     const inspect = () =>
       this.#writing('proxy_service', inspectProxyFile(this.#options.prefix, this.#answers, this.#config()))
-    const inspectService = async () => inspectProxyService(this.#answers, this.#memory()['proxy_service'] === WRITTEN)
+    const inspectService = async () =>
+      inspectProxyService(this.#answers, { isFileNew: this.#memory()['proxy_service'] === WRITTEN })
     const byCertbot: Part = {
       name: 'certificate',
       does: 'get a certificate by certbot',

@@ -59,7 +59,8 @@ export interface FindOptions {
   readonly appId?: number
 }
 
-const PUBLIC: Partial<Record<FoundKind, IdKind>> = {
+/** The kinds whose ids have a prefix: `cus_5`. */
+const ID_KINDS: Partial<Record<FoundKind, IdKind>> = {
   customer: 'cus',
   plan: 'plan',
   price: 'price',
@@ -181,7 +182,7 @@ function hasWords(folded: string, words: readonly string[]): boolean {
 
 /** `cus_5`, or `17`: a transaction, a payment or a bank mail. */
 async function findNumbered(ctx: Context, appId: number | null, given: string): Promise<Found[]> {
-  for (const [kind, prefix] of Object.entries(PUBLIC) as [FoundKind, IdKind][]) {
+  for (const [kind, prefix] of Object.entries(ID_KINDS) as [FoundKind, IdKind][]) {
     const number = parseId(prefix, given)
     if (number !== null) return findById(ctx.db, appId, kind, number)
   }
@@ -231,7 +232,7 @@ function spansOf(on: string): { day: Span; received: Span } | null {
 }
 
 function present({ kind, id, appId, externalRef, amount, currency, state, at, eventType }: Found): Match {
-  const prefix = PUBLIC[kind]
+  const prefix = ID_KINDS[kind]
   return {
     kind,
     id: prefix ? formatId(prefix, id) : String(id),

@@ -42,7 +42,7 @@ function moneySteps(
     (row) => !row.flagged && row.transfer_code !== null && row.status === 'pending' && !fitting.has(row.transaction_id),
   )
   const open = transactions.find((row) => row.link !== null && row.transfer_code === null)
-  return [
+  const steps = [
     ...unmatched.map(matchStep),
     ...flagged.map((row) => ({
       what: `transaction ${row.transaction_id} needs review: ${row.flag_reason ?? ''}`,
@@ -52,23 +52,18 @@ function moneySteps(
       what: `payment ${paymentId} has ${englishMoney(amount, currency)} that is booked for nothing: refund or move it`,
       command: `billing-cli payment show ${paymentId}`,
     })),
-    ...(waiting
-      ? [
-          {
-            what: `transaction ${waiting.transaction_id} waits for a transfer with the code ${waiting.transfer_code ?? ''}; check whether it arrived without the code`,
-            command: 'billing-cli bank-mail list --unmatched',
-          },
-        ]
-      : []),
-    ...(open
-      ? [
-          {
-            what: `transaction ${open.transaction_id} may still be paid`,
-            command: `billing-cli open ${open.transaction_id}`,
-          },
-        ]
-      : []),
   ]
+  if (waiting)
+    steps.push({
+      what: `transaction ${waiting.transaction_id} waits for a transfer with the code ${waiting.transfer_code ?? ''}; check whether it arrived without the code`,
+      command: 'billing-cli bank-mail list --unmatched',
+    })
+  if (open)
+    steps.push({
+      what: `transaction ${open.transaction_id} may still be paid`,
+      command: `billing-cli open ${open.transaction_id}`,
+    })
+  return steps
 }
 
 /** The step for unmatched money: booking it for the transaction that it fits. */
@@ -90,32 +85,23 @@ function mailSteps(view: EndUser): NextStep[] {
   const current = mails.filter(({ period_end }) => period_end === subscription.current_period_end)
   const refused = current.find(({ status }) => status === 'refused')
   const unconfirmed = current.find(({ status }) => status === 'unconfirmed')
-  return [
-    ...(refused
-      ? [
-          {
-            what: `the mail server refuses ${customer?.email ?? 'the address'}: ask for another one`,
-            command: 'billing-cli reminders refused',
-          },
-        ]
-      : []),
-    ...(unconfirmed
-      ? [
-          {
-            what: `reminder ${unconfirmed.reminder_id} may or may not have been sent: check the mail server's log`,
-            command: `billing-cli reminders settle ${unconfirmed.reminder_id} --sent`,
-          },
-        ]
-      : []),
-    ...(view.reminders_stopped_at === null
-      ? []
-      : [
-          {
-            what: 'the reminders are stopped; resume them only if the customer asks for it',
-            command: `billing-cli subscription reminders ${user} on`,
-          },
-        ]),
-  ]
+  const steps: NextStep[] = []
+  if (refused)
+    steps.push({
+      what: `the mail server refuses ${customer?.email ?? 'the address'}: ask for another one`,
+      command: 'billing-cli reminders refused',
+    })
+  if (unconfirmed)
+    steps.push({
+      what: `reminder ${unconfirmed.reminder_id} may or may not have been sent: check the mail server's log`,
+      command: `billing-cli reminders settle ${unconfirmed.reminder_id} --sent`,
+    })
+  if (view.reminders_stopped_at !== null)
+    steps.push({
+      what: 'the reminders are stopped; resume them only if the customer asks for it',
+      command: `billing-cli subscription reminders ${user} on`,
+    })
+  return steps
 }
 
 function receiptSteps({ receipts }: Pick<EndUser, 'receipts'>): NextStep[] {

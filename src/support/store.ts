@@ -67,20 +67,17 @@ interface Search {
   readonly params: readonly Param[]
 }
 
-/** `appId`: only rows of this app; null takes those of all apps and of none. */
+/** Each row once, whichever of the searches find it. `appId`: only rows of this app; null takes those of all apps and of none. */
 async function findBy(db: Queries, appId: number | null, searches: readonly Search[]): Promise<Found[]> {
-  const found: Found[] = []
-  const [ofApp, ...app] = appId === null ? [''] : ['HAVING appId = ?', appId]
+  const found = new Map<string, Found>()
+  const ofApp = appId === null ? '' : 'HAVING appId = ?'
+  const app = appId === null ? [] : [appId]
   for (const { kind, where, params } of searches) {
     const type = kind === 'event' ? 'x.event_type' : 'NULL'
     const sql = `SELECT ${type} AS eventType, ${SOURCES[kind]} WHERE ${where} ${ofApp} ORDER BY x.id DESC LIMIT ${MAX_PER_KIND}`
-    found.push(...(await db.all(FOUND, sql, [...params, ...app])))
+    for (const row of await db.all(FOUND, sql, [...params, ...app])) found.set(`${kind} ${row.id}`, row)
   }
-  const known = new Set<string>()
-  return found.filter(({ kind, id: number }) => {
-    const name = `${kind} ${number}`
-    return known.has(name) ? false : known.add(name)
-  })
+  return [...found.values()]
 }
 
 /** The thing of this number. */
@@ -114,22 +111,26 @@ export async function findByToken(db: Queries, appId: number | null, token: stri
   ])
 }
 
+/** What a text is searched with. `apps`, `providers` and `banks` are complete lists, for indexes that begin with these columns. */
+export interface TextScope {
+  readonly apps: readonly number[]
+  readonly providers: readonly string[]
+  readonly banks: readonly string[]
+  /** Customers of this name. */
+  readonly named: readonly number[]
+  /** Transfer codes that the text has. */
+  readonly codes: readonly string[]
+}
+
 /**
  * What a text names: an app's key, an end user, a customer's e-mail or the seller's id of it, a transfer code, a reference of a bank or
- * a provider, a provider's event. `apps`, `providers` and `banks` are complete lists, for indexes that begin with these columns; `named`
- * are customers of this name, `codes` transfer codes that it has.
+ * a provider, a provider's event.
  */
 export async function findByText(
   db: Queries,
   appId: number | null,
   given: string,
-  {
-    apps,
-    providers,
-    banks,
-    named,
-    codes,
-  }: Record<'apps' | 'named', readonly number[]> & Record<'providers' | 'banks' | 'codes', readonly string[]>,
+  { apps, providers, banks, named, codes }: TextScope,
 ): Promise<Found[]> {
   // A reference is typed from a receipt in any case, and in groups.
   const written = [...new Set([given, given.replaceAll(/\s/g, '').toUpperCase()])]

@@ -168,21 +168,15 @@ function refundMoments(
   const { id, taken, provider, status, reference, failure, createdAt, endedAt } = refund
   const money = `${englishMoney(taken, currency)} of payment ${refund.paymentId} by ${provider}`
   const named = reference === null ? '' : `, reference ${reference}`
-  const isAtOnce = endedAt?.getTime() === createdAt.getTime()
-  const ordered = isAtOnce
-    ? []
-    : [{ at: createdAt, part: 'money', text: `refund ${id} of ${money} ordered${byWhom(refund)}, now ${status}` }]
   const outcome = status === 'failed' ? `failed (${failure ?? 'no reason given'})` : status
-  const ended = endedAt
-    ? [
-        {
-          at: endedAt,
-          part: 'money',
-          text: `refund ${id} of ${money} ${outcome}${named}${isAtOnce ? byWhom(refund) : ''}`,
-        },
-      ]
-    : []
-  return [...ordered, ...ended]
+  const ordered = `refund ${id} of ${money} ordered${byWhom(refund)}, now ${status}`
+  const ended = `refund ${id} of ${money} ${outcome}${named}`
+  // One that ended at once has one entry.
+  if (endedAt?.getTime() === createdAt.getTime())
+    return [{ at: createdAt, part: 'money', text: `${ended}${byWhom(refund)}` }]
+  const moments = [{ at: createdAt, part: 'money', text: ordered }]
+  if (endedAt) moments.push({ at: endedAt, part: 'money', text: ended })
+  return moments
 }
 
 function byWhom({ actor, note }: { readonly actor: string | null; readonly note: string | null }): string {

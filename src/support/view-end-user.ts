@@ -78,12 +78,10 @@ export async function viewEndUser(ctx: Context, appId: number, externalRef: stri
 async function unmatchedFor(ctx: Context, transactions: readonly Transaction[]): Promise<Fit[]> {
   const waiting = transactions.filter(({ status, transferCode }) => status === 'pending' && transferCode !== null)
   if (waiting.length === 0) return []
-  return (await listMailsFor(ctx, waiting)).flatMap((mail) =>
-    waiting.flatMap((transaction) => {
-      const fit = dueOf(transaction) === mail.amount ? fitOf(mail, transaction.id) : null
-      return fit ? [fit] : []
-    }),
+  const fits = (await listMailsFor(ctx, waiting)).flatMap((mail) =>
+    waiting.filter((transaction) => dueOf(transaction) === mail.amount).map(({ id }) => fitOf(mail, id)),
   )
+  return fits.filter((fit) => fit !== null)
 }
 
 async function presentWithPrice(ctx: Context, subscription: Subscription, now: AppTime) {

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { testEnvironment } from './context.ts'
+import { parsed } from './parsed.ts'
 
 /** A daemon in a process of its own, on the test database. */
 export interface DaemonProcess {
@@ -33,7 +34,7 @@ export async function startDaemonProcess(
     createInterface(child.stdout).on('line', (line) => {
       logged.push(line)
       if (isListening) return
-      const { msg, url: listening } = parsed(line)
+      const { msg, url: listening } = parsed(line) as { msg?: string; url?: string }
       if (msg !== 'listening' || listening === undefined) return
       isListening = true
       resolve(listening)
@@ -55,13 +56,5 @@ export async function startDaemonProcess(
       child.kill('SIGKILL')
       await exited
     },
-  }
-}
-
-function parsed(line: string): { msg?: string; url?: string } {
-  try {
-    return JSON.parse(line) as { msg?: string; url?: string }
-  } catch {
-    return {}
   }
 }

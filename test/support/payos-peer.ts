@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { unixSeconds, type Clock } from '#shared/time.ts'
 import { listen, stopServer } from './http-server.ts'
 
@@ -103,10 +104,8 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
   return peer
 
   async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = []
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
-    const text = Buffer.concat(chunks).toString('utf8')
-    const body = text === '' ? null : (JSON.parse(text) as PayosLinkForm)
+    const sent = await text(request)
+    const body = sent === '' ? null : (JSON.parse(sent) as PayosLinkForm)
     calls.push({ method: request.method!, path: request.url!, body })
     if (peer.mode === 'silent') return
     if (peer.mode === 'down') return void request.socket.destroy()
@@ -133,8 +132,8 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
 
   function create(body: PayosLinkForm): Reply {
     const { amount, cancelUrl, description, orderCode, returnUrl, signature, expiredAt } = body
-    const text = `amount=${amount}&cancelUrl=${cancelUrl}&description=${description}&orderCode=${orderCode}&returnUrl=${returnUrl}`
-    if (signature !== hmac(keys.checksumKey, text)) return refusal('201', 'Mã kiểm tra (signature) không hợp lệ')
+    const data = `amount=${amount}&cancelUrl=${cancelUrl}&description=${description}&orderCode=${orderCode}&returnUrl=${returnUrl}`
+    if (signature !== hmac(keys.checksumKey, data)) return refusal('201', 'Mã kiểm tra (signature) không hợp lệ')
     const unknown = Object.keys(body).find((field) => !CREATE_FIELDS.has(field))
     if (unknown !== undefined) return refusal('20', `unknown field ${unknown}`)
     if (!Number.isSafeInteger(orderCode) || orderCode <= 0) return refusal('20', 'orderCode')

@@ -8,6 +8,7 @@ import {
 } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import type { WebhookBody } from '../../client/src/types.ts'
 import type { Certificate } from './certificates.ts'
 import { stopServer } from './http-server.ts'
@@ -83,9 +84,7 @@ export class Receiver<Body = WebhookBody> {
   }
 
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = []
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
-    const webhook = this.#read(request.headers, Buffer.concat(chunks))
+    const webhook = this.#read(request.headers, await buffer(request))
     this.received.push(webhook)
     for (const resolve of this.#waiting) resolve()
     this.#waiting.clear()

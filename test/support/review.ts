@@ -20,9 +20,19 @@ export async function unallocatedMoney(ctx: Context, { app }: TestApp, amount: n
   const now = ctx.clock.now()
   const id = await inTransaction(ctx, (tx) =>
     insertPayment(tx, {
-      ...{ appId: app.id, endUserId: null, provider: 'payos', providerAccountId: null, bankAccountId: null },
-      ...{ reference: `loose-${references}`, chargeReference: null, amount, amountLeft: amount, currency: 'VND' },
-      ...{ paidAt: now, receivedAt: now, closedAt: null },
+      appId: app.id,
+      endUserId: null,
+      provider: 'payos',
+      providerAccountId: null,
+      bankAccountId: null,
+      reference: `loose-${references}`,
+      chargeReference: null,
+      amount,
+      amountLeft: amount,
+      currency: 'VND',
+      paidAt: now,
+      receivedAt: now,
+      closedAt: null,
     }),
   )
   if (id === null) throw new Error('the payment exists')
@@ -51,10 +61,16 @@ export async function endPauses(ctx: Context): Promise<void> {
 async function aRefusedAddress(ctx: Context, { app }: TestApp): Promise<number> {
   const { id: subscriptionId, currentPeriodEnd } = (await ctx.db.one(subscriptions, 'WHERE app_id = ?', [app.id]))!
   const refused = {
-    ...{ appId: app.id, subscriptionId, periodEnd: currentPeriodEnd!, status: 'refused' as const },
-    ...{ ...UNTRIED, claimedAt: ctx.clock.now(), failures: 1 },
-    ...{ lastError: '550 no such user', refusedTo: 'an@example.com' },
-  }
+    ...UNTRIED,
+    appId: app.id,
+    subscriptionId,
+    periodEnd: currentPeriodEnd!,
+    status: 'refused',
+    claimedAt: ctx.clock.now(),
+    failures: 1,
+    lastError: '550 no such user',
+    refusedTo: 'an@example.com',
+  } as const
   const first = await ctx.db.insert(reminders, { ...refused, stage: 1 })
   await ctx.db.insert(reminders, { ...refused, stage: 0 })
   await ctx.db.update(customers, { appId: app.id }, { email: 'an@example.com' })

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { Stripe } from 'stripe'
 import { sha256Hex } from '#shared/crypto.ts'
 import { unixSeconds, type Clock } from '#shared/time.ts'
@@ -115,7 +116,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
   const failed = new Set<string>()
   /** When debits began: their charges have this time, not that of their success. */
   const debits = new Map<string, number>()
-  const kept = new Map<string, { fingerprint: string; reply: Reply | null }>()
+  const kept = new Map<string, { fingerprint: string; reply: Reply }>()
   const calls: StripeCall[] = []
   let count = 0
   const newId = (prefix: string): string => `${prefix}_${(count += 1)}${randomBytes(8).toString('hex')}`
@@ -172,9 +173,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
   return peer
 
   async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = []
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
-    const body = Buffer.concat(chunks).toString('utf8')
+    const body = await text(request)
     const url = new URL(request.url ?? '/', base)
     const isPost = request.method === 'POST'
     const form = parseForm(isPost ? body : url.search.slice(1))
@@ -205,7 +204,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
       if (first.fingerprint !== fingerprint) {
         return refusal(400, 'idempotency_error', { message: 'Keys for idempotent requests must keep their parameters' })
       }
-      return first.reply ?? refusal(409, 'idempotency_error', { code: 'idempotency_key_in_use' })
+      return first.reply
     }
     const reply = answer(call, account)
     // Stripe keeps the response of what it began to do, failures included, but not of what it refused before.
@@ -307,9 +306,13 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
       id: session.payment_intent,
       object: 'payment_intent',
       latest_charge: charge ? chargeObject(charge) : null,
-      status: charge ? 'succeeded' : failed.has(session.id) ? 'requires_payment_method' : 'processing',
+      status: charge ? 'succeeded' : unpaidStatusOf(session),
     }
     return { ...body, payment_intent: intent }
+  }
+
+  function unpaidStatusOf({ id }: PeerSession): string {
+    return failed.has(id) ? 'requires_payment_method' : 'processing'
   }
 
   function expireInTime(session: PeerSession): void {
@@ -342,7 +345,15 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
     if (status === 'pending' || status === 'succeeded') charge.refunded += amount
     const { intent, currency, account } = charge
     const refund: PeerRefund = {
-      ...{ id: newId('re'), charge: charge.id, intent, amount, currency, created: now(), account, metadata, status },
+      id: newId('re'),
+      charge: charge.id,
+      intent,
+      amount,
+      currency,
+      created: now(),
+      account,
+      metadata,
+      status,
       failure_reason: status === 'failed' ? 'expired_or_canceled_card' : null,
     }
     refunds.unshift(refund)

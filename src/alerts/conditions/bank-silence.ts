@@ -3,7 +3,7 @@ import { countMailsByDay, listQuietAccounts } from '#alerts/store.ts'
 import type { Context } from '#context.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { DAYS_READ, isSilent } from './decide-silence.ts'
-import type { Evaluation } from './watch.ts'
+import type { Evaluation } from './evaluation.ts'
 
 /** Accounts of live apps that got no mail on a day on which they usually do. */
 export async function bankSilent({ db }: Context, { now }: Evaluation): Promise<AlertCondition[]> {

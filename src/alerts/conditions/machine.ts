@@ -7,7 +7,7 @@ import { MAX_SKEW_MS, clockSkewSeconds } from '#doctor/check-database.ts'
 import { MIN_FREE, MIN_SHARE, listFileSystems, type FileSystem } from '#doctor/check-disk.ts'
 import { JOBS, silentAfterMs } from '#doctor/check-work.ts'
 import { SECOND_MS, addMs, formatUtc, type RealTime } from '#shared/time.ts'
-import { isOpen, type Evaluation } from './watch.ts'
+import { isOpen, type Evaluation } from './evaluation.ts'
 
 /** An open alert closes only at this multiple of the limits, so that it does not open and close with each file. */
 const SPACE_AGAIN = 1.1

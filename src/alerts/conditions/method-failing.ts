@@ -3,7 +3,7 @@ import { countAttempts, type MethodAttempts } from '#alerts/store.ts'
 import type { Context } from '#context.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, addMs } from '#shared/time.ts'
 import { isFarBelow, type Success } from './decide-failing.ts'
-import type { Evaluation } from './watch.ts'
+import type { Evaluation } from './evaluation.ts'
 
 /** Payers have half an hour: payments that were begun later may still be completed. */
 const STILL_PAYABLE_MS = 30 * MINUTE_MS

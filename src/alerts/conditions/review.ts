@@ -7,7 +7,7 @@ import { listWaiting, type ReviewKind, type WaitingRow } from '#review/store.ts'
 import { counted } from '#shared/counted.ts'
 import { englishMoney } from '#shared/money.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
-import type { Evaluation } from './watch.ts'
+import type { Evaluation } from './evaluation.ts'
 
 const PATIENCE_MS = DAY_MS
 const MAX_ROWS = 5000
@@ -23,10 +23,11 @@ export async function moneyWaiting(ctx: Context, evaluation: Evaluation): Promis
   const limit = addMs(evaluation.now, -PATIENCE_MS)
   return rows
     .filter(({ since }) => since <= limit)
-    .map((row) => ({
+    .map((row) => ({ row, subject: `${NAMES[row.kind] ?? row.kind} ${row.id}` }))
+    .map(({ row, subject }) => ({
       kind: 'money_waiting',
-      subject: `${NAMES[row.kind] ?? row.kind} ${row.id}`,
-      text: `${moneyOf(row)} of ${NAMES[row.kind] ?? row.kind} ${row.id} (${row.reason ?? row.subject ?? ''}) has waited for over a day: billing-cli review`,
+      subject,
+      text: `${moneyOf(row)} of ${subject} (${row.reason ?? row.subject ?? ''}) has waited for over a day: billing-cli review`,
       since: row.since,
     }))
 }

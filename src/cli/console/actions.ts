@@ -1,5 +1,5 @@
 import type { Suggestion } from '#bank-mail/suggest-transactions.ts'
-import type { ReviewItem } from '#review/read-review.ts'
+import { mailIn, type ReviewItem } from '#review/read-review.ts'
 
 /** What may be decided about a case, by one key. */
 export interface Action {
@@ -32,7 +32,7 @@ const plain =
   ({ id }) => [...before, String(id)]
 const settle =
   (outcome: string): Words =>
-  ({ id, subject }) => [subject.startsWith('receipt') ? 'receipts' : 'reminders', 'settle', String(id), outcome]
+  (item) => [`${mailIn(item)}s`, 'settle', String(item.id), outcome]
 
 /** By kind, in the order of the footer. */
 export const ACTIONS: Readonly<Record<ReviewItem['kind'], readonly Action[]>> = {

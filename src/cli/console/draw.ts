@@ -25,15 +25,14 @@ export function drawConsole(screen: Screen, size: ScreenSize): string[] {
   const { columns, rows } = size
   if (columns < MIN.columns || rows < MIN.rows)
     return [fitted(`The console needs ${MIN.columns}×${MIN.rows}; this is ${columns}×${rows}. q quits.`, columns)]
-  const mode = modeOf(screen)
   const page = pageOn(screen)
+  const mode = 'opened' in page ? modeOf(page.opened) : null
   const body = bodyOf(screen, page, columns)
   const room = bodyRows(rows)
-  const from = page.kind === 'queue' ? queueTop(screen.selected, room - 1) : page.scroll
   const shown =
     page.kind === 'queue'
-      ? [body[0] ?? '', ...body.slice(1).slice(from, from + room - 1)]
-      : body.slice(from, from + room)
+      ? [body[0] ?? '', ...body.slice(1 + queueTop(screen.selected, room - 1))]
+      : body.slice(page.scroll)
   const lines = Array.from({ length: room }, (_, row) => fitted(shown[row] ?? '', columns))
   return [
     painted(mode, fitted(titleOf(screen, page), columns)),
@@ -81,9 +80,10 @@ function titleOf({ items, session }: Screen, page: Page): string {
   }
 }
 
-function headOf({ item }: Case): string {
-  const mark = item.sandbox === null ? '' : MARKS[item.sandbox ? 'test' : 'live']
-  return `${mark}${kindWords(item)} ${item.id}  ${amountCell(item) ?? ''}  ${printable(item.subject)}`
+function headOf(opened: Case): string {
+  const { item } = opened
+  const mode = modeOf(opened)
+  return `${mode === null ? '' : MARKS[mode]}${kindWords(item)} ${item.id}  ${amountCell(item) ?? ''}  ${printable(item.subject)}`
 }
 
 function kindWords({ kind }: ReviewItem): string {

@@ -1,6 +1,5 @@
 /** A key that is no character. */
-export type NamedKey =
-  'up' | 'down' | 'page-up' | 'page-down' | 'home' | 'end' | 'enter' | 'escape' | 'backspace' | 'tab' | 'interrupt'
+export type NamedKey = 'up' | 'down' | 'page-up' | 'page-down' | 'enter' | 'escape' | 'backspace' | 'tab' | 'interrupt'
 /** A key, by its name or its character. */
 export type Key = { readonly name: NamedKey } | { readonly character: string }
 
@@ -11,8 +10,6 @@ const SEQUENCES: readonly (readonly [sequence: string, name: NamedKey])[] = [
   ['\u001bOB', 'down'],
   ['\u001b[5~', 'page-up'],
   ['\u001b[6~', 'page-down'],
-  ['\u001b[H', 'home'],
-  ['\u001b[F', 'end'],
   ['\r', 'enter'],
   ['\n', 'enter'],
   ['\u007f', 'backspace'],

@@ -44,10 +44,8 @@ export function pageOn({ pages }: Screen): Page {
   return pages.at(-1) ?? { kind: 'queue' }
 }
 
-/** Whether the page is about a live app or a sandbox; null if about neither. */
-export function modeOf(screen: Screen): 'live' | 'test' | null {
-  const page = pageOn(screen)
-  if (page.kind !== 'case' && page.kind !== 'preview') return null
-  const { sandbox } = page.opened.item
-  return sandbox === null ? null : sandbox ? 'test' : 'live'
+/** Whether the case is about a live app or a sandbox; null if no app is known. */
+export function modeOf({ item: { sandbox } }: Case): 'live' | 'test' | null {
+  if (sandbox === null) return null
+  return sandbox ? 'test' : 'live'
 }

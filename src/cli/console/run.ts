@@ -121,7 +121,7 @@ class KeyHandler {
     else if (character === 'q') this.#leave()
     else if (character === '?') this.#show('Keys', helpLines())
     else if (character === '/') this.#ask('/', (text) => this.#find(text))
-    else if (character === ':') this.#ask(':', (text) => this.#run(text), true)
+    else if (character === ':') this.#ask(':', (text) => this.#run(text), { completes: true })
     else if (character === 'k') this.#move(-1)
     else if (character === 'j') this.#move(1)
   }
@@ -135,16 +135,15 @@ class KeyHandler {
     this.#screen.pages.push({ kind: 'text', title, lines, scroll: 0 })
   }
 
-  /** Chooses in a list, or scrolls a text. */
+  /** Chooses a suggestion of a case if there are several; otherwise as `#scroll`. */
   #move(by: number): void {
-    const screen = this.#screen
-    const page = pageOn(screen)
-    if (page.kind === 'queue') screen.selected = within(screen.selected + by, screen.items.length)
-    else if (page.kind === 'case' && page.opened.suggestions.length > 1)
+    const page = pageOn(this.#screen)
+    if (page.kind === 'case' && page.opened.suggestions.length > 1)
       page.chosen = within(page.chosen + by, page.opened.suggestions.length)
     else this.#scroll(by)
   }
 
+  /** Scrolls a text, or chooses in the queue. */
   #scroll(by: number): void {
     const page = pageOn(this.#screen)
     if (page.kind === 'queue') {
@@ -272,7 +271,7 @@ class KeyHandler {
       })
   }
 
-  #ask(prompt: string, enter: (text: string) => void, completes = false): void {
+  #ask(prompt: string, enter: (text: string) => void, { completes = false } = {}): void {
     this.#screen.status = ''
     this.#screen.typing = { prompt, text: '', enter, completes }
   }

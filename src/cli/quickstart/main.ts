@@ -97,7 +97,7 @@ async function tour(daemon: Daemon): Promise<SandboxApp> {
 
     say('6', 'the webhook')
     const webhook = await receiver.waitFor('subscription.updated', WEBHOOK_DEADLINE_MS)
-    if (!webhook.signatureIsRight) throw new Error('the webhook signature is wrong')
+    if (!webhook.isSigned) throw new Error('the webhook signature is wrong')
     out.line(`     ${webhook.eventId} ${webhook.eventType}: signature verified`)
     out.line(`     ${webhook.body}`)
     return { appId, keys, webhookSecret: String(webhook_secret) }
