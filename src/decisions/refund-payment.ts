@@ -56,12 +56,12 @@ export async function refundPayment(
   return send(ctx, ordered, { isRepeated: false })
 }
 
-/** The refund that the same command ordered, and to which the provider never answered; null if there is none. */
+/** The newest refund that the same command ordered, and to which the provider never answered; null if there is none. */
 async function findUnsent(ctx: Context, { payment_id: paymentId, amount }: RefundPaymentInput): Promise<Refund | null> {
   const payment = await findPayment(ctx.db, paymentId)
-  // Without an amount the command asks for what is left: only if nothing is, it can be the same one.
+  // Without an amount the command asks for what is left: only if nothing is, it can be the same one, and was the last.
   if (!payment || (amount === null && payment.amountLeft !== 0)) return null
-  for (const refund of await listRefundsOfPayment(ctx.db, paymentId)) {
+  for (const refund of (await listRefundsOfPayment(ctx.db, paymentId)).toReversed()) {
     const isUnsent = refund.status === 'pending' && refund.reference === null
     if (!isUnsent || (amount !== null && refund.amount !== amount)) continue
     if ((await listRefundedShares(ctx.db, refund.id)).length === 0) return refund

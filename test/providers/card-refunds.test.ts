@@ -163,15 +163,14 @@ describe('refunds of card payments', () => {
         shop.stripe.mode = mode
         expect((await failure(again(500))).message).to.include('stays pending')
       }
-      shop.stripe.mode = 'up'
-      expect(await again(500)).to.include({ amount: 500, status: 'succeeded' })
       shop.stripe.mode = 'deaf'
       expect((await failure(again())).message).to.include('stays pending')
       shop.stripe.mode = 'up'
-      expect(await again()).to.include({ amount: 1499, status: 'succeeded' })
+      expect(await again(), 'the rest').to.include({ amount: 1499, status: 'succeeded' })
+      expect(await again(500)).to.include({ amount: 500, status: 'succeeded' })
       expect(shop.stripe.refunds.map(({ amount, status }) => [amount, status])).to.deep.equal([
-        [1499, 'succeeded'],
         [500, 'succeeded'],
+        [1499, 'succeeded'],
         [1999, 'failed'],
       ])
       expect(await ledger()).to.deep.equal([])
