@@ -41,7 +41,7 @@ async function findAll(out: Output): Promise<readonly CheckResult[]> {
     const fix =
       config.databaseUrl === null
         ? 'do what it says; without a server program, install MariaDB (bin/system-packages), or set BILLING_DATABASE_URL'
-        : 'check BILLING_DATABASE_URL, and that the server is up and takes this user'
+        : 'do what it says, or check BILLING_DATABASE_URL, and that the server is up and takes this user'
     return [...settings, failed('database', explainError(error), fix)]
   }
   try {

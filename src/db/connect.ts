@@ -50,9 +50,9 @@ const ANSWER_SECONDS = 1
 const DEFAULT_PORT = 3306
 
 /**
- * Opens the configured database, unless it holds only a part of a backup (R482): the server at `BILLING_DATABASE_URL`, or otherwise the embedded one. Migrates the embedded one in
+ * Opens the configured database: the server at `BILLING_DATABASE_URL`, or otherwise the embedded one. Migrates the embedded one in
  * development, and in production while it is new; only `billing-cli migrate` migrates any other (R380). Throws if the database cannot be
- * reached.
+ * reached, or holds only a part of a backup (R482).
  */
 export async function openDatabase(
   config: Pick<Config, 'databaseUrl' | 'home'> & Partial<Pick<Config, 'env'>>,

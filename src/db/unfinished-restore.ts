@@ -25,7 +25,10 @@ export async function isHalfRestored(db: Pick<Queries, 'one'>): Promise<boolean>
 /** Throws `service_unavailable` while the database holds only a part of a backup: what is missing would look as if it had never been. */
 export async function refuseHalfRestored(db: Pick<Queries, 'one'>, again: string): Promise<void> {
   if (await isHalfRestored(db))
-    throw new AppError('service_unavailable', `a backup is being restored here, or was only in part: ${again}`)
+    throw new AppError(
+      'service_unavailable',
+      `a backup is being restored here, or was only in part; if no restore is running, ${again}`,
+    )
 }
 
 export async function markHalfRestored(db: Pick<Queries, 'run'>): Promise<void> {

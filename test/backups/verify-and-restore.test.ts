@@ -335,7 +335,7 @@ describe('a backup', () => {
       expect(await service.refused(words), words.join(' ')).to.include('create the database anew')
     const doctor = await service.run(['doctor', '--json'])
     expect(doctor.code).to.equal(1)
-    expect(doctor.stdout).to.include('only in part')
+    expect(doctor.stdout).to.include('only in part; if no restore is running, create').and.include('do what it says')
     expect(await cli.refused(restore)).to.include('holds a part of a backup: create it anew')
   })
 
