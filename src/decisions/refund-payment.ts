@@ -46,7 +46,13 @@ export async function refundPayment(
   grant: Grant | null = null,
 ): Promise<Refund> {
   const unsent = grant ? null : await findUnsent(ctx, validate(RefundPaymentInput, input))
-  if (unsent) return send(ctx, unsent, { isRepeated: true })
+  if (unsent) {
+    // No row changes before the provider answers, and a dry run shall not say that nothing would happen.
+    const { id, appId: app_id, status } = unsent
+    const change = { before: { status }, after: { status: 'sent again' } }
+    ctx.rehearsal?.changes.push({ action: 'payment.refund', app_id, subject: `refund ${id}`, ...change })
+    return send(ctx, unsent, { isRepeated: true })
+  }
   const ordered = await orStoreApproval(
     ctx,
     caller,

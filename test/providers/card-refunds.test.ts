@@ -8,6 +8,7 @@ import { refundPayment } from '#decisions/refund-payment.ts'
 import { possibleResolutions, previewResolution, resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { rehearsing, type Context } from '#context.ts'
 import { listRefundsOfTransaction, payments, refunds } from '#payments/store.ts'
 import { listPaymentRows } from '#payments/lists/store.ts'
 import { providerAccounts } from '#providers/store.ts'
@@ -153,12 +154,8 @@ describe('refunds of card payments', () => {
         shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed', 'expired_or_canceled_card'),
       )
       const { paymentId } = (await listRefundsOfTransaction(shop.service.ctx.db, transactionId))[0]!
-      const again = (amount?: number) =>
-        refundPayment(shop.service.ctx, operator('mai'), {
-          payment_id: paymentId,
-          note: 'again',
-          ...(amount && { amount }),
-        })
+      const again = (amount?: number, ctx: Context = shop.service.ctx) =>
+        refundPayment(ctx, operator('mai'), { payment_id: paymentId, note: 'again', ...(amount && { amount }) })
       for (const mode of ['down', 'deaf'] as const) {
         shop.stripe.mode = mode
         expect((await failure(again(500))).message).to.include('stays pending')
@@ -166,6 +163,11 @@ describe('refunds of card payments', () => {
       shop.stripe.mode = 'deaf'
       expect((await failure(again())).message).to.include('stays pending')
       shop.stripe.mode = 'up'
+      const dry = rehearsing(shop.service.ctx)
+      const { id } = await again(500, dry)
+      expect(dry.rehearsal.changes.map(({ subject, after }) => ({ subject, after }))).to.deep.equal([
+        { subject: `refund ${id}`, after: { status: 'sent again' } },
+      ])
       expect(await again(), 'the rest').to.include({ amount: 1499, status: 'succeeded' })
       expect(await again(500)).to.include({ amount: 500, status: 'succeeded' })
       expect(shop.stripe.refunds.map(({ amount, status }) => [amount, status])).to.deep.equal([
