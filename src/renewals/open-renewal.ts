@@ -49,8 +49,8 @@ export type OpenedRenewal =
  * link opened, if it can still be paid, and leads to its page while it is being processed, and to the bank page for the rest of a part
  * payment whose checkout has expired. Otherwise chooses the method. A renewal with nothing to pay completes at once. `asksAgain`: a payer
  * reads the answer, so a body without `period_end` asks again before it pays for a period that is already renewed. `locale` is the language
- * that the payer asks for. Throws `not_found`,
- * `checkout_expired`, `app_disabled`, `invalid_request`, `payment_method_unavailable`, `provider_error`.
+ * that the payer asks for. Throws `not_found`, `checkout_expired`, `app_disabled`, `invalid_request`, `payment_method_unavailable`,
+ * `provider_error`.
  */
 export async function openRenewal(
   ctx: Context,
