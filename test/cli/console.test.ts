@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { columnsOf, fitted } from '#cli/columns.ts'
-import { drawConsole } from '#cli/console/draw.ts'
+import { drawConsole, helpLines } from '#cli/console/draw.ts'
 import { keysIn } from '#cli/console/keys.ts'
 import type { Screen } from '#cli/console/pages.ts'
 import { runLine } from '#cli/console/run-line.ts'
@@ -209,6 +209,10 @@ describe('console', () => {
     const help = session.text
     for (const keys of ['d dismiss', 'c complete', 'r refund', 't try again', 's sent', 'n not sent', 'y confirm'])
       expect(help).to.include(keys)
+    expect(
+      helpLines().filter((line) => columnsOf(line) > 80),
+      'lines that 80 columns cut',
+    ).to.deep.equal([])
     expect(session.text, 'it ended without an exit code beside its name').to.match(
       RegExp(`transaction show ${flagged} {10}`),
     )

@@ -160,7 +160,7 @@ export function helpLines(): string[] {
   return [
     'Everywhere',
     '  ↑↓ choose, or scroll (k and j too); page up and page down',
-    '  enter open    esc back    q quit    ? keys    / find    : command, tab completes',
+    '  enter open  esc back  q quit  ? keys  / find  : command, tab completes',
     '',
     'On a case: the key shows what the command would do, and changes nothing',
     ...[...actions].map(([kind, keys]) => `  ${kind}: ${keys}`),
@@ -169,6 +169,6 @@ export function helpLines(): string[] {
     'On what it would do',
     '  y confirm with a note; without a note nothing happens',
     '',
-    'A double rule and [LIVE] stand above live apps, a dotted rule and [TEST] above sandboxes.',
+    'Live apps have [LIVE] and a double rule, sandboxes [TEST] and a dotted rule.',
   ]
 }
