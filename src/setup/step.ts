@@ -61,10 +61,11 @@ type Outcome = Omit<SetupStep, 'name'>
 
 async function runPart(part: Part, steps: readonly SetupStep[], options: RunOptions): Promise<Outcome> {
   const { isCheck, hasSystemd, explain = messageOf } = options
-  const leaveOut = (why: string): Outcome => ({ status: 'skipped', detail: `would ${part.does}: ${why}` })
-  if (part.needsSystemd && !hasSystemd) return leaveOut('systemd does not run here')
+  const leaveOut = (why: string): Outcome => ({ status: 'skipped', detail: `would ${part.does}${why}` })
+  if (part.needsSystemd && !hasSystemd) return leaveOut(': systemd does not run here')
   const missing = (part.needs ?? []).find((need) => !isReady(steps, need))
-  if (missing !== undefined) return leaveOut(`waits for the step ${missing}`)
+  // It may be done already: it is not inspected yet.
+  if (missing !== undefined) return leaveOut(` if needed: waits for the step ${missing}`)
   try {
     const state = await part.inspect()
     if (state.is !== 'pending') return { status: state.is, detail: state.detail }

@@ -178,6 +178,10 @@ describe('the command line: setup', () => {
     const keys = readFileSync(join(root, CREDENTIALS, 'BILLING_ENCRYPTION_KEYS'), 'utf8')
     const env = readFileSync(join(root, ENV_FILE), 'utf8')
     writeFileSync(join(root, ENV_FILE), `${env}# ours\nBILLING_REFUND_LIMIT=5000000:VND\n`)
+    const checked = await run({ ...answers, base_url: 'https://billing.example.com' }, '--check')
+    expect(detailOf(checked, 'first_app'), 'the app exists').to.equal(
+      'would create the app Reader if needed: waits for the step schema',
+    )
     const changed = await run({ ...answers, base_url: 'https://billing.example.com', first_app: 'Shop' })
     expect(
       Object.entries(statuses(changed))
