@@ -539,6 +539,8 @@ describe('doctor', () => {
       checkBackups({ ...own, config: { ...own.config, env } })
     expect(await check('development')).to.deep.equal([])
     expect((await check('production', presentContext()))[0]!.detail).to.include('BILLING_BACKUP_RECIPIENT')
+    const cut = presentContext({ BILLING_BACKUP_RECIPIENT: recipient.BILLING_BACKUP_RECIPIENT.slice(0, -1) })
+    expect((await check('production', cut))[0]!.detail).to.include('the recipient must be a public key of age')
     expect((await check('production'))[0]!.detail).to.include('was verified')
 
     await backUp(ctx, { onProgress: () => undefined })
