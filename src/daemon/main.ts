@@ -1,11 +1,25 @@
 import './without-fetch.ts'
 import { ConfigError, loadConfig, type Config } from '#config/config.ts'
 
-async function main(): Promise<void> {
+const USAGE = `usage: billing-daemon [--check]
+Serves the API and the pages, and runs the jobs, until a signal stops it. The settings are variables of the environment: see .env.example.
+  --check  says whether it would start, and ends
+`
+
+async function main(options: readonly string[]): Promise<void> {
+  if (options.includes('--help')) {
+    process.stdout.write(USAGE)
+    return
+  }
+  const unknown = options.find((option) => option !== '--check')
+  if (unknown !== undefined) {
+    process.stderr.write(`billing-daemon: unknown argument ${unknown}\n${USAGE}`)
+    process.exit(2)
+  }
   const settings = loadConfig()
   const release = settings.databaseUrl === null ? await beginDatabase(settings) : null
   const { rehearseStart, serve } = await import('./serve.ts')
-  if (process.argv.includes('--check')) {
+  if (options.includes('--check')) {
     await rehearseStart(settings)
     process.exit()
   }
@@ -24,7 +38,7 @@ async function beginDatabase({ home }: Config): Promise<() => Promise<void>> {
 }
 
 try {
-  await main()
+  await main(process.argv.slice(2))
 } catch (error) {
   if (error instanceof ConfigError) process.stderr.write(`billing-daemon: ${error.message}\n`)
   else {

@@ -67,14 +67,14 @@ export function decimalString(amount: number | bigint, decimals: number): string
   return `${sign}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
-/** `5000000:VND,200:USD`, in main units, as smallest units by currency; null where it is not of this form. */
+/** `5000000:VND,200:USD`, in main units, as smallest units by currency; null where it is not of this form, or names a currency twice. */
 export function parseAmounts(list: string): ReadonlyMap<string, number> | null {
   const amounts = new Map<string, number>()
   for (const entry of list.split(',').filter((each) => each.trim() !== '')) {
     const [, whole = '', decimals = '', currency = ''] =
       /^(\d{1,12})(?:\.(\d{1,3}))?:([A-Z]{3})$/.exec(entry.trim()) ?? []
     const places = currencyDecimals(currency)
-    if (whole === '' || decimals.length > places) return null
+    if (whole === '' || decimals.length > places || amounts.has(currency)) return null
     amounts.set(currency, Number(whole + decimals.padEnd(places, '0')))
   }
   return amounts

@@ -110,6 +110,19 @@ describe('configuration', () => {
     expect(loadConfig({ BILLING_DATABASE_URL: url }).databaseUrl).to.equal(url)
   })
 
+  it('a limit of refunds has one amount for each currency, with its decimals', () => {
+    for (const limit of ['5000000', '5.5:VND', '1:vnd', '5000000:VND,5:VND'])
+      expect(
+        errorsOf({ BILLING_REFUND_LIMIT: limit }).map((error) => error.split(' ')[0]),
+        limit,
+      ).to.deep.equal(['BILLING_REFUND_LIMIT'])
+    const { refundLimit } = loadConfig({ BILLING_REFUND_LIMIT: '5000000:VND, 200.5:USD' })
+    expect([...refundLimit]).to.deep.equal([
+      ['VND', 5_000_000],
+      ['USD', 20_050],
+    ])
+  })
+
   it('names what production refuses beside what is malformed', () => {
     const change = { BILLING_ENCRYPTION_KEYS: '', BILLING_PORT: 'x', BILLING_BASE_URL: 'http://pay.example.com' }
     expect(

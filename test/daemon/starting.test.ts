@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { warnOfUnreadableMetrics } from '#daemon/health.ts'
@@ -27,6 +29,17 @@ describe('a daemon that is starting', () => {
     } finally {
       await stopServer(server)
     }
+  })
+
+  it('is none where the program is asked for help, or given an argument that it does not know', () => {
+    const run = (...options: string[]) =>
+      spawnSync(join(import.meta.dirname, '../../bin/billing-daemon'), options, { encoding: 'utf8' })
+    const help = run('--help')
+    expect([help.status, help.stderr]).to.deep.equal([0, ''])
+    expect(help.stdout).to.include('--check')
+    const wrong = run('--chekc')
+    expect([wrong.status, wrong.stdout]).to.deep.equal([2, ''])
+    expect(wrong.stderr).to.match(/^billing-daemon: unknown argument --chekc\nusage: billing-daemon/)
   })
 
   it('logs that nobody can read /metrics if it is behind a proxy without a token, but not with one', () => {
