@@ -1,7 +1,7 @@
 import type { PayOS } from '@payos/node'
 import type { Config } from '#config/config.ts'
 import type { CallFailure, ProviderApi } from '#providers/call-provider.ts'
-import type { PayosCredentials } from './keys.ts'
+import type { PayosCredentials } from './accounts.ts'
 
 const API_BASE = 'https://api-merchant.payos.vn'
 /** One call, connect to last byte. A payer waits for it, also for the retry. */

@@ -1,7 +1,7 @@
 import type { Config } from '#config/config.ts'
 import { defineCredentials, type CredentialsCheck } from '#providers/credentials-spec.ts'
 import { payosClient, payosFailureOf } from './client.ts'
-import { PayosCredentials } from './keys.ts'
+import { PayosCredentials } from './accounts.ts'
 
 export const payosCredentials = defineCredentials({
   schema: PayosCredentials,

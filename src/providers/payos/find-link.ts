@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import { callProvider, providerError } from '#providers/call-provider.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { payosApi, payosClient, payosFailureOf } from './client.ts'
-import { payosAccounts } from './keys.ts'
+import { payosAccounts } from './accounts.ts'
 
 /** The client of the account that the session was opened under. */
 export async function clientOf(ctx: Context, { providerAccountId }: ProviderSession): Promise<PayOS> {
