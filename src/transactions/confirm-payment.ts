@@ -62,7 +62,7 @@ export interface Recorded {
  * the outcome after the commit. Only an outcome with a `paymentId` records money.
  */
 export async function confirmPayment(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
-  const outcome = await recordOnce(tx, payment)
+  const outcome = await confirmUnderLock(tx, payment)
   tx.afterCommit(() => report(tx.ctx, payment, outcome))
   return outcome
 }
@@ -77,7 +77,7 @@ export const confirmPaymentCommand = command({
   },
 })
 
-async function recordOnce(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
+async function confirmUnderLock(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
   if (!(await lockEndUserOf(tx, transactions, payment.transactionId))) return { kind: 'unknown_transaction' }
   const rows = await getTransactionRows(tx, payment.transactionId)
   const { app, transaction } = rows
