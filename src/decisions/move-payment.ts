@@ -7,7 +7,7 @@ import { command, type CommandTx } from '#commands/command.ts'
 import { noteField, noteOf, type OperatorNote } from '#commands/operator-note.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
-import { movableOf, movedAway, takeNewest, unallocatedOf } from '#payments/balance.ts'
+import { movableOf, balanceAfterMove, takeNewest, unallocatedOf } from '#payments/balance.ts'
 import { presentPayment } from '#payments/present.ts'
 import { allocate, listKeptOfPayment, lockPayment, updatePayment, type Payment } from '#payments/store.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
@@ -143,5 +143,5 @@ async function deallocate(
 ): Promise<void> {
   await allocate(tx, source, { paymentId, amount: -amount, cause: 'moved', operatorNote })
   const app = await getApp(tx, source.appId)
-  await saveReducedBalance(tx, app, source, movedAway(source, amount), 'moved', operatorNote)
+  await saveReducedBalance(tx, app, source, balanceAfterMove(source, amount), 'moved', operatorNote)
 }

@@ -10,7 +10,7 @@ import { noteField, noteOf, type OperatorNote } from '#commands/operator-note.ts
 import { perform } from '#commands/perform.ts'
 import { rehearsedEvents } from '#commands/rehearsed-events.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { balanceOf, dismissed, keptOf } from '#payments/balance.ts'
+import { balanceOf, balanceAfterDismissal, keptOf } from '#payments/balance.ts'
 import { findPayment, listRefundsOfTransaction, type Refund } from '#payments/store.ts'
 import type { Queries } from '#db/queries.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
@@ -246,7 +246,7 @@ async function act(tx: Tx, app: App, before: Transaction, terms: Terms, operator
     case 'dismiss': {
       const flag = before.flagReason ?? ''
       const resolution = { resolution: 'dismissed', resolvedAt: appNow(app, tx.now) } as const
-      const changes = { ...dismissed(before), flagReason: null, ...resolution }
+      const changes = { ...balanceAfterDismissal(before), flagReason: null, ...resolution }
       const after = await changeTransaction(tx, app, before, changes, operatorNote)
       return { after, ordered: [], effects: [`the flag ${flag} is cleared; nothing else changes`] }
     }

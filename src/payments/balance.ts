@@ -37,19 +37,19 @@ export function unallocatedOf({ amountLeft }: { readonly amountLeft: number | nu
 }
 
 /** Adds received money to `amountLeft`, until something uses it. */
-export function arrived(balance: Balance, amount: number): Balance {
+export function balanceAfterArrival(balance: Balance, amount: number): Balance {
   const { amountReceived, amountRefunded, amountUsed, amountLeft } = balance
   return { amountReceived: amountReceived + amount, amountRefunded, amountUsed, amountLeft: amountLeft + amount }
 }
 
 /** Money pays for what the payer gets, up to `price`; the rest is left. If the payer gets nothing, all of it is left. */
-export function completed(balance: Balance, price: number, isGiven: boolean): Balance {
+export function balanceAfterCompletion(balance: Balance, price: number, isGiven: boolean): Balance {
   const amountUsed = isGiven ? paidOf(balance, price) : 0
   return { ...balanceOf(balance), amountUsed, amountLeft: keptOf(balance) - amountUsed }
 }
 
 /** Refunds the unused money first, then dismissed money, then money that paid for something. Throws beyond what is kept. */
-export function refunded(balance: Balance, amount: number): Balance {
+export function balanceAfterRefund(balance: Balance, amount: number): Balance {
   requireUpTo(amount, keptOf(balance))
   const dismissedAmount = movableOf(balance) - balance.amountLeft
   const fromLeft = Math.min(balance.amountLeft, amount)
@@ -63,7 +63,12 @@ export function refunded(balance: Balance, amount: number): Balance {
 }
 
 /** The provider refused a refund, so its money is back. `isLeft`: whether the unused part is left again or stays dismissed. */
-export function notRefunded(balance: Balance, amount: number, amountUsed: number, isLeft: boolean): Balance {
+export function balanceAfterRefusedRefund(
+  balance: Balance,
+  amount: number,
+  amountUsed: number,
+  isLeft: boolean,
+): Balance {
   requireUpTo(amount, balance.amountRefunded)
   requireUpTo(amountUsed, amount)
   return {
@@ -75,21 +80,21 @@ export function notRefunded(balance: Balance, amount: number, amountUsed: number
 }
 
 /** A refund failed later: its money no longer belongs to this transaction, nor to another. */
-export function refundFailed(balance: Balance, amount: number): Balance {
+export function balanceAfterFailedRefund(balance: Balance, amount: number): Balance {
   requireUpTo(amount, balance.amountRefunded)
   const { amountReceived, amountRefunded } = balance
   return { ...balanceOf(balance), amountReceived: amountReceived - amount, amountRefunded: amountRefunded - amount }
 }
 
 /** Money moves to another transaction: first what is left, then what was dismissed. Throws beyond what may be moved. */
-export function movedAway(balance: Balance, amount: number): Balance {
+export function balanceAfterMove(balance: Balance, amount: number): Balance {
   requireUpTo(amount, movableOf(balance))
   const amountLeft = balance.amountLeft - Math.min(balance.amountLeft, amount)
   return { ...balanceOf(balance), amountReceived: balance.amountReceived - amount, amountLeft }
 }
 
 /** An operator decides that the money left needs no action. */
-export function dismissed(balance: Balance): Balance {
+export function balanceAfterDismissal(balance: Balance): Balance {
   return { ...balanceOf(balance), amountLeft: 0 }
 }
 

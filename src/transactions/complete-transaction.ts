@@ -2,7 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { arrived, completed, keptOf, paidOf } from '#payments/balance.ts'
+import { balanceAfterArrival, balanceAfterCompletion, keptOf, paidOf } from '#payments/balance.ts'
 import { countUse } from '#promotions/take-use.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatIdOrNull } from '#shared/ids.ts'
@@ -38,7 +38,7 @@ export async function receiveMoney(
   { provider, amount, paidAt }: ArrivedMoney,
 ): Promise<Received> {
   const { app, transaction } = rows
-  const balance = arrived(transaction, amount)
+  const balance = balanceAfterArrival(transaction, amount)
   if (transaction.status !== 'pending') {
     const flagReason = transaction.flagReason ?? 'duplicate_payment'
     return {
@@ -83,7 +83,7 @@ export async function completeTransaction(
   const { promotionCode } = transaction
   if (promotionCode !== null) await countUse(tx, { ...transaction, promotionCode }, appNow(app, tx.now))
   const changes: TransactionChanges = {
-    ...completed(transaction, transaction.amount, refusal === null),
+    ...balanceAfterCompletion(transaction, transaction.amount, refusal === null),
     status: 'completed',
     providerCode: completion.providerCode,
     flagReason: refusal,
@@ -129,7 +129,7 @@ export async function applySuperseded(
   const refusal = await applyPayment(tx, app, paidTransaction(transaction, providerCode, paidAt), accepted)
   if (refusal !== null) throw notApplicable(transaction, refusal)
   const resolved = { flagReason: null, resolution: 'completed', resolvedAt: now } as const
-  const changes = { ...completed(transaction, transaction.amount, true), ...resolved }
+  const changes = { ...balanceAfterCompletion(transaction, transaction.amount, true), ...resolved }
   return changeTransaction(tx, app, transaction, changes, operatorNote)
 }
 

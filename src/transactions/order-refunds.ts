@@ -2,7 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { OperatorNote } from '#commands/operator-note.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { balanceOf, keptOf, refunded, takeNewest, unallocatedOf, type Balance } from '#payments/balance.ts'
+import { balanceOf, keptOf, balanceAfterRefund, takeNewest, unallocatedOf, type Balance } from '#payments/balance.ts'
 import { allocate, insertRefund, listPaymentsOf, updatePayment, type Payment, type Refund } from '#payments/store.ts'
 import { invalidField } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
@@ -62,7 +62,7 @@ async function addRefunds(
   let { flagReason } = transaction
   const ordered: OrderedRefund[] = []
   for (const { part: payment, amount: share } of parts) {
-    const after = refunded(balance, share)
+    const after = balanceAfterRefund(balance, share)
     const clearsFlag = flagReason !== null && after.amountLeft === 0
     const refund = await insertRefundOnce(tx, {
       ...newRefund(tx, { appId: transaction.appId, paymentId: payment.id, amount: share }),

@@ -1,6 +1,6 @@
 import { getApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { refunded, takeNewest, unallocatedOf, type Balance } from '#payments/balance.ts'
+import { balanceAfterRefund, takeNewest, unallocatedOf, type Balance } from '#payments/balance.ts'
 import {
   allocate,
   insertRefund,
@@ -88,7 +88,7 @@ function planRefund(
   const shares = takeNewest(amount - fromFree, kept).map(({ part, amount: share }) => {
     const transaction = transactions.get(part.transactionId)
     if (!transaction) throw movedMeanwhile(payment.id)
-    return { transaction, amount: share, balance: refunded(transaction, share) }
+    return { transaction, amount: share, balance: balanceAfterRefund(transaction, share) }
   })
   return { fromFree, shares }
 }

@@ -1,7 +1,7 @@
 import { getApp, type App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
-import { keptOf, notRefunded, refundFailed, unallocatedOf } from '#payments/balance.ts'
+import { keptOf, balanceAfterRefusedRefund, balanceAfterFailedRefund, unallocatedOf } from '#payments/balance.ts'
 import {
   allocate,
   listRefundedShares,
@@ -116,7 +116,7 @@ async function undoRefusedRefund(tx: Tx, app: App, refund: Refund, { transaction
   await allocate(tx, transaction, { paymentId, amount, cause: 'refund_failed', refundId, operatorNote: null })
   const flagReason = flagAfterRefusal(transaction, refund)
   const isLeft = flagReason !== null || transaction.status === 'completed'
-  const balance = notRefunded(transaction, amount, Math.min(amountUsed, amount), isLeft)
+  const balance = balanceAfterRefusedRefund(transaction, amount, Math.min(amountUsed, amount), isLeft)
   if (transaction.status === 'pending' && keptOf(balance) >= transaction.amount) {
     const { provider: providerCode } = await lockKnownPayment(tx, paymentId)
     const rows = await getTransactionRows(tx, transaction.id)
@@ -149,7 +149,7 @@ async function dropFailedRefund(
   const cause = 'refund_failed'
   await allocate(tx, transaction, { paymentId, amount, cause, refundId, operatorNote: null })
   await allocate(tx, transaction, { paymentId, amount: -amount, cause, operatorNote: null })
-  await changeTransaction(tx, app, transaction, refundFailed(transaction, amount))
+  await changeTransaction(tx, app, transaction, balanceAfterFailedRefund(transaction, amount))
 }
 
 /** The money of a failed refund that returns to no transaction stays on its payment. */

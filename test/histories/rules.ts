@@ -18,7 +18,16 @@ export type Rules = Pick<
   typeof lifecycle,
   'decide' | 'planChoiceAfter' | 'purposeOf' | 'effectiveStatus' | 'isLifetime'
 > &
-  Pick<typeof balance, 'arrived' | 'completed' | 'refunded' | 'movedAway' | 'keptOf' | 'dueOf' | 'movableOf'> &
+  Pick<
+    typeof balance,
+    | 'balanceAfterArrival'
+    | 'balanceAfterCompletion'
+    | 'balanceAfterRefund'
+    | 'balanceAfterMove'
+    | 'keptOf'
+    | 'dueOf'
+    | 'movableOf'
+  > &
   Pick<typeof discount, 'discounted'> &
   Pick<typeof resolution, 'resolutionRefusalOf' | 'amountToRefund' | 'wasSuperseded'>
 

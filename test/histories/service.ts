@@ -146,10 +146,10 @@ export class Service {
 
   /** As `receiveMoney` and `completeTransaction`. */
   #receive(state: ServiceState, index: number, amount: number, paidAt: AppTime): ServiceState {
-    const { arrived, keptOf, completed } = this.#rules
+    const { balanceAfterArrival, keptOf, balanceAfterCompletion } = this.#rules
     const before = state.opened[index]!
     const one = { ...before, money: [...before.money, { paidAt, kept: amount }] }
-    const balance = arrived(before.row, amount)
+    const balance = balanceAfterArrival(before.row, amount)
     const withRow = (changes: Partial<Row>): ServiceState =>
       withOpened(state, index, { ...one, row: { ...before.row, ...balance, ...changes } })
     if (before.row.status !== 'pending') return withRow({ flagReason: before.row.flagReason ?? 'duplicate_payment' })
@@ -159,7 +159,7 @@ export class Service {
     const refusal = typeof given === 'string' ? given : null
     const row = {
       ...before.row,
-      ...completed(balance, before.row.amount, refusal === null),
+      ...balanceAfterCompletion(balance, before.row.amount, refusal === null),
       status: 'completed' as const,
       flagReason: refusal as Row['flagReason'],
     }
@@ -198,11 +198,11 @@ export class Service {
   }
 
   #refund(state: ServiceState, index: number): ServiceState | null {
-    const { resolutionRefusalOf, amountToRefund, refunded, keptOf } = this.#rules
+    const { resolutionRefusalOf, amountToRefund, balanceAfterRefund, keptOf } = this.#rules
     const one = state.opened[index]!
     if (resolutionRefusalOf(one.row as Transaction, 'refund', null) !== null) return null
     const amount = amountToRefund(one.row as Transaction, null)
-    const balance = refunded(one.row, amount)
+    const balance = balanceAfterRefund(one.row, amount)
     const isResolved = balance.amountLeft === 0 && (one.row.amountLeft > 0 || keptOf(balance) === 0)
     const row: Row = {
       ...one.row,
@@ -223,7 +223,7 @@ export class Service {
     if (typeof given === 'string') return null
     const row: Row = {
       ...one.row,
-      ...this.#rules.completed(one.row, one.row.amount, true),
+      ...this.#rules.balanceAfterCompletion(one.row, one.row.amount, true),
       flagReason: null,
       resolution: 'completed',
     }
@@ -236,7 +236,7 @@ export class Service {
     if (!newest || state.opened[to]!.row.status !== 'pending') return null
     const amount = Math.min(newest.kept, this.#rules.movableOf(source.row))
     if (amount === 0) return null
-    const balance = this.#rules.movedAway(source.row, amount)
+    const balance = this.#rules.balanceAfterMove(source.row, amount)
     const isCleared = source.row.flagReason !== null && balance.amountLeft === 0
     const row: Row = {
       ...source.row,

@@ -2,16 +2,16 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
 import {
-  arrived,
-  completed,
-  dismissed,
+  balanceAfterArrival,
+  balanceAfterCompletion,
+  balanceAfterDismissal,
   dueOf,
   keptOf,
   movableOf,
-  movedAway,
-  notRefunded,
-  refunded,
-  refundFailed,
+  balanceAfterMove,
+  balanceAfterRefusedRefund,
+  balanceAfterRefund,
+  balanceAfterFailedRefund,
   takeNewest,
   type Balance,
 } from '#payments/balance.ts'
@@ -51,39 +51,39 @@ function take(balance: Balance, units: Fate[], [kind, share]: Step): Balance {
   switch (kind) {
     case 'arrive':
       for (let unit = 0; unit < share; unit += 1) units.push('left')
-      return arrived(balance, share)
+      return balanceAfterArrival(balance, share)
     case 'complete':
     case 'refuse': {
       const kept = countOf(units, 'left', 'used', 'dismissed')
       shift(units, ['left', 'used', 'dismissed'], 'left', kept)
       if (kind === 'complete') shift(units, ['left'], 'used', Math.min(kept, PRICE))
-      return completed(balance, PRICE, kind === 'complete')
+      return balanceAfterCompletion(balance, PRICE, kind === 'complete')
     }
     case 'dismiss':
       shift(units, ['left'], 'dismissed', Infinity)
-      return dismissed(balance)
+      return balanceAfterDismissal(balance)
     case 'refund': {
       const amount = upTo(keptOf(balance))
       shift(units, ['left', 'dismissed', 'used'], 'refunded', amount)
-      return refunded(balance, amount)
+      return balanceAfterRefund(balance, amount)
     }
     case 'fail': {
       const amount = upTo(balance.amountRefunded)
       shift(units, ['refunded'], 'gone', amount)
-      return refundFailed(balance, amount)
+      return balanceAfterFailedRefund(balance, amount)
     }
     case 'take back': {
       const amount = upTo(keptOf(balance))
       const before = balance.amountUsed
-      const after = refunded(balance, amount)
+      const after = balanceAfterRefund(balance, amount)
       const wasDismissed = movableOf(balance) - balance.amountLeft
       if (wasDismissed > 0) return balance
-      return notRefunded(after, amount, before - after.amountUsed, true)
+      return balanceAfterRefusedRefund(after, amount, before - after.amountUsed, true)
     }
     case 'move': {
       const amount = upTo(movableOf(balance))
       shift(units, ['left', 'dismissed'], 'gone', amount)
-      return movedAway(balance, amount)
+      return balanceAfterMove(balance, amount)
     }
   }
 }
@@ -110,10 +110,12 @@ describe('the arithmetic of received, refunded, used and left', () => {
   it('a refund that the provider refused leaves everything as it was', () => {
     fc.assert(
       fc.property(fc.nat(300), fc.boolean(), fc.nat(300), (received, isGiven, share) => {
-        const before = completed(arrived(EMPTY, received), PRICE, isGiven)
+        const before = balanceAfterCompletion(balanceAfterArrival(EMPTY, received), PRICE, isGiven)
         const amount = Math.min(share, keptOf(before))
-        const after = refunded(before, amount)
-        expect(notRefunded(after, amount, before.amountUsed - after.amountUsed, true)).to.deep.equal(before)
+        const after = balanceAfterRefund(before, amount)
+        expect(balanceAfterRefusedRefund(after, amount, before.amountUsed - after.amountUsed, true)).to.deep.equal(
+          before,
+        )
       }),
     )
   })
@@ -121,9 +123,9 @@ describe('the arithmetic of received, refunded, used and left', () => {
   it('never gives back or moves more than there is', () => {
     fc.assert(
       fc.property(fc.nat(300), fc.boolean(), fc.integer({ min: 1, max: 300 }), (received, isGiven, more) => {
-        const balance = completed(arrived(EMPTY, received), PRICE, isGiven)
-        expect(() => refunded(balance, keptOf(balance) + more)).to.throw(RangeError)
-        expect(() => movedAway(balance, movableOf(balance) + more)).to.throw(RangeError)
+        const balance = balanceAfterCompletion(balanceAfterArrival(EMPTY, received), PRICE, isGiven)
+        expect(() => balanceAfterRefund(balance, keptOf(balance) + more)).to.throw(RangeError)
+        expect(() => balanceAfterMove(balance, movableOf(balance) + more)).to.throw(RangeError)
       }),
     )
   })
