@@ -14,13 +14,13 @@ import { transactions } from '#transactions/store.ts'
 import { parsePayosTime } from './order.ts'
 import {
   bankReferenceOf,
-  countsMoreThan,
+  countsUnlisted,
   isAmong,
   PaidLink,
   transfersOf,
   transfersToBook,
+  unlistedRest,
   WHOLE,
-  wholeRest,
   type Booked,
   type Transfer,
 } from './transfers.ts'
@@ -87,15 +87,16 @@ const confirmLink = command({
     await lockEndUserOf(tx, transactions, session.transactionId)
     const booked = await bookedOf(tx, link)
     const transfers = transfersOf(link, reported)
-    let taken = NOTHING_TAKEN
+    const outcomes: SessionOutcome[] = []
     for (const transfer of transfersToBook(link, transfers, booked))
-      taken = mostSignificant(taken, await book(tx, session, link, transfer, { isReported: reported !== null }))
-    const rest = countsMoreThan(link, transfers) ? wholeRest(link, await bookedOf(tx, link)) : null
-    if (rest) taken = mostSignificant(taken, await book(tx, session, link, rest, { isReported: false }))
-    if (booked.hasUnlisted && taken.result === 'none')
-      taken = { ...taken, result: 'already_completed', isMoreAsked: await endPaidSession(tx, session) }
+      outcomes.push(await book(tx, session, link, transfer, { isReported: reported !== null }))
+    const unlisted = countsUnlisted(link, transfers) ? unlistedRest(link, await bookedOf(tx, link)) : []
+    for (const money of unlisted) outcomes.push(await book(tx, session, link, money, { isReported: false }))
     const isUnconfirmed = reported !== null && !booked.hasUnlisted && !isAmong(transfers, reported)
-    return { ...taken, isUnconfirmed }
+    // All of it was booked before, as unlisted money.
+    if (booked.hasUnlisted && outcomes.length === 0)
+      return { result: 'already_completed', isMoreAsked: await endPaidSession(tx, session), isUnconfirmed }
+    return { ...outcomes.reduce(mostSignificant, NOTHING_TAKEN), isUnconfirmed }
   },
 })
 

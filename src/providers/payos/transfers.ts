@@ -21,10 +21,13 @@ export const PaidLink = z.looseObject({
 })
 export type PaidLink = z.infer<typeof PaidLink>
 
-/** The reference under which the money of a paid link is booked if PayOS lists no transfer of it. */
+/**
+ * The reference of unlisted money: money that PayOS counts for a link and lists under no transfer. More of it, which arrived later, has the
+ * reference `whole+` and the sum that was booked before.
+ */
 export const WHOLE = 'whole'
 
-/** The bank's own reference, which payers quote; null for money that is booked without a transfer. */
+/** The bank's own reference, which payers quote; null for unlisted money. */
 export function bankReferenceOf({ reference }: Transfer): string | null {
   return reference === WHOLE || reference.startsWith(`${WHOLE}+`) ? null : reference
 }
@@ -63,36 +66,44 @@ function areNear(one: Transfer, other: Transfer): boolean {
 /** What is booked of a link. */
 export interface Booked {
   readonly sum: number
-  /** Whether some of it was booked without a transfer. PayOS does not say which transfer that was. */
+  /** Whether some of it was booked as unlisted money. PayOS does not say to which transfer that belongs. */
   readonly hasUnlisted: boolean
 }
 
 /**
- * The transfers of the link to book. If the link is paid and lists none, returns one for everything that is not booked yet; after that, one
- * for everything that has arrived since.
+ * The transfers of the link to book. If PayOS counts a link as paid and lists no transfer, all that is not booked yet is unlisted money.
+ * Once a link has some, its transfers are not booked any more, but what has arrived since is, as more unlisted money.
  */
 export function transfersToBook(
-  { status, amount, amountPaid = 0 }: PaidLink,
+  link: PaidLink,
   transfers: readonly Transfer[],
   { sum, hasUnlisted }: Booked,
 ): readonly Transfer[] {
-  if (transfers.length > 0 && !hasUnlisted) return transfers
-  if (!hasUnlisted && (status !== 'PAID' || amountPaid < amount)) return []
-  const rest = Math.max(amountPaid, sumOf(transfers)) - sum
-  return rest > 0 ? [{ reference: hasUnlisted ? `${WHOLE}+${sum}` : WHOLE, amount: rest }] : []
+  const { amountPaid = 0 } = link
+  if (hasUnlisted) return unlistedMoney(`${WHOLE}+${sum}`, Math.max(amountPaid, sumOf(transfers)) - sum)
+  if (transfers.length > 0) return transfers
+  return isPaidInFull(link) ? unlistedMoney(WHOLE, amountPaid - sum) : []
 }
 
 /**
- * Whether the link is paid, and its sum includes more than these transfers. A fully paid link is not polled again, so money that
- * PayOS does not list yet must be booked now.
+ * Whether the link is paid, and its sum includes more than these transfers. A fully paid link is not polled again, so money that PayOS does
+ * not list yet must be booked now.
  */
-export function countsMoreThan({ status, amount, amountPaid = 0 }: PaidLink, transfers: readonly Transfer[]): boolean {
-  return status === 'PAID' && amountPaid >= amount && amountPaid > sumOf(transfers)
+export function countsUnlisted(link: PaidLink, transfers: readonly Transfer[]): boolean {
+  return isPaidInFull(link) && (link.amountPaid ?? 0) > sumOf(transfers)
 }
 
-/** The money of a paid link that is booked under no transfer's reference; null if all of it is booked. */
-export function wholeRest({ amountPaid = 0 }: PaidLink, { sum, hasUnlisted }: Booked): Transfer | null {
-  return hasUnlisted || amountPaid <= sum ? null : { reference: WHOLE, amount: amountPaid - sum }
+/** The unlisted money of such a link, once its transfers are booked. None if some is booked already. */
+export function unlistedRest({ amountPaid = 0 }: PaidLink, { sum, hasUnlisted }: Booked): readonly Transfer[] {
+  return hasUnlisted ? [] : unlistedMoney(WHOLE, amountPaid - sum)
+}
+
+function unlistedMoney(reference: string, amount: number): Transfer[] {
+  return amount > 0 ? [{ reference, amount }] : []
+}
+
+function isPaidInFull({ status, amount, amountPaid = 0 }: PaidLink): boolean {
+  return status === 'PAID' && amountPaid >= amount
 }
 
 function sumOf(transfers: readonly Transfer[]): number {
