@@ -58,23 +58,17 @@ export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Rel
   const facts = factsOf(mail.reading)
   const transferCode = transferCodeOf(facts)
   const payable = transferCode === null ? null : await findPayableByCode(ctx.db, transferCode)
-  const subject = await findSubject(ctx, mail, payable?.account ?? null)
-  const refusal = mailRefusalOf(facts, payable && (await payableFacts(ctx, mail, payable, subject.account)))
+  const about = await findAccountOf(ctx, mail, payable?.account ?? null)
+  const refusal = mailRefusalOf(facts, payable && (await payableFacts(ctx, mail, payable, about.account)))
   const transaction = payable?.transaction ?? null
-  const summary = summaryOf(mail, { transferCode, transaction, subject })
-  const money = moneyOf(ctx, mail.reading)
+  const summary = summaryOf(mail, { transferCode, transaction, about })
+  const money = moneyOf(ctx, mail.reading, summary.bankAccountId)
   const caller = provider('bank mail')
+  // A mail that is not refused has money and the code of a transaction; the types do not say so.
   const answer =
     refusal || !money || !transaction
-      ? await perform(ctx, caller, keepMail, undefined, {
-          summary,
-          answer: refusal ?? { status: 'ignored', reason: 'no_transfer_code' },
-        })
-      : await perform(ctx, caller, takeMail, undefined, {
-          summary,
-          money: { ...money, bankAccountId: summary.bankAccountId },
-          transaction,
-        })
+      ? await perform(ctx, caller, keepMail, undefined, { summary, answer: refusal ?? NO_TRANSFER_CODE })
+      : await perform(ctx, caller, takeMail, undefined, { summary, money, transaction })
   report(ctx, summary, answer)
   return answer
 }
@@ -135,27 +129,32 @@ const takeMail = command({
 })
 
 const DUPLICATE: RelayAnswer = { status: 'duplicate' }
+const NO_TRANSFER_CODE: RelayAnswer = { status: 'ignored', reason: 'no_transfer_code' }
 
 function factsOf({ bank, trust, credit }: MailReading): MailFacts {
   return { bank, isTrusted: trust !== null, credit }
 }
 
-function moneyOf(ctx: Context, { bank, credit, messageIdHash }: MailReading): Omit<MailMoney, 'bankAccountId'> | null {
+function moneyOf(
+  ctx: Context,
+  { bank, credit, messageIdHash }: MailReading,
+  bankAccountId: number | null,
+): MailMoney | null {
   if (!bank || !credit) return null
-  const { reference, amount } = credit
+  const reference = paymentReferenceOf(bank, credit.reference)
   // The time of receipt: the bank's time has minutes at best, and a period must not begin before its money is known.
-  return { bank, reference: paymentReferenceOf(bank, reference), messageIdHash, amount, paidAt: ctx.clock.now() }
+  return { bank, reference, messageIdHash, bankAccountId, amount: credit.amount, paidAt: ctx.clock.now() }
 }
 
 async function payableFacts(
   ctx: Context,
   mail: ReceivedMail,
   { transaction, app, account: assigned }: Payable,
-  subject: BankAccount | null,
+  aboutAccount: BankAccount | null,
 ): Promise<PayableFacts> {
   const { reading } = mail
   const account = assigned?.disabledAt === null ? assigned : null
-  const isSubjectOther = subject !== null && subject.id !== app.bankAccountId
+  const isAboutAnother = aboutAccount !== null && aboutAccount.id !== app.bankAccountId
   return {
     currency: transaction.currency,
     isBankPageOpened: transaction.bankPageOpenedAt !== null,
@@ -166,7 +165,7 @@ async function payableFacts(
       isRecipient: (ctx.config.env === 'development' || isAddressOf(account, mail)) && isToMailbox(account, reading),
     },
     isAboutFormerAccount:
-      isSubjectOther && (await listAccountsOfApp(ctx.db, app.id)).some(({ id }) => id === subject.id),
+      isAboutAnother && (await listAccountsOfApp(ctx.db, app.id)).some(({ id }) => id === aboutAccount.id),
   }
 }
 
@@ -188,31 +187,54 @@ function isToMailbox({ mailbox }: BankAccount, { to }: MailReading): boolean {
 }
 
 /** The account that a mail is about, by its bank, the account that it names, its `To` and the secret address that it came to. */
-interface Subject {
+interface AccountOfMail {
   /** Null if it is not one of ours. */
   readonly account: BankAccount | null
-  /** Whether the money is ours, so that operators must see the mail. Development does not check the secret address. */
+  /** Whether the money is ours, so that operators must see the mail. */
   readonly isOurs: boolean
 }
 
 /** `expected` is the account of the mail's payment, if known. Most mails are about it. */
-async function findSubject(ctx: Context, mail: ReceivedMail, expected: BankAccount | null): Promise<Subject> {
+async function findAccountOf(ctx: Context, mail: ReceivedMail, expected: BankAccount | null): Promise<AccountOfMail> {
   const { reading } = mail
   if (expected && isAbout(expected, mail)) return { account: expected, isOurs: true }
   const addressed = await addressedAccount(ctx.db, mail)
   // The forwarding mailbox may get mails of any bank.
   if (reading.forwarding) return { account: addressed, isOurs: false }
-  const named = accountNamedIn(reading)
+  const number = accountNumberIn(reading)
+  // Development does not check the secret address.
   const takesAnyAddress = ctx.config.env === 'development'
-  if (named === null) {
-    const isFitting = addressed !== null && isOfMailsBank(addressed, reading)
-    const isOurs = isFitting ? isToMailbox(addressed, reading) : takesAnyAddress
-    return { account: isFitting && isOurs ? addressed : null, isOurs }
-  }
+  return number === null
+    ? accountByAddress(reading, addressed, takesAnyAddress)
+    : accountByNumber(ctx.db, reading, { number, addressed, takesAnyAddress })
+}
+
+/** Of a mail that names no account. */
+function accountByAddress(
+  reading: MailReading,
+  addressed: BankAccount | null,
+  takesAnyAddress: boolean,
+): AccountOfMail {
+  if (!addressed || !isOfMailsBank(addressed, reading)) return { account: null, isOurs: takesAnyAddress }
+  const isOurs = isToMailbox(addressed, reading)
+  return { account: isOurs ? addressed : null, isOurs }
+}
+
+interface NumberAndAddress {
+  readonly number: string
+  readonly addressed: BankAccount | null
+  readonly takesAnyAddress: boolean
+}
+
+/** Of a mail that names one of our accounts: it is about that account, whichever of our addresses it came to. */
+async function accountByNumber(
+  db: Queries,
+  reading: MailReading,
+  { number, addressed, takesAnyAddress }: NumberAndAddress,
+): Promise<AccountOfMail> {
   if (!addressed && !takesAnyAddress) return { account: null, isOurs: false }
-  // A mail that names one of our accounts is about that account, whichever of our addresses it came to.
   const bins = bankReaderOf(reading.bank)?.bins ?? []
-  const accounts = await listBankAccountsNumbered(ctx.db, bins, named)
+  const accounts = await listBankAccountsNumbered(db, bins, number)
   const fitting = accounts.filter((account) => isToMailbox(account, reading))
   const account = fitting.find(({ id }) => id === addressed?.id) ?? fitting.at(-1) ?? null
   return { account, isOurs: account !== null || (takesAnyAddress && accounts.length === 0) }
@@ -221,9 +243,9 @@ async function findSubject(ctx: Context, mail: ReceivedMail, expected: BankAccou
 /** Whether everything in the mail fits this account, so that the mail cannot be about another. */
 function isAbout(account: BankAccount, mail: ReceivedMail): boolean {
   const { reading } = mail
-  const named = accountNamedIn(reading) ?? account.number
+  const number = accountNumberIn(reading) ?? account.number
   return (
-    named === account.number &&
+    number === account.number &&
     isAddressOf(account, mail) &&
     isOfMailsBank(account, reading) &&
     isToMailbox(account, reading)
@@ -231,7 +253,7 @@ function isAbout(account: BankAccount, mail: ReceivedMail): boolean {
 }
 
 /** The number of the account that the mail names. */
-function accountNamedIn({ credit, review }: MailReading): string | null {
+function accountNumberIn({ credit, review }: MailReading): string | null {
   return credit?.account ?? review?.credit?.account ?? null
 }
 
@@ -245,9 +267,13 @@ type MailSummary = Omit<BankMail, 'id' | 'receivedAt' | 'status' | 'reason' | 'p
 
 function summaryOf(
   { reading }: ReceivedMail,
-  found: { readonly transferCode: string | null; readonly transaction: Transaction | null; readonly subject: Subject },
+  found: {
+    readonly transferCode: string | null
+    readonly transaction: Transaction | null
+    readonly about: AccountOfMail
+  },
 ): MailSummary {
-  const { account, isOurs } = found.subject
+  const { account, isOurs } = found.about
   const credit = reading.credit ?? reading.review?.credit ?? null
   const kind = reading.review?.kind ?? (reading.credit ? 'credit' : null)
   return {
