@@ -160,7 +160,7 @@ async function pickAction(
   amount: number | undefined,
 ): Promise<Resolution> {
   return requiredChoice(given, '--action', 'Choose an action', async () => {
-    const { possibleResolutions } = await import('#decisions/resolve-transaction.ts')
+    const { possibleResolutions } = await import('#decisions/possible-resolutions.ts')
     const possible = await possibleResolutions(ctx, transactionId, amount)
     const isAllowed = (action: Resolution): boolean => mayDo(who.role, neededRole('transaction resolve', { action }))
     return ACTIONS.filter(({ value }) => possible.includes(value) && isAllowed(value))

@@ -45,13 +45,13 @@ export async function refundPayment(
   input: unknown,
   grant: Grant | null = null,
 ): Promise<Refund> {
-  const unsent = grant ? null : await findUnsent(ctx, validate(RefundPaymentInput, input))
-  if (unsent) {
+  const unanswered = grant ? null : await findUnanswered(ctx, validate(RefundPaymentInput, input))
+  if (unanswered) {
     // No row changes before the provider answers, and a dry run shall not say that nothing would happen.
-    const { id, appId: app_id, status } = unsent
+    const { id, appId: app_id, status } = unanswered
     const change = { before: { status }, after: { status: 'sent again' } }
     ctx.rehearsal?.changes.push({ action: 'payment.refund', app_id, subject: `refund ${id}`, ...change })
-    return send(ctx, unsent, { isRepeated: true })
+    return send(ctx, unanswered, { isRepeated: true })
   }
   const ordered = await orStoreApproval(
     ctx,
@@ -63,13 +63,16 @@ export async function refundPayment(
 }
 
 /** The newest refund that the same command ordered, and to which the provider never answered; null if there is none. */
-async function findUnsent(ctx: Context, { payment_id: paymentId, amount }: RefundPaymentInput): Promise<Refund | null> {
+async function findUnanswered(
+  ctx: Context,
+  { payment_id: paymentId, amount }: RefundPaymentInput,
+): Promise<Refund | null> {
   const payment = await findPayment(ctx.db, paymentId)
   // Without an amount the command asks for what is left: only if nothing is, it can be the same one, and was the last.
   if (!payment || (amount === null && payment.amountLeft !== 0)) return null
   for (const refund of (await listRefundsOfPayment(ctx.db, paymentId)).toReversed()) {
-    const isUnsent = refund.status === 'pending' && refund.reference === null
-    if (!isUnsent || (amount !== null && refund.amount !== amount)) continue
+    const isUnanswered = refund.status === 'pending' && refund.reference === null
+    if (!isUnanswered || (amount !== null && refund.amount !== amount)) continue
     if ((await listRefundedShares(ctx.db, refund.id)).length === 0) return refund
   }
   return null

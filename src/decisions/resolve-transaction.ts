@@ -11,8 +11,7 @@ import { perform } from '#commands/perform.ts'
 import { rehearsedEvents } from '#commands/rehearsed-events.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { balanceOf, balanceAfterDismissal, keptOf } from '#payments/balance.ts'
-import { findPayment, listRefundsOfTransaction, type Refund } from '#payments/store.ts'
-import type { Queries } from '#db/queries.ts'
+import { listRefundsOfTransaction, type Refund } from '#payments/store.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { bankPageProvider, providerOfCode } from '#providers/providers.ts'
 import { refundWayOf, sendRefunds } from '#providers/engine/refunds.ts'
@@ -33,14 +32,8 @@ import {
   type ShownTransaction,
   type Transaction,
 } from '#transactions/store.ts'
-import {
-  amountToRefund,
-  wasSuperseded,
-  keepsPeriod,
-  resolutionRefusalOf,
-  RESOLUTIONS,
-  type Resolution,
-} from './resolution.ts'
+import { explainRefusal } from './possible-resolutions.ts'
+import { amountToRefund, keepsPeriod, RESOLUTIONS, wasSuperseded } from './resolution.ts'
 
 const ResolveInput = z.strictObject({
   transactionId: integer(1),
@@ -67,47 +60,6 @@ export interface ResolutionPreview {
   readonly effects: readonly string[]
 }
 
-/** The actions that can resolve the transaction. Throws `not_found`, or `invalid_request` with the reasons if there are none. */
-export async function possibleResolutions(
-  ctx: Context,
-  transactionId: number,
-  amount: number | null = null,
-): Promise<Resolution[]> {
-  const transaction = await getTransaction(ctx.db, transactionId)
-  const possible = RESOLUTIONS.filter((action) => resolutionRefusalOf(transaction, action, amount) === null)
-  if (possible.length > 0) return possible
-  const refusals = []
-  for (const action of RESOLUTIONS)
-    refusals.push(`${action}: ${(await explainResolutionRefusal(ctx.db, transaction, action, amount)) ?? ''}`)
-  throw new AppError('invalid_request', `transaction ${transactionId} cannot be resolved; ${refusals.join('; ')}`)
-}
-
-/** `resolutionRefusalOf`; if a failed refund took the money away from the transaction, it names the command that refunds it again (R131). */
-async function explainResolutionRefusal(
-  db: Queries,
-  transaction: Transaction,
-  action: Resolution,
-  amount: number | null,
-): Promise<string | null> {
-  const refusal = resolutionRefusalOf(transaction, action, amount)
-  if (refusal === null || action !== 'refund' || keptOf(transaction) > 0) return refusal
-  const paymentIds = await listReturnedPayments(db, transaction.id)
-  if (paymentIds.length === 0) return refusal
-  const commands = paymentIds.map((paymentId) => `payment refund ${paymentId}`)
-  return `a refund of it failed, and the money waits outside the transaction: refund it by ${commands.join(', ')}`
-}
-
-/** The payments that hold money of this transaction's failed refunds. */
-async function listReturnedPayments(db: Queries, transactionId: number): Promise<number[]> {
-  const refunds = await listRefundsOfTransaction(db, transactionId)
-  // The money of a refund that the provider refused to make, which has no reference, went back to the transaction.
-  const failed = refunds.filter(({ status, reference }) => status === 'failed' && reference !== null)
-  const returned: number[] = []
-  for (const paymentId of new Set(failed.map((refund) => refund.paymentId)))
-    if ((await findPayment(db, paymentId))?.amountLeft) returned.push(paymentId)
-  return returned
-}
-
 /** Shows what `resolveTransaction` would do: runs it and rolls it back. Throws the same errors. */
 export async function previewResolution(
   ctx: Context,
@@ -115,24 +67,24 @@ export async function previewResolution(
   input: Omit<ResolveInput, 'note'>,
 ): Promise<ResolutionPreview> {
   const transaction = await getShownTransaction(ctx.db, input.transactionId)
-  const unsent = await listUnsent(ctx, input)
-  if (unsent.length > 0) {
-    const effects = unsent.map((refund) => resendEffect(refund, transaction))
-    return { seen: stateOf(transaction, unsent), transaction, effects }
+  const unanswered = await listUnanswered(ctx, input)
+  if (unanswered.length > 0) {
+    const effects = unanswered.map((refund) => resendEffect(refund, transaction))
+    return { seen: stateOf(transaction, unanswered), transaction, effects }
   }
   const { seen, effects, waits } = await rehearse(ctx, caller, input)
   return { seen, transaction, effects: waits === null ? effects : [...effects, waits] }
 }
 
-/** What a preview depends on. `unsent` are the refunds that the command would send again. */
-function stateOf(transaction: Transaction, unsent: readonly Refund[]): string {
+/** What a preview depends on. `unanswered` are the refunds that the command would send again. */
+function stateOf(transaction: Transaction, unanswered: readonly Refund[]): string {
   const { id, status, flagReason } = transaction
-  return JSON.stringify([id, status, flagReason, balanceOf(transaction), unsent.map((refund) => refund.id)])
+  return JSON.stringify([id, status, flagReason, balanceOf(transaction), unanswered.map((refund) => refund.id)])
 }
 
 /** Another operator, or more money, may have come first while the preview was read (R138). */
-function refuseUnseen(seen: string | null, transaction: Transaction, unsent: readonly Refund[]): void {
-  if (seen !== null && seen !== stateOf(transaction, unsent))
+function refuseUnseen(seen: string | null, transaction: Transaction, unanswered: readonly Refund[]): void {
+  if (seen !== null && seen !== stateOf(transaction, unanswered))
     throw new AppError(
       'invalid_request',
       `transaction ${transaction.id} has changed since this was shown: run the command again`,
@@ -162,10 +114,10 @@ export async function resolveTransaction(
   grant: Grant | null = null,
 ): Promise<ShownTransaction> {
   const { transactionId, action, seen = null } = input
-  const unsent = grant ? [] : await listUnsent(ctx, input)
-  if (unsent.length > 0) {
-    refuseUnseen(seen, await getTransaction(ctx.db, transactionId), unsent)
-    await sendRefunds(ctx, unsent, { isRepeated: true })
+  const unanswered = grant ? [] : await listUnanswered(ctx, input)
+  if (unanswered.length > 0) {
+    refuseUnseen(seen, await getTransaction(ctx.db, transactionId), unanswered)
+    await sendRefunds(ctx, unanswered, { isRepeated: true })
     return getShownTransaction(ctx.db, transactionId)
   }
   const { ordered } = await orStoreApproval(
@@ -181,16 +133,16 @@ export async function resolveTransaction(
   return getShownTransaction(ctx.db, transactionId)
 }
 
-/** Refunds that were ordered, but to which the provider never answered: the same command sends them again. Empty for any other command. */
-async function listUnsent(
+/** Refunds that were ordered and that the provider never answered: the same command sends them again. Empty for any other command. */
+async function listUnanswered(
   ctx: Context,
   { transactionId, action, amount = null }: Omit<ResolveInput, 'note'>,
 ): Promise<Refund[]> {
   if (action !== 'refund') return []
   const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
-  const unsent = refunds.filter(({ status, reference }) => status === 'pending' && reference === null)
-  const sum = unsent.reduce((total, refund) => total + refund.amount, 0)
-  return amount === null || amount === sum ? unsent : []
+  const unanswered = refunds.filter(({ status, reference }) => status === 'pending' && reference === null)
+  const sum = unanswered.reduce((total, refund) => total + refund.amount, 0)
+  return amount === null || amount === sum ? unanswered : []
 }
 
 interface Resolved {
@@ -209,7 +161,7 @@ const resolve = command({
     const { transactionId, action, note } = terms
     const transactions = await lockTransactions(tx, [transactionId])
     const before = found(transactions.get(transactionId), `transaction ${transactionId}`)
-    const refusal = await explainResolutionRefusal(tx, before, action, terms.amount)
+    const refusal = await explainRefusal(tx, before, action, terms.amount)
     if (refusal !== null && !grant) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
     refuseUnseen(terms.seen, before, [])
     const request = action === 'refund' ? refundRequestOf(before, terms) : null
