@@ -112,20 +112,20 @@ export async function updateSessionIn(
 }
 
 /**
- * Ends a paid session; returns whether the transaction has others that may still be paid. Call it under the end user's lock, as sessions
- * are opened under it.
+ * Ends a paid session; returns whether the transaction has others that may still be paid. One statement does both: it matches the others,
+ * too, and leaves them as they are. Call it under the end user's lock, as sessions are opened under it.
  */
 export async function endPaidSession(
   tx: Tx,
   { id: sessionId, transactionId }: Pick<ProviderSession, 'id' | 'transactionId'>,
 ): Promise<boolean> {
-  const found = await tx.run(
+  const matched = await tx.run(
     `UPDATE provider_sessions SET next_lookup_at = IF(id = ?, NULL, next_lookup_at), updated_at = IF(id = ?, ?, updated_at),
        status = IF(id = ?, 'paid', status)
      WHERE transaction_id = ? AND (id = ? OR status IN ('opening', 'open', 'processing'))`,
     [sessionId, sessionId, tx.now, sessionId, transactionId, sessionId],
   )
-  return found > 1
+  return matched > 1
 }
 
 export interface DueFilter {

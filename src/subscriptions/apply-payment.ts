@@ -57,14 +57,15 @@ export async function applyPayment(
     inTrial: isTrial,
   }
   const { openedAt, isAccepted } = quote
-  const isEndRenewed = current !== null && (await wasRenewed(tx, current, rows.renewsEnd))
+  // Not if another payment has renewed the period that this one was opened to renew.
+  const isRenewal = current !== null && !(await wasRenewed(tx, current, rows.renewsEnd))
   await recordChange(tx, app, {
     before: current,
     owner: paid,
     set,
     line: { transactionId, kind, interval, isTrial, paidAt, openedAt, isAccepted },
     planAndCustomer: planAndCustomerAfter(rows, effect, setsCustomer),
-    announce: (view) => (current && !isEndRenewed ? [renewalOf(app, current, paid, view)] : []),
+    announce: (view) => (isRenewal ? [renewalOf(app, current, paid, view)] : []),
   })
   return null
 }
