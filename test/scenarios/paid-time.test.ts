@@ -548,6 +548,18 @@ describe('quotes and decisions', () => {
       expect((await scenario.subscription()).status).to.equal('expired')
     })
 
+    it('a payment for the same plan that was made before the end and is reported afterwards extends from that end', async () => {
+      const month = await scenario.plan('basic', MONTHLY)
+      await buy(month.prices[0])
+      const late = await open(month.prices[0])
+      scenario.at('2026-03-05 10:00:00')
+      await end()
+      scenario.at('2026-03-07 10:00:00')
+      await scenario.reportTransfer(late, '2026-03-04 10:00:00')
+      expect(await flagOf(late)).to.deep.equal(['completed', null])
+      expect(await standing()).to.deep.equal([month.prices[0], '2026-04-05 10:00:00'])
+    })
+
     it('one whose next period was paid in advance ends, too', async () => {
       const month = await scenario.plan('basic', MONTHLY)
       await buy(month.prices[0])
