@@ -67,14 +67,14 @@ export const emailAddress = z
   .refine((value) => value.length <= 254 && value.indexOf('@') <= 64, 'is too long')
   .meta({ maxLength: 254 })
 
-/** An absolute http or https address of at most 2048 characters, without user and password in it. */
+/** An absolute http or https address with a host (RFC 9110, 4.2.1), of at most 2048 characters, without user and password in it. */
 export const webAddress = z
   .string()
   .max(2048, 'must have at most 2048 characters')
-  .refine((value) => /^https?:\/\//i.test(value) && URL.canParse(value), 'must be an absolute http(s) address')
+  .refine((value) => /^https?:\/\/[^/\\]/i.test(value) && URL.canParse(value), 'must be an absolute http(s) address')
   .refine((value) => !hasCredentials(value), 'must not contain a user name or password')
   .refine(isStorable, 'must not contain control characters or unpaired surrogates')
-  .meta({ format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' })
+  .meta({ format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/\\\\]' })
 
 /** An identifier in an answer: `plan_12`. */
 export function publicId(kind: IdKind): z.ZodString {
