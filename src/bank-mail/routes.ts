@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import { errorBody, type RequestState } from '#http/errors.ts'
 import { notificationBody, parseContent, unverified } from '#providers/notification-content.ts'
 import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
-import { AppError, notFound } from '#shared/errors.ts'
+import { AppError } from '#shared/errors.ts'
 import { isTimely } from '#shared/signed-time.ts'
 import { deferMail } from './defer-mail.ts'
 import { RELAY_BODY_BYTES, RELAY_PATH } from './endpoint.ts'
@@ -17,9 +17,9 @@ import { receiveMail } from './receive-mail.ts'
  */
 export function bankMailRoutes(ctx: Context, reader: MailReader): Router<RequestState> {
   const router = new Router<RequestState>()
+  const { secret } = ctx.config.relay
+  if (secret === null) return router
   router.post(RELAY_PATH, async (http) => {
-    const { secret } = ctx.config.relay
-    if (secret === null) throw notFound('address')
     const body = await notificationBody(http.req, RELAY_BODY_BYTES)
     requireSignature(ctx, secret, http, body)
     const mail = readEnvelope(parseContent(body))

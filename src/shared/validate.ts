@@ -54,24 +54,27 @@ export const currencyCode = z
   .regex(/^[A-Za-z]{3}$/, 'must be 3 letters')
   .transform((value) => value.toUpperCase())
 
-/** A dot-atom before the @ (RFC 5322, 3.2.3), a host name with a dot after it. zod's own pattern refuses `&` and others. */
+/**
+ * A dot-atom before the @ (RFC 5322, 3.2.3), a host name with a dot after it, whose last label is letters or the ASCII form of another
+ * script. zod's own pattern refuses `&` and others.
+ */
 const EMAIL_ADDRESS =
-  /^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@(?:[A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z]{2,}$/
+  /^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+(?:[A-Za-z]{2,63}|[Xx][Nn]--[A-Za-z0-9-]{0,58}[A-Za-z0-9])$/
 
-/** One e-mail address without display name, comment or quotes. */
+/** One e-mail address without display name, comment or quotes, as long as mail servers take it (RFC 5321, 4.5.3.1). */
 export const emailAddress = z
   .email({ pattern: EMAIL_ADDRESS, error: 'must be one e-mail address' })
-  .refine((value) => value.length <= 254, 'is too long')
+  .refine((value) => value.length <= 254 && value.indexOf('@') <= 64, 'is too long')
   .meta({ maxLength: 254 })
 
-/** An absolute http or https address of at most 2048 characters, without user and password in it. */
+/** An absolute http or https address with a host (RFC 9110, 4.2.1), of at most 2048 characters, without user and password in it. */
 export const webAddress = z
   .string()
   .max(2048, 'must have at most 2048 characters')
-  .refine((value) => /^https?:\/\//i.test(value) && URL.canParse(value), 'must be an absolute http(s) address')
+  .refine((value) => /^https?:\/\/[^/\\]/i.test(value) && URL.canParse(value), 'must be an absolute http(s) address')
   .refine((value) => !hasCredentials(value), 'must not contain a user name or password')
   .refine(isStorable, 'must not contain control characters or unpaired surrogates')
-  .meta({ format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' })
+  .meta({ format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/\\\\]' })
 
 /** An identifier in an answer: `plan_12`. */
 export function publicId(kind: IdKind): z.ZodString {

@@ -450,6 +450,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
   it('answers 404 without a relay secret', async () => {
     await open('ACB', { BILLING_RELAY_SECRET: '' })
     expectError(await relayMail(shop.service, 'x', 'x@y'), 404, 'not_found')
+    expectError(await shop.service.call('GET', '/api/v1/webhooks/bank-transfer'), 404, 'not_found')
   })
 
   it('stores a redacted summary of each mail, and logs none of its text', async () => {

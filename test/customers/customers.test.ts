@@ -136,6 +136,39 @@ describe('customers', () => {
       for (const localPart of [...localParts, '', '.a', 'a.', 'a..b'])
         expectFieldError(await seller.post(PATH, { ...WHOLE, email: `${localPart}@shop.example` }), 'email')
     })
+
+    it('has any host name after the @, in the ASCII form of other scripts too', async () => {
+      const label = 'b'.repeat(63)
+      for (const host of [
+        'shop.xn--p1ai',
+        'xn--e1afmkfd.XN--P1AI',
+        'xn--fiqs8s.cn',
+        'a-b.c1.museum',
+        `${label}.${label}`,
+      ])
+        expect((await seller.post(PATH, { ...WHOLE, email: `an@${host}` })).status, host).to.equal(201)
+    })
+
+    it('has no name after the @ that no host can have, and at most 64 characters before it', async () => {
+      const hosts = [
+        'shop',
+        'shop.c',
+        'shop.c1',
+        'shop.xn--',
+        '-b.co',
+        'b-.co',
+        'b_c.co',
+        'b..co',
+        'b.co.',
+        '[192.0.2.1]',
+        '192.0.2.1',
+      ]
+      for (const host of [...hosts, `${'b'.repeat(64)}.co`, `b.${'c'.repeat(64)}`])
+        expectFieldError(await seller.post(PATH, { ...WHOLE, email: `an@${host}` }), 'email')
+      const longest = `${'a'.repeat(64)}@shop.example`
+      expect((await seller.post(PATH, { ...WHOLE, email: longest })).status).to.equal(201)
+      expectFieldError(await seller.post(PATH, { ...WHOLE, email: `a${longest}` }), 'email')
+    })
   })
 
   describe('GET /api/v1/customers/{id}', () => {

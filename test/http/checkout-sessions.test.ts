@@ -153,6 +153,9 @@ describe('POST /api/v1/checkout-sessions', () => {
       'ftp://shop.example/ok',
       'javascript:alert(1)',
       'https://',
+      'https:///shop.example/ok',
+      'http:////shop.example/ok',
+      'https://\\shop.example/ok',
     ]
     bad.push(
       'https://user:secret@shop.example/ok',
