@@ -18,6 +18,11 @@ export function expectedWaitMs(pool: ConnectionPool): number {
   return queues.get(pool)?.expectedWaitMs ?? 0
 }
 
+/** Notes that a call arrives. Returns how many have arrived since no known caller was waiting; 0 while none ever has. */
+export function noteArrival(pool: ConnectionPool): number {
+  return queues.get(pool)?.noteArrival() ?? 0
+}
+
 /**
  * What is known about a caller before the database is asked: it proved genuine recently, it is a stranger, or it is a stranger that sends a
  * provider's notification. All strangers share a few of the connections. A notifier goes before all others, one at a time, because it
@@ -109,6 +114,10 @@ class EntryQueue {
 
   get expectedWaitMs(): number {
     return this.#pace.expectedMs(this.#waiting.known.length)
+  }
+
+  noteArrival(): number {
+    return this.#pace.arrived()
   }
 
   /** Resolves when a connection is free. Calls `take` in the same step, so that no other caller gets the connection. */

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createSandbox } from 'sinon'
 import { customers } from '#customers/store.ts'
 import { expectedWaitMs, onEntry } from '#http/entry-queue.ts'
-import { isOverload } from '#http/admission.ts'
+import { isOverload, refuseOverload } from '#http/admission.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startCardShop, type CardShop } from '../providers/card-shop.ts'
 import type { Response } from '../support/api.ts'
@@ -83,7 +83,7 @@ describe('more concurrent callers than the database serves', () => {
     expect((await notification).body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
 
-  it('are refused at once if the queue moves too slowly, before a signature is checked; a notification is not', async () => {
+  it('are refused at once if the queue moves too slowly, before a signature is checked; a notification is not, nor are the first 500 reads', async () => {
     const { service, first } = shop
     const { ctx } = service
     const card = await shop.open()
@@ -91,6 +91,7 @@ describe('more concurrent callers than the database serves', () => {
     held = await takeConnections(ctx.db, 1)
     const crowd = Array.from({ length: 400 }, () => onEntry(ctx.db.pool, PATIENT, (db) => db.run('DO SLEEP(0.02)')))
     await until(() => expectedWaitMs(ctx.db.pool) > 1000)
+    for (let read = 0; read < 500; read += 1) expect(() => refuseOverload(ctx, true), `read ${read}`).not.to.throw()
     const refused = [
       first.client.get('/api/v1/plans'),
       first.client.post('/api/v1/customers', AN),
