@@ -15,7 +15,8 @@ import { payosClient } from './client.ts'
 import { confirmTransfers, NOTHING_TAKEN } from './confirm-transfers.ts'
 import { payosAccounts, type PayosCredentials } from './keys.ts'
 import { clientOf, findLink } from './find-link.ts'
-import { readNotification } from './notification.ts'
+import { readNotification, type PayosNotification } from './notification.ts'
+import { isOwnOrder } from './order.ts'
 import { isSignedByOne } from './signature.ts'
 import type { Transfer } from './transfers.ts'
 
@@ -24,7 +25,7 @@ export type PayosResult = NotificationResult<Status>
 
 /**
  * Takes one notification of PayOS. Throws `invalid_request` (400) for malformed or wrongly signed ones. Ignores an unknown order, such as
- * the one in PayOS's registration test, if an app's key signed it. The signature covers only `data` and no time, so the order is looked up
+ * the one in PayOS's registration test, if an app's key signed it; one that looks like ours is kept for operators. The signature covers only `data` and no time, so the order is looked up
  * at PayOS before anything completes. Throws `provider_error` if PayOS cannot be asked.
  */
 export async function receivePayosNotification(ctx: Context, body: Buffer): Promise<PayosResult> {
@@ -37,10 +38,33 @@ export async function receivePayosNotification(ctx: Context, body: Buffer): Prom
   })
   const keys = accounts.map(({ credentials }) => credentials.checksumKey)
   if (!isSignedByOne(keys, data, signature)) throw unverified()
-  if (!session || data.code !== '00') return { status: 'ignored', toClose: null }
+  if (data.code !== '00') return { status: 'ignored', toClose: null }
+  if (!session) {
+    const signer = accounts.find(({ credentials }) => isSignedByOne([credentials.checksumKey], data, signature))
+    return noteUnknown(ctx, signer?.appId ?? null, data)
+  }
   const own = accounts.find(({ id }) => id === session.providerAccountId)
   const client = own ? await payosClient(ctx.config, own.credentials) : await clientOf(ctx, session)
   return askPayos(ctx, client, session, data)
+}
+
+/** Keeps a paid order of ours that is not in the database, because an older backup was restored, or another service uses the account. */
+async function noteUnknown(
+  ctx: Context,
+  appId: number | null,
+  { orderCode, reference, amount, description }: PayosNotification['data'],
+): Promise<PayosResult> {
+  if (!isOwnOrder(orderCode, description)) return { status: 'ignored', toClose: null }
+  const isNew = await noteEvent(ctx, {
+    provider: 'payos',
+    eventId: `unknown:${orderCode}:${reference}`,
+    eventType: 'transfer',
+    appId,
+    transactionId: null,
+    outcome: 'refused',
+    note: `PayOS reported ${englishMoney(amount, 'VND')} (${reference}) for order ${orderCode}, which this service did not open`,
+  })
+  return { status: isNew ? 'refused' : 'duplicate', toClose: null }
 }
 
 /**
