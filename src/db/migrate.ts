@@ -73,6 +73,16 @@ export async function pendingMigrations(db: Readable, migrations: Migrations = E
   return missingFrom(await readBookkeeping(db), migrations)
 }
 
+/** How the names of contracting migrations begin, so that a version that does not know one knows what it did. */
+const CONTRACTS = 'Contract'
+
+/** The names of contracting migrations that a newer version applied: this one cannot work with their result. Reads only. */
+export async function newerContractions(db: Readable): Promise<string[]> {
+  const { applied } = await readBookkeeping(db)
+  const known = new Set(MIGRATIONS.map(({ name }) => name))
+  return [...applied].filter((name) => name.startsWith(CONTRACTS) && !known.has(name))
+}
+
 /** Called after each migration with its name and how long it took. */
 export type OnApplied = (name: string, ms: number) => void
 
