@@ -17,7 +17,8 @@ export type TableWork = 'instant' | 'index' | 'rebuild' | 'update' | 'copy'
  * Whether daemons that do not know a migration work with its result:
  *
  * - `expand`: they do. It adds tables, columns that may be null or have a default, and indexes.
- * - `contract`: they do not. It removes or narrows what the previous version still used; `migrate --contract` runs it.
+ * - `contract`: they do not. It removes or narrows what the previous version still used; `migrate --contract` runs it. Its name begins with
+ *   `Contract`, by which the previous version refuses the result.
  *
  * The first migrations declare neither: only daemons that know them work with them.
  */

@@ -125,6 +125,7 @@ export async function readContents(db: Readable, money: MoneyColumns): Promise<C
 
 /** Tables whose ids are known outside. */
 const SEEN_OUTSIDE = [
+  'alert_messages',
   'apps',
   'checkout_sessions',
   'customers',
@@ -133,6 +134,7 @@ const SEEN_OUTSIDE = [
   'plans',
   'prices',
   'promotions',
+  'receipts',
   'refunds',
   'subscriptions',
   'transactions',

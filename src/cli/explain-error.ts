@@ -22,6 +22,8 @@ const DECLINED = /^(?:Declined|ExitPrompt|AbortPrompt)Error$/
 const USAGE = /^(?:Usage|Commander|Config)Error$/
 const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
 const LOST = /^(PROTOCOL_CONNECTION_LOST|ER_SERVER_SHUTDOWN|ER_CONNECTION_KILLED)$/
+/** The driver's own errors of a connection that was closed before a statement; one of them has no code. */
+const FOUND_CLOSED = /^(EPIPE|ECONNRESET)?$/
 const DENIED = /^ER_(ACCESS_DENIED|DBACCESS_DENIED|BAD_DB)/
 const OLD_SCHEMA = /^ER_(NO_SUCH_TABLE|BAD_FIELD_ERROR)$/
 
@@ -52,15 +54,23 @@ function withHint(error: Error): string {
   return place === undefined ? error.message : `${error.message}; see billing-cli ${place}`
 }
 
+interface DriverDetails {
+  readonly code?: string
+  readonly fatal?: boolean
+  readonly address?: string
+  readonly port?: number
+}
+
 function ofDatabase(error: Error): string | null {
   if (error.name === 'UnknownCommit')
     return `${error.message}, so the change may have been made: look before you run it again; is the server up?`
-  const { code = '', address, port } = rootOf(error) as { code?: string; address?: string; port?: number }
+  const { code = '', fatal, address, port } = rootOf(error) as Error & DriverDetails
   if (UNREACHABLE.test(code) && isConnecting(error)) {
     const place = address === undefined ? '' : ` at ${address}${port === undefined ? '' : `:${port}`}`
     return `the database cannot be reached${place} (${code}): is the server up, and is BILLING_DATABASE_URL right?`
   }
-  if (LOST.test(code)) return `the connection to the database was lost (${code}): is the server up?`
+  if (LOST.test(code) || (fatal === true && FOUND_CLOSED.test(code)))
+    return `the connection to the database was lost${code && ` (${code})`}: is the server up?`
   if (DENIED.test(code))
     return `the database refused the connection (${code}): check user, password and name in BILLING_DATABASE_URL`
   if (OLD_SCHEMA.test(code)) return "the database's schema is not up to date: run billing-cli migrate"

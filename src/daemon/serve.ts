@@ -2,7 +2,8 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { hasBaseUrl, listenUrl, unknownVariables, type Config } from '#config/config.ts'
 import { childEnvironment, serviceManager } from '#config/environment.ts'
-import { pendingMigrations } from '#db/migrate.ts'
+import { newerContractions, pendingMigrations } from '#db/migrate.ts'
+import type { Queries } from '#db/queries.ts'
 import { openContext, type OpenContext, type OpenContextOptions } from '#open-context.ts'
 import { skewWarning } from '#doctor/check-database.ts'
 import { counted } from '#shared/counted.ts'
@@ -79,15 +80,29 @@ export async function rehearseStart(config: Config): Promise<void> {
   await close()
 }
 
-/** Throws if the schema is behind. */
+/** Throws if the schema is behind, or a newer version has taken away what this one uses. */
 async function openCurrent(options: Omit<OpenContextOptions, 'thread'>): Promise<OpenContext> {
   const opened = await openContext({ statementSeconds: STATEMENT_SECONDS, ...options, thread: 'daemon' })
-  const pending = await pendingMigrations(opened.ctx.db)
-  if (pending.length === 0) return opened
-  await opened.close()
-  throw new Error(
-    `the database lacks ${counted(pending.length, 'migration')}: run billing-cli migrate, then start again`,
-  )
+  try {
+    await refuseOtherSchema(opened.ctx.db)
+    return opened
+  } catch (error) {
+    await opened.close()
+    throw error
+  }
+}
+
+async function refuseOtherSchema(db: Queries): Promise<void> {
+  const pending = await pendingMigrations(db)
+  if (pending.length > 0)
+    throw new Error(
+      `the database lacks ${counted(pending.length, 'migration')}: run billing-cli migrate, then start again`,
+    )
+  const [newer] = await newerContractions(db)
+  if (newer !== undefined)
+    throw new Error(
+      `a newer version has taken away what this one uses (${newer}): start that version, or restore a backup from before`,
+    )
 }
 
 /** A scheduler whose stop notifies systemd first. */

@@ -114,6 +114,18 @@ export function hasErrno(error: unknown, errno: number): boolean {
   return detailsOf(error).errno === errno
 }
 
+/** The user may not do this to the table. */
+const NOT_ALLOWED = 1142
+
+/** Runs a statement that may be left out where the database's user may not run it. */
+export async function unlessForbidden(statement: Promise<unknown>): Promise<void> {
+  try {
+    await statement
+  } catch (error) {
+    if (!hasErrno(error, NOT_ALLOWED)) throw error
+  }
+}
+
 /** Whether a unique key refused a row (1062). It is the only error after which a transaction continues, without that statement. */
 export function isAnyDuplicate(error: unknown): boolean {
   return hasErrno(error, 1062)

@@ -5,7 +5,7 @@ import type { MigrationExecutor, QueryRunner } from 'typeorm'
 import type { Migration, Phase } from '#migrations/migration.ts'
 import { readClusterNode } from './cluster.ts'
 import { exact } from './columns.ts'
-import { hasErrno } from './database-error.ts'
+import { hasErrno, unlessForbidden } from './database-error.ts'
 import { underLease } from './migration-lease.ts'
 import type { Queries } from './queries.ts'
 import { shape } from './table.ts'
@@ -73,6 +73,16 @@ export async function pendingMigrations(db: Readable, migrations: Migrations = E
   return missingFrom(await readBookkeeping(db), migrations)
 }
 
+/** How the names of contracting migrations begin, so that a version that does not know one knows what it did. */
+const CONTRACTS = 'Contract'
+
+/** The names of contracting migrations that a newer version applied: this one cannot work with their result. Reads only. */
+export async function newerContractions(db: Readable): Promise<string[]> {
+  const { applied } = await readBookkeeping(db)
+  const known = new Set(MIGRATIONS.map(({ name }) => name))
+  return [...applied].filter((name) => name.startsWith(CONTRACTS) && !known.has(name))
+}
+
 /** Called after each migration with its name and how long it took. */
 export type OnApplied = (name: string, ms: number) => void
 
@@ -118,7 +128,10 @@ async function refuseRollingUpgrade(runner: QueryRunner): Promise<void> {
     )
 }
 
-/** Copies the records of version 0.1 from its own table, and drops that table. Completes a copy that was interrupted. */
+/**
+ * Copies the records of version 0.1 from its own table, empties that table and drops it. Completes a copy that was interrupted. A user who
+ * may not drop tables leaves it empty, so that version 0.1 does not start.
+ */
 async function takeOver(executor: MigrationExecutor, runner: QueryRunner): Promise<void> {
   if (!(await runner.hasTable('schema_migrations'))) return
   // Also creates the table `migrations`.
@@ -128,7 +141,8 @@ async function takeOver(executor: MigrationExecutor, runner: QueryRunner): Promi
   const rows = recorded as { name: string }[]
   for (const { name } of rows.filter((row) => !copied.has(row.name)))
     await executor.insertMigration({ id: undefined, name, timestamp: Number(name.slice(-13)) })
-  await runner.query('DROP TABLE schema_migrations')
+  await runner.query('DELETE FROM schema_migrations')
+  await unlessForbidden(runner.query('DROP TABLE schema_migrations'))
 }
 
 async function applyPending(

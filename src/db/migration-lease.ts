@@ -32,9 +32,7 @@ export async function underLease<T>(
     })
   } finally {
     clearInterval(renewal)
-    await leaseRunner.query('UPDATE schema_lease SET holder = NULL, lease_until = NULL WHERE id = 1 AND holder = ?', [
-      token,
-    ])
+    await releaseLease(leaseRunner, token)
   }
 }
 
@@ -61,6 +59,12 @@ async function refuseVersion01(leaseRunner: QueryRunner): Promise<void> {
     // Another process was faster.
     if (!hasErrno(error, NO_SUCH_COLUMN)) throw error
   }
+}
+
+/** A lease that cannot be released expires; what failed before says why. */
+async function releaseLease(leaseRunner: QueryRunner, token: string): Promise<void> {
+  const release = 'UPDATE schema_lease SET holder = NULL, lease_until = NULL WHERE id = 1 AND holder = ?'
+  await leaseRunner.query(release, [token]).catch(() => undefined)
 }
 
 /** Takes a free lease, or renews our own; returns false if another process holds it. */

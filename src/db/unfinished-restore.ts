@@ -1,6 +1,6 @@
 import { AppError } from '#shared/errors.ts'
 import { id } from './columns.ts'
-import { hasErrno } from './database-error.ts'
+import { hasErrno, unlessForbidden } from './database-error.ts'
 import type { Queries } from './queries.ts'
 import { shape } from './table.ts'
 
@@ -10,7 +10,6 @@ import { shape } from './table.ts'
 export const UNFINISHED_RESTORE = 'unfinished_restore'
 
 const NO_SUCH_TABLE = 1146
-const NOT_ALLOWED = 1142
 
 /** Whether the database holds only a part of a backup. */
 export async function isHalfRestored(db: Pick<Queries, 'one'>): Promise<boolean> {
@@ -38,9 +37,5 @@ export async function markHalfRestored(db: Pick<Queries, 'run'>): Promise<void> 
 
 export async function markRestored(db: Pick<Queries, 'run'>): Promise<void> {
   await db.run('DELETE FROM unfinished_restore')
-  try {
-    await db.run(`DROP TABLE ${UNFINISHED_RESTORE}`)
-  } catch (error) {
-    if (!hasErrno(error, NOT_ALLOWED)) throw error
-  }
+  await unlessForbidden(db.run(`DROP TABLE ${UNFINISHED_RESTORE}`))
 }

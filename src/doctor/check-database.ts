@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { pendingMigrations } from '#db/migrate.ts'
+import { newerContractions, pendingMigrations } from '#db/migrate.ts'
 import { counted } from '#shared/counted.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
@@ -64,8 +64,17 @@ function clockResult(skewMs: number): CheckResult {
   )
 }
 
-/** Whether every migration was applied. */
+/** Whether every migration was applied, and no newer version took away what this one uses. */
 export async function checkSchema(ctx: Context): Promise<CheckResult[]> {
+  const [newer] = await newerContractions(ctx.db)
+  if (newer !== undefined)
+    return [
+      failed(
+        'schema',
+        `a newer version has taken away what this one uses: ${newer}`,
+        'run that version, or restore a backup from before',
+      ),
+    ]
   const pending = await pendingMigrations(ctx.db)
   if (pending.length === 0) return [passed('schema', 'up to date')]
   return [

@@ -44,6 +44,6 @@ function unreadableResult(secrets: readonly string[]): CheckResult {
   return failed(
     'keys',
     `${counted(secrets.length, 'secret')} cannot be decrypted: ${secrets.slice(0, MAX_NAMED).join('; ')}${more}`,
-    'add the missing key to BILLING_ENCRYPTION_KEYS; if it is lost, set a new secret (app rotate-secret, app rotate-webhook-secret, method enable, app set-realtime)',
+    'add the missing key to BILLING_ENCRYPTION_KEYS; if it is lost, set a new secret (app rotate-secret, app rotate-webhook-secret, method enable, app set-realtime), then forget the earlier versions of credentials (method forget)',
   )
 }

@@ -154,8 +154,8 @@ export interface Provider<Method extends string = string> {
   readonly hasQrCode?: true
   /** How payers quote its transactions. */
   readonly codes?: PayerCodes
-  /** The id of the transaction that the text of a transfer names, where that text is no code of ours; null if it names none. Pure. */
-  transactionIn?(text: string): number | null
+  /** The ids of the transactions that the text of a transfer may name, where that text is no code of ours. Pure. */
+  transactionsIn?(text: string): readonly number[]
   readonly credentials?: CredentialsSpec
   readonly notifications?: Notifications
   /** Sources that a page's Content-Security-Policy must allow so that its form can redirect to the provider's pages. */

@@ -17,6 +17,7 @@ import {
   findByAmount,
   findByCodes,
   findById,
+  findTransactions,
   findByMail,
   findByText,
   findByToken,
@@ -194,8 +195,8 @@ async function findNumbered(ctx: Context, appId: number | null, given: string): 
 
 /** The transactions that the text of a transfer names by their ids: `PG17`. */
 async function findQuoted(ctx: Context, appId: number | null, given: string): Promise<Found[]> {
-  const ids = listProviders().flatMap((provider) => provider.transactionIn?.(given) ?? [])
-  return (await Promise.all(ids.map((id) => findById(ctx.db, appId, 'transaction', id)))).flat()
+  const ids = listProviders().flatMap((provider) => provider.transactionsIn?.(given) ?? [])
+  return findTransactions(ctx.db, appId, ids)
 }
 
 async function findMoney(ctx: Context, { appId, apps }: Scope, given: string, on: string): Promise<Found[]> {

@@ -85,6 +85,10 @@ export async function findById(db: Queries, appId: number | null, kind: FoundKin
   return findBy(db, appId, [{ kind, where: 'x.id = ?', params: [number] }])
 }
 
+export async function findTransactions(db: Queries, appId: number | null, ids: readonly number[]): Promise<Found[]> {
+  return ids.length === 0 ? [] : findBy(db, appId, [{ kind: 'transaction', where: 'x.id IN (?)', params: [ids] }])
+}
+
 /** The end user of the subscription of this number, to which a reminder went, or the transaction that the receipt of this number is about. */
 export async function findByMail(
   db: Queries,

@@ -7,6 +7,10 @@ import { migrateSafely } from '#backups/migrate-safely.ts'
 import { rehearseUpgrade } from '#backups/rehearse-upgrade.ts'
 import type { Context } from '#context.ts'
 import { MIGRATIONS, pendingMigrations, phaseOf, type Migrations } from '#db/migrate.ts'
+import { rehearseStart } from '#daemon/serve.ts'
+import { checkSchema } from '#doctor/check-database.ts'
+import { passed } from '#shared/check-result.ts'
+import { messageOf } from '#shared/errors.ts'
 import { recordDaemon, recordDaemonStop } from '#backups/daemons/store.ts'
 import { insertJobRun } from '#upkeep/job-runs/store.ts'
 import { systemClock } from '#shared/time.ts'
@@ -22,7 +26,7 @@ import { loadDump } from '../upgrade/dump.ts'
 const LAST_UNDECLARED = 35
 
 const EXPAND = aMigration('Wider1795200000901', undefined, {}, 'expand')
-const CONTRACT = aMigration('Narrower1795200000902', undefined, {}, 'contract')
+const CONTRACT = aMigration('ContractPlans1795200000902', undefined, {}, 'contract')
 const FIRST = aMigration('Undeclared1795200000903')
 const KNOWN = MIGRATIONS.map(({ name }) => name)
 
@@ -78,10 +82,28 @@ describe('an upgrade', () => {
     const daemon = { name: 'host:1', version: '0.9.0', migrations: KNOWN }
     await recordDaemon(db, daemon)
     expect(await migrate(OURS)).to.deep.equal([EXPAND.name])
-    expect(await refused(migrate(OURS, 'contract'))).to.match(/^the daemon host:1 was seen \d s ago, .*Narrower/)
+    expect(await refused(migrate(OURS, 'contract'))).to.match(/^the daemon host:1 was seen \d s ago, .*ContractPlans/)
     await recordDaemonStop(db, daemon.name)
     await recordDaemon(db, { ...daemon, name: 'host:2', migrations: [...KNOWN, CONTRACT.name] })
     expect(await migrate(OURS, 'contract'), 'one stopped, one knows it').to.deep.equal([CONTRACT.name])
+  })
+
+  it('lets the version before start until it contracts, and then refuses it', async () => {
+    const config = { ...ctx.config, databaseUrl: urlOf(testDatabase().socketPath, name) }
+    await migrate(OURS)
+    await rehearseStart(config)
+    expect(await checkSchema(ctx)).to.deep.equal([passed('schema', 'up to date')])
+    await migrate(OURS, 'contract')
+    const words = 'a newer version has taken away what this one uses'
+    expect(await rehearseStart(config).catch(messageOf)).to.equal(
+      `${words} (${CONTRACT.name}): start that version, or restore a backup from before`,
+    )
+    expect((await checkSchema(ctx))[0]).to.include({ ok: false, detail: `${words}: ${CONTRACT.name}` })
+  })
+
+  it('contracts by migrations whose names say so, for versions that do not know them', () => {
+    const named = MIGRATIONS.filter(({ name: each }) => each.startsWith('Contract'))
+    expect(MIGRATIONS.filter((each) => phaseOf(each) === 'contract')).to.deep.equal(named)
   })
 
   it('forgets a daemon that was killed after a minute', async () => {

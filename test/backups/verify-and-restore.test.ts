@@ -10,6 +10,7 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { Decrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { expect } from 'chai'
 import { after, before, beforeEach, describe, it } from 'mocha'
+import { alertMessages, type AlertMessage } from '#alerts/store.ts'
 import { backUp } from '#backups/back-up.ts'
 import { listBackups, recordVerified } from '#backups/backup-folder.ts'
 import { recordDaemon, recordDaemonStop } from '#backups/daemons/store.ts'
@@ -21,7 +22,9 @@ import { verifyBackup } from '#backups/verify-backup.ts'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { isHalfRestored, markHalfRestored } from '#db/unfinished-restore.ts'
 import { verifyLedger } from '#ledger/verify-ledger.ts'
-import { systemClock } from '#shared/time.ts'
+import { UNTRIED } from '#mail/mail-columns.ts'
+import { systemClock, type RealTime } from '#shared/time.ts'
+import { receipts } from '#transactions/receipts/store.ts'
 import { errorIn, openCli, type Cli } from '../cli/run-cli.ts'
 import { lossyServer } from '../db/lossy-server.ts'
 import { realTimeContext } from '../support/context.ts'
@@ -121,10 +124,28 @@ describe('a backup', () => {
       expect(plan.prices[0]!.id).to.be.greaterThan(sold.prices[0]!.id + 1_000_000)
       expect((await aPromotion(restored, app)).id).to.be.greaterThan(1_000_000)
       expect((await aCustomer(restored, app)).id).to.be.greaterThan(1_000_000)
+      // The ids by which receivers know copies of a mail, and of an alert.
+      const waiting = {
+        appId: app.app.id,
+        transactionId: 1,
+        kind: 'part',
+        amount: 1,
+        total: 1,
+        status: 'sent',
+      } as const
+      const times = { retryAt: systemClock.now(), createdAt: systemClock.now() }
+      expect(await db.insert(receipts, { ...UNTRIED, ...waiting, ...times })).to.be.greaterThan(1_000_000)
+      expect(await db.insert(alertMessages, anAlertMessage(systemClock.now()))).to.be.greaterThan(1_000_000)
     } finally {
       await close()
     }
   })
+
+  function anAlertMessage(at: RealTime): Omit<AlertMessage, 'id'> {
+    const times = { since: at, createdAt: at, nextTryAt: at, sentAt: null }
+    const words = { channel: 'webhook', type: 'alert.opened', kind: 'job', subject: 'a', text: 'b' } as const
+    return { alertId: null, attempts: 0, lastError: null, ...words, ...times }
+  }
 
   async function columnsOf(table: string): Promise<string> {
     const rows: { name: string }[] = await testDatabase().db.query(

@@ -10,6 +10,7 @@ import { checkoutSessions } from '#checkout/store.ts'
 import { allocations } from '#payments/store.ts'
 import { assignTransferCode } from '#providers/bank-transfer/store.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
+import { transferTextOf } from '#providers/payos/order.ts'
 import { insertProviderSession } from '#providers/store.ts'
 import { reminders } from '#mails/reminders/store.ts'
 import { UNTRIED } from '#mail/mail-columns.ts'
@@ -207,6 +208,13 @@ describe('find and open', () => {
     const { matches } = await cli.json(['find', 'FT26X'])
     expect(matches.map(({ kind }) => kind)).to.deep.equal(['payment', 'bank mail'])
     expect(matches[1]).to.include({ id: String(mail), amount: 5000, currency: 'VND', app_id: null, sandbox: null })
+  })
+
+  it('finds a payment through PayOS by the note of its transfer, also after the gap of a restored backup', async () => {
+    expect(await namesOf(`CK PG${made.flagged} tien sach`)).to.deep.equal([`transaction ${made.flagged}`])
+    const id = 10_000_000 + made.flagged
+    await ctx.db.update(transactions, { id: made.flagged }, { id })
+    expect(await namesOf(transferTextOf(id))).to.deep.equal([`transaction ${id}`])
   })
 
   it('finds the transfer codes that a code with one typo may mean, and says that they are no more than near', async () => {

@@ -4,6 +4,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import { explainError } from '#cli/explain-error.ts'
 import { openDatabase } from '#db/connect.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { EXACT_COLLATION } from '../support/database-server.ts'
@@ -82,6 +83,21 @@ describe('migrations', () => {
     expect((error as Error).message).to.include('NONSENSE')
     isBroken = false
     expect(await runMigrations(db, migrations)).to.deep.equal(['Second1795200000902'])
+  })
+
+  it('that lose their connections say so, whichever of them was lost first', async () => {
+    const admin = testDatabase().db
+    const opened = () =>
+      admin.query<{ id: number }[]>('SELECT id FROM information_schema.processlist WHERE db = ?', [name])
+    const others = new Set((await opened()).map(({ id }) => id))
+    const loseThem = aMigration('First1795200000901', async (runner) => {
+      for (const { id } of await opened()) if (!others.has(id)) await admin.query(`KILL ${id}`)
+      await runner.query('DO 1')
+    })
+    const error: unknown = await runMigrations(db, [loseThem]).catch((error: unknown) => error)
+    expect(explainError(error)).to.match(/^the connection to the database was lost.*: is the server up\?$/)
+    await db.query('UPDATE schema_lease SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND')
+    expect(await runMigrations(db, [aMigration('First1795200000901')])).to.deep.equal(['First1795200000901'])
   })
 
   it('stop if another process took the lease', async () => {
@@ -240,9 +256,26 @@ describe('the bookkeeping of version 0.1', () => {
       expect(cut).to.include('cut after')
     }
     restore()
-    // The lease, the table, its rows, and the end of the old one.
-    expect(seen.size).to.be.at.least(ALL.length + 3)
+    // The lease, the table, its rows, and the two ends of the old one.
+    expect(seen.size).to.be.at.least(ALL.length + 4)
     await expectTakenOver()
+  })
+
+  it('is taken over by a user who may not drop tables, and version 0.1 finds none applied', async () => {
+    const admin = testDatabase().db
+    await admin.query("CREATE USER IF NOT EXISTS 'no-drop'@'localhost'")
+    await admin.query(
+      `GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX ON ${name}.* TO 'no-drop'@'localhost'`,
+    )
+    const limited = await openTestDb(url.replace('//root@', '//no-drop@'))
+    try {
+      expect(await runMigrations(limited.db)).to.deep.equal([])
+      expect(await pendingMigrations(limited.db)).to.deep.equal([])
+      expect(await db.query('SELECT name FROM schema_migrations')).to.deep.equal([])
+    } finally {
+      await limited.close()
+      await admin.query("DROP USER 'no-drop'@'localhost'")
+    }
   })
 
   it('leaves a lease that version 0.1 cannot take, since it would apply all of its migrations again', async () => {

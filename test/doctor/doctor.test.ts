@@ -32,7 +32,7 @@ import { emitEvent } from '#webhooks/emit-event.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
 import { events } from '#webhooks/store.ts'
 import { whileUnmigrated } from '../support/broken-tables.ts'
-import { enableMethod } from '../support/operators.ts'
+import { enableMethod, forgetVersion } from '../support/operators.ts'
 import { presentContext, realTimeContext, TEST_KEYS, type TestContext } from '../support/context.ts'
 import { copyRow } from '../support/copies.ts'
 import { setDurable } from '../support/database.ts'
@@ -209,6 +209,20 @@ describe('doctor', () => {
     const other = await anApp(ctx)
     await ctx.db.update(apps, { id: other.app.id }, { apiSecret: app.apiSecret })
     expect((await result(ctx, 'keys')).detail).to.include(`the api_secret of app ${other.app.id}: the secret at`)
+  })
+
+  it('a lost key is a failure until its secrets are set anew and the earlier credentials forgotten, which the fix says', async () => {
+    const ctx = presentContext()
+    const { app } = await anApp(ctx)
+    const credentials = { secretKey: 'sk_test_x', webhookSecret: 'whsec_x' }
+    await enableMethod(ctx, 'linh', app, 'card', credentials)
+    const withoutKey = { ...ctx, keyring: parseKeyring(NEW_KEY) }
+    await enableMethod(withoutKey, 'linh', app, 'card', credentials)
+    const { detail, fix } = await result(withoutKey, 'keys')
+    expect(detail).to.include(`the card credentials of app ${app.id}, version 1`)
+    expect(fix).to.include('method forget')
+    await forgetVersion(withoutKey, 'linh', app, 'card', 1)
+    expect((await result(withoutKey, 'keys')).detail).not.to.include('card credentials')
   })
 
   it('events held because their secret cannot be decrypted are a failure until they are sent', async () => {

@@ -3,7 +3,7 @@ import { PayOS } from '@payos/node'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import {
-  transactionIn,
+  transactionsIn,
   transferTextOf,
   isOurLink,
   linkEnd,
@@ -91,19 +91,27 @@ describe("PayOS's orders and signatures", () => {
   })
 
   for (const [text, expected] of [
-    ['PG17', 17],
-    ['CSX7K2 pg17 FT26301123456', 17],
-    ['PG17.CT tu 0123456789', 17],
-    ['PG7KD4MXQT', null],
-    ['PG23456789', null],
-    ['XPG17', null],
-    ['PG017', null],
-    ['PG', null],
+    ['PG17', [17]],
+    ['CSX7K2 pg17 FT26301123456', [17]],
+    ['PG17.CT tu 0123456789', [17]],
+    ['PG7KD4MXQT', []],
+    ['PG23456789', []],
+    ['XPG17', []],
+    ['PG017', []],
+    ['PG0', []],
+    ['PG', []],
   ] as const) {
-    it(`the text of a transfer "${text}" names ${expected === null ? 'no transaction' : `transaction ${expected}`}`, () => {
-      expect(transactionIn(text)).to.equal(expected)
+    it(`the text of a transfer "${text}" names ${expected.length === 0 ? 'no transaction' : `transaction ${expected[0]}`}`, () => {
+      expect(transactionsIn(text)).to.deep.equal(expected)
     })
   }
+
+  it('the text of a transfer names the transactions after the gap of a restored backup, too', () => {
+    for (const id of [17, 1_234_567, 10_000_017, 11_234_567, 20_000_000, 90_000_018])
+      expect(transactionsIn(transferTextOf(id)), String(id)).to.include(id)
+    expect(transactionsIn('PG0000017')[0]).to.equal(10_000_017)
+    expect(transactionsIn('PG1234567').slice(0, 2)).to.deep.equal([1_234_567, 11_234_567])
+  })
 
   it('a link ends with the checkout, and at least five minutes from now', () => {
     const now = asRealTime(new Date('2026-03-01T10:00:00Z'))

@@ -9,7 +9,8 @@ import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { find } from '#support/find.ts'
 import { providerEvents } from '#transactions/store.ts'
 import { events } from '#webhooks/store.ts'
-import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
+import { enableMethod } from '../support/operators.ts'
 import { payosNotification, signOfData } from '../support/payos-peer.ts'
 import { until } from '../support/until.ts'
 import { PAYOS_KEYS, PURCHASE, startPayosShop, type PayosShop } from './payos-shop.ts'
@@ -101,7 +102,6 @@ describe('paying through PayOS', () => {
     })
 
     it('credentials that are not valid any more are 502, and the log names none', async () => {
-      const { enableMethod } = await import('../support/operators.ts')
       await enableMethod(shop.service.ctx, 'tester', shop.app.app, 'payos', { ...PAYOS_KEYS, apiKey: 'revoked-key' })
       const token = tokenOf(await aCheckout(shop.service.ctx, shop.app, PURCHASE))
       expect((await shop.choose(token)).status).to.equal(502)
@@ -347,6 +347,27 @@ describe('paying through PayOS', () => {
       expect(shop.payos.calls).to.deep.equal([])
       // A bad signature is 400 whatever it is about.
       expect((await shop.send(payosNotification('another key', link as never, transfer))).status).to.equal(400)
+    })
+
+    it('a paid order that looks like ours and is not in the database, as after a restored backup, is kept for operators once', async () => {
+      const other = await anApp(shop.service.ctx, { sandbox: false })
+      await enableMethod(shop.service.ctx, 'tester', other.app, 'payos', { ...PAYOS_KEYS, checksumKey: 'checksum-2' })
+      const lost = {
+        id: 'x',
+        orderCode: 912_000_123_456,
+        amount: 99_000,
+        description: 'CSX7K2 PG912000',
+        transfers: [],
+      }
+      const transfer = { reference: 'TF1', amount: 99_000, transactionDateTime: '2026-02-04 18:25:00' }
+      const report = async (link: object) =>
+        (await shop.send(payosNotification('checksum-2', link as never, transfer))).body.data.status
+      for (const reported of [lost, lost, { ...lost, description: 'PG912001' }])
+        expect(await report(reported)).to.equal('ignored')
+      expect((await notes()).map(({ note }) => note)).to.deep.equal([
+        'PayOS reported ₫99,000 (TF1) for order 912000123456, which this service did not open',
+      ])
+      expect(await shop.service.ctx.db.all(providerEvents, 'WHERE app_id = ?', [other.app.id])).to.have.lengthOf(1)
     })
 
     it('PayOS down while it is asked: 502, and the next notification completes', async () => {

@@ -5,6 +5,9 @@ import { HOUR_MS, MINUTE_MS, addMs, asRealTime, parseTimestamp, type RealTime } 
 /** PayOS's own page of a payment link. PayOS returns the address only when the link is created, and that answer may be lost. */
 const PAYMENT_PAGE = 'https://pay.payos.vn/web/'
 const RANDOM_DIGITS = 6
+const TEXT_DIGITS = 7
+/** How many ids with the same last digits are looked for. */
+const MOST_IDS = 100
 /** How far PayOS's clock, by which it dates links, may be from ours. */
 const CLOCK_SKEW_MS = 5 * MINUTE_MS
 /** PayOS requires the end of a link to be in the future, by its own clock. */
@@ -23,13 +26,30 @@ export function newOrderCode(transactionId: number): string {
 
 /** The text on the payer's bank statement: 9 characters, the maximum for a bank account that is not linked through PayOS. */
 export function transferTextOf(transactionId: number): string {
-  return `PG${String(transactionId).slice(-7)}`
+  return `PG${String(transactionId).slice(-TEXT_DIGITS)}`
 }
 
-/** The id of the transaction that such a text names, whatever banks put around it; null if it names none. */
-export function transactionIn(text: string): number | null {
+/** Such a text, whatever banks put around it; null if there is none. */
+function ownTextIn(text: string): string | null {
   const [, digits = ''] = /(?<![0-9A-Z])PG([0-9]{1,7})(?![0-9A-Z])/i.exec(text) ?? []
-  return parseNumericId(digits)
+  return digits === '' ? null : `PG${digits}`
+}
+
+/**
+ * The ids of the transactions that such a text may name; none if there is no such text. Ids have more digits than the text after a backup was
+ * restored, because of the gap behind its ids.
+ */
+export function transactionsIn(text: string): number[] {
+  const own = ownTextIn(text)
+  if (own === null) return []
+  const candidates = Array.from({ length: MOST_IDS }, (_, index) => Number(own.slice(2)) + index * 10 ** TEXT_DIGITS)
+  return candidates.filter((id) => id > 0 && transferTextOf(id) === own)
+}
+
+/** Whether a paid order has a code and a text of one transaction, as we make them. */
+export function isOwnOrder(orderCode: number, text: unknown): boolean {
+  const id = parseNumericId(String(orderCode).slice(0, -RANDOM_DIGITS))
+  return id !== null && typeof text === 'string' && ownTextIn(text) === transferTextOf(id)
 }
 
 /** The end of a payment link opened now for a checkout that ends at `checkoutEnd`. */

@@ -13,7 +13,7 @@ import { payosCredentials } from './credentials.ts'
 import { payosAccounts } from './accounts.ts'
 import { clientOf, findLink } from './find-link.ts'
 import { NOTIFICATION_BYTES } from './notification.ts'
-import { transactionIn, transferTextOf, isOurLink, linkEnd, newOrderCode, paymentPageOf } from './order.ts'
+import { transactionsIn, transferTextOf, isOurLink, linkEnd, newOrderCode, paymentPageOf } from './order.ts'
 import { receivePayosNotification } from './receive-notification.ts'
 
 /** PayOS's error code for an order code that already exists. */
@@ -66,7 +66,7 @@ export const payos = defineProvider({
     },
   },
   reportsTransfers: true,
-  transactionIn,
+  transactionsIn,
   credentials: payosCredentials,
   notifications: {
     path: '/api/v1/webhooks/bank-transfer-provider',

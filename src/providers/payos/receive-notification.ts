@@ -15,7 +15,8 @@ import { payosClient } from './client.ts'
 import { confirmTransfers, NOTHING_TAKEN } from './confirm-transfers.ts'
 import { payosAccounts, type PayosCredentials } from './accounts.ts'
 import { clientOf, findLink } from './find-link.ts'
-import { readNotification } from './notification.ts'
+import { readNotification, type PayosNotification } from './notification.ts'
+import { isOwnOrder } from './order.ts'
 import { isSignedByOne } from './signature.ts'
 import type { Transfer } from './transfers.ts'
 
@@ -24,8 +25,8 @@ export type PayosResult = NotificationResult<Status>
 
 /**
  * Takes one notification of PayOS. Throws `invalid_request` (400) for malformed or wrongly signed ones. Ignores an unknown order, such as
- * the one in PayOS's registration test, if an app's key signed it. The signature covers only `data` and no time, so the order is looked up
- * at PayOS before anything completes. Throws `provider_error` if PayOS cannot be asked.
+ * the one in PayOS's registration test, if an app's key signed it; one that looks like ours is kept for operators. The signature covers only
+ * `data` and no time, so the order is looked up at PayOS before anything completes. Throws `provider_error` if PayOS cannot be asked.
  */
 export async function receivePayosNotification(ctx: Context, body: Buffer): Promise<PayosResult> {
   const notification = readNotification(parseContent(body))
@@ -35,12 +36,34 @@ export async function receivePayosNotification(ctx: Context, body: Buffer): Prom
     const found = await findReportedSession(db, 'payos', { reference: String(data.orderCode), eventId: null })
     return { session: found, accounts: await possibleSigners(ctx, db, found) }
   })
-  const keys = accounts.map(({ credentials }) => credentials.checksumKey)
-  if (!isSignedByOne(keys, data, signature)) throw unverified()
+  const isSignedBy = (...signers: typeof accounts): boolean => {
+    const keys = signers.map(({ credentials }) => credentials.checksumKey)
+    return isSignedByOne(keys, data, signature)
+  }
+  if (!isSignedBy(...accounts)) throw unverified()
+  if (!session) await noteUnknown(ctx, accounts.find((account) => isSignedBy(account))?.appId ?? null, data)
   if (!session || data.code !== '00') return { status: 'ignored', toClose: null }
   const own = accounts.find(({ id }) => id === session.providerAccountId)
   const client = own ? await payosClient(ctx.config, own.credentials) : await clientOf(ctx, session)
   return askPayos(ctx, client, session, data)
+}
+
+/** Keeps a paid order of ours that is not in the database, because an older backup was restored, or another service uses the account. */
+async function noteUnknown(
+  ctx: Context,
+  appId: number | null,
+  { code, orderCode, reference, amount, description }: PayosNotification['data'],
+): Promise<void> {
+  if (code !== '00' || !isOwnOrder(orderCode, description)) return
+  await noteEvent(ctx, {
+    provider: 'payos',
+    eventId: `unknown:${orderCode}:${reference}`,
+    eventType: 'transfer',
+    appId,
+    transactionId: null,
+    outcome: 'refused',
+    note: `PayOS reported ${englishMoney(amount, 'VND')} (${reference}) for order ${orderCode}, which this service did not open`,
+  })
 }
 
 /**
