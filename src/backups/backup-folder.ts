@@ -69,7 +69,8 @@ export async function newestVerified(folder: string, now: RealTime): Promise<Rea
   )
   const taken = await Promise.all(
     records.map(async ({ name, record }) => {
-      const isOfThis = record !== null && (await stat(join(folder, name))).size === record.bytes
+      // Another program may have removed the backup meanwhile.
+      const isOfThis = record !== null && (await stat(join(folder, name)).catch(() => null))?.size === record.bytes
       return isOfThis && !isOfFuture(new Date(record.taken_at), now) ? new Date(record.taken_at).getTime() : -Infinity
     }),
   )

@@ -76,7 +76,8 @@ async function untilGone(...paths: readonly string[]): Promise<void> {
 async function removeLeftovers(home: string, now: RealTime): Promise<void> {
   for (const name of await readdir(home)) {
     if (!name.startsWith(FOLDER)) continue
-    const { mtimeMs } = await stat(join(home, name))
-    if (mtimeMs < now.getTime() - DAY_MS) await rm(join(home, name), { recursive: true, force: true })
+    // Another program may have removed it meanwhile.
+    const found = await stat(join(home, name)).catch(() => null)
+    if (found && found.mtimeMs < now.getTime() - DAY_MS) await rm(join(home, name), { recursive: true, force: true })
   }
 }

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -434,6 +434,15 @@ describe('a backup', () => {
     } finally {
       await old.close()
     }
+  })
+
+  it('is verified beside what another program is removing', async () => {
+    const home = scratchFolder('home')
+    // As a folder that is gone between the listing and the look at it.
+    symlinkSync(join(home, 'removed'), join(home, 'copy-of-backup-removed'))
+    await cli.json(['backup', 'create'])
+    const verifier = openCli({ ...settings, BILLING_BACKUP_DIR: folder, BILLING_HOME: home })
+    expect(await verifier.json(['backup', 'verify'])).to.include({ ok: true })
   })
 
   it('is verified wherever it was copied to', async () => {

@@ -1,6 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { open, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { expect } from 'chai'
@@ -14,10 +15,11 @@ import {
   recordVerified,
   removeDrafts,
   removeOld,
+  type StoredBackup,
 } from '#backups/backup-folder.ts'
 import { DRAFT, fileSink } from '#backups/sinks.ts'
 import { readContents, readMoneyColumns } from '#backups/store.ts'
-import { DAY_MS, formatTimestamp } from '#shared/time.ts'
+import { addMs, DAY_MS, formatTimestamp } from '#shared/time.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli } from './run-cli.ts'
 import { testContext } from '../support/context.ts'
@@ -149,6 +151,22 @@ describe('the command line: backups', () => {
     await tidying
     await Promise.all([1, 2].map(() => removeOld(folder, ctx.clock.now(), DAY_MS)))
     expect(readdirSync(folder)).to.have.lengthOf(1)
+  })
+
+  it('a backup that another program removes while it is looked at does not count as verified', async () => {
+    const folder = scratchFolder('backups')
+    const at = testContext().clock.now()
+    const [kept, removed] = ['kept', 'removed'].map((name) => join(folder, name)) as [string, string]
+    for (const file of [kept, removed]) writeFileSync(file, 'backup')
+    await recordVerified({ file: kept, bytes: 6, takenAt: addMs(at, -DAY_MS) } as StoredBackup, at)
+    // Its record is read until the test has written it.
+    execFileSync('mkfifo', [`${removed}.verified.json`])
+    const newest = newestVerified(folder, at)
+    const record = await open(`${removed}.verified.json`, 'w')
+    rmSync(removed)
+    await record.writeFile(JSON.stringify({ taken_at: at.toISOString(), bytes: 6, verified_at: at.toISOString() }))
+    await record.close()
+    expect(await newest).to.deep.equal(addMs(at, -DAY_MS))
   })
 
   it('a backup of the future, which a wrong clock dated, is neither the newest one nor verified', async () => {
