@@ -87,6 +87,15 @@ describe('rows that are kept for a limited time', () => {
     expect(await ctx.db.count(deliveryAttempts, '')).to.equal(1)
   })
 
+  it('are deleted after attempts that a wrong clock dated in the future', async () => {
+    const ctx = testContext()
+    const tenYearsAhead = { now: () => addMs(ctx.clock.now(), 3650 * DAY_MS), database: ctx.clock }
+    await noteAttempts({ ...ctx, clock: tenYearsAhead }, 60)
+    await noteAttempts(ctx, 120)
+    ctx.clock.advance('401d')
+    expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, attemptsDeleted: 120 })
+  })
+
   it('are deleted: daily counts of mails after 30 days', async () => {
     const ctx = testContext()
     for (const day of ['2026-01-29', '2026-01-30', '2026-01-31'])
@@ -178,7 +187,7 @@ describe('rows that are kept permanently', () => {
   })
 })
 
-async function noteAttempts({ db, clock }: Context, count: number): Promise<void> {
+async function noteAttempts({ db, clock }: Pick<Context, 'db' | 'clock'>, count: number): Promise<void> {
   const made = { eventId: 1, startedAt: clock.now(), durationMs: 12, httpStatus: 200, error: null, responseHead: 'ok' }
   const rows = Array.from({ length: count }, (_, index) => ({ ...made, attempt: index + 1 }))
   await db.insertAll(deliveryAttempts, rows)

@@ -1,4 +1,5 @@
 import { bigint, id, int, realTime, text, words } from '#db/columns.ts'
+import { databasePresent } from '#db/database-now.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -34,12 +35,16 @@ export async function hasAttempt(tx: Tx, { eventId, attempt, startedAt }: NewAtt
   return (await tx.all(deliveryAttempts, condition, [eventId, attempt, startedAt])).length > 0
 }
 
-/** Removes attempts that began before `before`, among the `limit` oldest; returns how many. */
+/**
+ * Removes attempts that began before `before`, among the `limit` oldest; returns how many. A machine whose clock was ahead dates attempts in
+ * the future, which hold up no others.
+ */
 export async function deleteOldAttempts(tx: Tx, before: RealTime, limit: number): Promise<number> {
+  const now = databasePresent(tx.ctx)
   const oldest = await tx.all(
     shape({ id: id(), startedAt: realTime() }),
-    'SELECT id, started_at AS startedAt FROM delivery_attempts ORDER BY id LIMIT ?',
-    [limit],
+    `SELECT id, started_at AS startedAt FROM delivery_attempts WHERE started_at <= ${now.sql} ORDER BY id LIMIT ?`,
+    [...now.params, limit],
   )
   const ids = oldest.filter(({ startedAt }) => startedAt < before).map((attempt) => attempt.id)
   if (ids.length > 0) await tx.run('DELETE FROM delivery_attempts WHERE id IN (?)', [ids])
