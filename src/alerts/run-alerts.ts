@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { messageOf } from '#shared/errors.ts'
 import { DAY_MS, SECOND_MS, addMs } from '#shared/time.ts'
 import type { Memory } from './conditions/evaluation.ts'
@@ -49,11 +50,6 @@ export async function alertOnce(
   return { ...evaluated, sent: await sendMessages(ctx) }
 }
 
-/** Deletes a batch of old alerts and messages; the rest is deleted the next night. */
-async function deleteOld(ctx: Context): Promise<void> {
-  await inTransaction(ctx, (tx) => deleteOldAlerts(tx, addMs(tx.now, -KEPT_MS), DELETED_AT_ONCE))
-}
-
 /** Verifies the ledger and deletes what is old, if that is due. */
 async function workNightly(ctx: Context, signal: AbortSignal): Promise<void> {
   try {
@@ -61,5 +57,15 @@ async function workNightly(ctx: Context, signal: AbortSignal): Promise<void> {
     if (hasVerified) await deleteOld(ctx)
   } catch (error) {
     if (!signal.aborted) ctx.log.error({ error: messageOf(error) }, 'the ledger could not be verified')
+  }
+}
+
+/** Deletes a batch of old alerts and messages; the rest is deleted the next night. */
+export async function deleteOld(ctx: Context): Promise<void> {
+  try {
+    const before = addMs(await databaseNow(ctx, ctx.db), -KEPT_MS)
+    await inTransaction(ctx, (tx) => deleteOldAlerts(tx, before, DELETED_AT_ONCE))
+  } catch (error) {
+    ctx.log.error({ error: messageOf(error) }, 'old alerts could not be deleted')
   }
 }

@@ -23,7 +23,7 @@ export async function sendDigest(ctx: Context): Promise<boolean> {
   const now = await databaseNow(ctx, ctx.db)
   const last = await findChore(ctx.db, CHORE)
   if (last && digestDay(last.begunAt, digest) >= digestDay(now, digest)) return false
-  const content = last && (await composeDigest(ctx, last.begunAt))
+  const content = last && (await composeDigest(ctx, last.begunAt, now))
   return inTransaction(ctx, async (tx) => {
     if (!(await beginChore(tx, CHORE, last, now)) || !content) return false
     await writeMessages(tx, channelsOf(ctx.config), content)
@@ -31,10 +31,12 @@ export async function sendDigest(ctx: Context): Promise<boolean> {
   })
 }
 
-async function composeDigest(ctx: Context, since: RealTime): Promise<Content> {
+/** What was closed at `now` or since is still open here: the next digest has it as resolved. */
+async function composeDigest(ctx: Context, since: RealTime, now: RealTime): Promise<Content> {
   const alerts = await listAlertsSince(ctx.db, since, MAX_COUNTED)
-  const open = alerts.filter(({ closedAt }) => closedAt === null)
-  const resolved = alerts.filter(({ closedAt }) => closedAt !== null)
+  const isOver = ({ closedAt }: Alert): boolean => closedAt !== null && closedAt < now
+  const open = alerts.filter((alert) => !isOver(alert))
+  const resolved = alerts.filter(isOver)
   const waiting = (await measureReview(ctx)).filter(({ cases }) => cases > 0)
   const review = waiting.map(({ kind, cases }) => `- ${counted(cases, kind.replaceAll('_', ' '))}`)
   return {

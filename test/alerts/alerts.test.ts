@@ -8,7 +8,7 @@ import { ALERT_KINDS, type AlertKind } from '#alerts/kinds.ts'
 import { listAlerts } from '#alerts/list-alerts.ts'
 import { evaluateAlerts, newMemory, READERS, type Readers } from '#alerts/evaluate-alerts.ts'
 import { muteAlert } from '#alerts/mute-alert.ts'
-import { alertOnce } from '#alerts/run-alerts.ts'
+import { alertOnce, deleteOld } from '#alerts/run-alerts.ts'
 import { sendDigest } from '#alerts/send-digest.ts'
 import { sendMessages } from '#alerts/send-messages.ts'
 import { alertMessages, alerts, finishChore } from '#alerts/store.ts'
@@ -26,6 +26,7 @@ import { transactions } from '#transactions/store.ts'
 import { events } from '#webhooks/store.ts'
 import { aBankMail } from '../cli/states.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
+import { whileLacking } from '../support/broken-tables.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, aSubscription, partlyPaid, priceId, type TestApp } from '../support/factories.ts'
 import { failEvents } from '../support/failed-events.ts'
@@ -516,6 +517,28 @@ describe('alerts', () => {
     expect(digest!.text).to.include('\n- and 30 more: billing-cli alert list\n')
   })
 
+  it('a digest names what is over once, also where it ends while the digest is written', async () => {
+    open({ BILLING_ALERT_DIGEST: '08:00 Asia/Ho_Chi_Minh' })
+    const memory = newMemory(ctx.clock.now())
+    const only = { ...quiet(), disk_low: readers.disk_low }
+    machine.space = { free: 0, size: 1 }
+    await alertOnce(ctx, memory, only)
+    machine.space = SPACE
+    ctx.clock.set('2026-03-02 01:00:30')
+    const all: TestContext['db']['all'] = async (row, sql, params) => {
+      if (sql.includes('closed_at >= ?')) await evaluateAlerts(ctx, memory, only)
+      return ctx.db.all(row, sql, params)
+    }
+    await sendDigest({ ...ctx, db: { ...ctx.db, all } })
+    ctx.clock.advance('1d')
+    await sendDigest(ctx)
+    const digests = await ctx.db.all(alertMessages, "WHERE type = 'alert.digest' AND channel = 'webhook' ORDER BY id")
+    expect(digests.map(({ subject }) => subject)).to.deep.equal([
+      '1 open alert, 0 alerts resolved since the last digest',
+      '0 open alerts, 1 alert resolved since the last digest',
+    ])
+  })
+
   it('a digest that cannot be composed holds back no alert, and goes out with the next evaluation', async () => {
     open({ BILLING_ALERT_DIGEST: '08:00 Asia/Ho_Chi_Minh' })
     const memory = newMemory(ctx.clock.now())
@@ -552,6 +575,21 @@ describe('alerts', () => {
     expect(await verify()).to.equal(true)
     await evaluateAlerts(ctx, newMemory(ctx.clock.now()), only)
     expect((await listAlerts(ctx))[0]!.closed_at).to.not.equal(null)
+  })
+
+  it('that are over are deleted after 90 days by the database’s clock; a failure to do so is not one of the ledger', async () => {
+    const [first, now] = [ctx.clock.now(), () => addMs(ctx.clock.now(), 3650 * DAY_MS)]
+    const absent = { openKey: null, notifiedAt: null, isAnnounced: true }
+    const closed = { since: first, openedAt: first, closedAt: first }
+    await ctx.db.insert(alerts, { kind: 'disk_low', subject: '/data', text: 'full', ...absent, ...closed })
+    ctx.clock.advance('90d')
+    await deleteOld({ ...ctx, clock: { now, database: ctx.clock } })
+    expect(await ctx.db.count(alerts, '')).to.equal(1)
+    ctx.clock.advance('1s')
+    await whileLacking(ctx.db, alerts, () => deleteOld(ctx))
+    expect(ctx.logged.join()).to.include('old alerts could not be deleted').and.not.include('ledger')
+    await deleteOld(ctx)
+    expect(await ctx.db.count(alerts, '')).to.equal(0)
   })
 
   it('an account is silent on a day that usually has mails, not on a weekend, and not where days without mails are usual', () => {
