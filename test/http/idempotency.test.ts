@@ -9,6 +9,7 @@ import { answerOnce } from '#http/idempotency.ts'
 import { insertIdempotencyKey, idempotencyKeys } from '#http/store.ts'
 import { plans } from '#plans/store.ts'
 import { sha256Hex } from '#shared/crypto.ts'
+import { messageOf } from '#shared/errors.ts'
 import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { countStatements } from '../budgets/counted.ts'
 import { openLossyDatabase, type Fate, type LossyDatabase, type LossyServer } from '../db/lossy-server.ts'
@@ -225,6 +226,19 @@ describe('repeated requests', () => {
       stands.resolve(undefined)
       expect((await first).body.toString()).to.equal('second')
       expect(await ctx.db.count(commitTokens, "WHERE token = 'first'")).to.equal(0)
+    })
+
+    it('keeps an answer that was committed, also where the request fails after that', async () => {
+      const body = Buffer.from('{}')
+      const request = { appId: app.app.id, path: CUSTOMERS, key: 'k', subject: '', body, requestId: 'r' }
+      const answer = { status: 201, body: Buffer.from('committed') }
+      const failing = answerOnce(service.ctx, request, async (keep) => {
+        await inTransaction(service.ctx, (tx) => keep(tx, answer))
+        throw new Error('after the commit')
+      })
+      expect(await failing.catch(messageOf)).to.equal('after the commit')
+      const again = await answerOnce(service.ctx, request, () => Promise.reject(new Error('it ran again')))
+      expect(again).to.deep.equal({ ...answer, isReplayed: true })
     })
 
     it('has its answer committed with the work, on every call that accepts a key', async () => {

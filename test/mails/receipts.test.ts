@@ -192,6 +192,18 @@ describe('receipts', () => {
     expect(subjects()).to.deep.equal(['[TEST] Payment received: Premium'])
   })
 
+  it('of a part are not sent if another part arrives while the mail server is asked to take the mail', async () => {
+    const { transaction } = await partByTransfer()
+    scene.inbox.beforeGoAhead = async () => {
+      scene.inbox.beforeGoAhead = null
+      await pay(transaction.id, 20_000)
+    }
+    await sweep()
+    scene.ctx.clock.advance('10m')
+    await sweep()
+    expect(subjects()).to.deep.equal(['[TEST] Part of your payment received: ₫19,000 left to pay'])
+  })
+
   it('do not ask for the rest if it arrives while the mail server is asked to take the mail', async () => {
     const { transaction } = await partByTransfer()
     scene.inbox.beforeGoAhead = async () => {

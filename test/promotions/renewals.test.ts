@@ -5,11 +5,15 @@ import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { getPromotion } from '#promotions/store.ts'
 import { updatePromotion } from '#promotions/update-promotion.ts'
+import { endUsers } from '#subscriptions/store.ts'
 import { startBankScenario } from '../pages/bank-scenario.ts'
 import { stopWithCleanLedger } from '../support/clean-ledger.ts'
+import { countWaiting, testDatabase } from '../support/database.ts'
 import { expectError } from '../support/expect-error.ts'
 import { aPromotion, FREE_TRIAL, MONTHLY, YEARLY } from '../support/factories.ts'
+import { startRival } from '../support/held-connections.ts'
 import type { Scenario } from '../support/scenario.ts'
+import { until } from '../support/until.ts'
 
 describe('the renewals of a subscription that a promotion started', () => {
   let scenario: Scenario
@@ -180,6 +184,16 @@ describe('the renewals of a subscription that a promotion started', () => {
       })
       expect((await scenario.subscription()).current_period_end).to.equal('2026-05-01 10:00:00')
       expectError(await post({}), 400, 'invalid_request')
+    })
+
+    it('are renewed once by two calls at once that name no period', async () => {
+      const holder = await startRival(testDatabase().db)
+      await holder.bump(endUsers, 'version', { externalRef: 'user-1' })
+      const calls = [post({}), post({})]
+      await until(async () => (await countWaiting()) === 2)
+      await holder.rollback()
+      expect((await Promise.all(calls)).map(({ status }) => status)).to.deep.equal([200, 200])
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-05-01 10:00:00')
     })
 
     it('have a page with one button, which renews', async () => {

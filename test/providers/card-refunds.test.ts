@@ -416,6 +416,20 @@ describe('refunds of card payments', () => {
       expect(await transaction(transactionId)).to.include({ status: 'completed', flagged: false })
     })
 
+    it('count for the payment that they refund, whichever refund of ours the seller names in their metadata', async () => {
+      const [ordered, { session, transactionId }] = [await paidCard(), await paidCard()]
+      shop.stripe.mode = 'deaf'
+      await failure(refund(ordered.transactionId))
+      shop.stripe.mode = 'up'
+      const charge = shop.stripe.refund(session, 500)
+      const [ours] = await listRefundsOfTransaction(shop.service.ctx.db, ordered.transactionId)
+      Object.assign(shop.stripe.refunds[0]!.metadata, { refund_id: String(ours!.id) })
+      expect((await shop.notify(charged(charge))).body.data.status).to.equal('noted')
+      expect(await refundsOf(transactionId)).to.deep.equal([[500, 'succeeded']])
+      expect(await refundsOf(ordered.transactionId)).to.deep.equal([[1999, 'pending']])
+      expect(await ledger()).to.deep.equal([])
+    })
+
     it('that are under way at first leave the transaction as it is when they succeed, too', async () => {
       const { session, transactionId } = await paidCard()
       const charge = shop.stripe.refund(session)

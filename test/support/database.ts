@@ -154,10 +154,15 @@ export async function setDurable(isDurable: boolean): Promise<void> {
   await testDatabase().db.query(`SET GLOBAL innodb_flush_log_at_trx_commit = ${isDurable ? 1 : 2}`)
 }
 
-/** Whether a transaction waits for a row that another has locked. `INNODB_TRX` would be a tenth of a second old. */
+/** Whether a transaction waits for a row that another has locked. */
 export async function isSomebodyWaiting(): Promise<boolean> {
+  return (await countWaiting()) > 0
+}
+
+/** How many transactions wait for a row that another has locked. `INNODB_TRX` would be a tenth of a second old. */
+export async function countWaiting(): Promise<number> {
   const [row] = await testDatabase().db.query<{ Status: string }[]>('SHOW ENGINE INNODB STATUS')
-  return row!.Status.includes('LOCK WAIT')
+  return row!.Status.match(/^LOCK WAIT/gm)?.length ?? 0
 }
 
 /** The address of another database on the same server. */

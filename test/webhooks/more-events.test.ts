@@ -126,8 +126,10 @@ describe('events that an app asks for', () => {
       for (const external_ref of ['user-1', 'user-2'])
         await scenario.pay(await scenario.checkout({ price_id: prices[0], external_ref }))
       await scenario.newEvents()
-      scenario.at('2026-04-01 10:00:20')
+      // A payment in the second of the end is late, too.
+      scenario.at('2026-04-01 10:00:00')
       await scenario.pay(await scenario.checkout({ price_id: prices[0] }))
+      scenario.at('2026-04-01 10:00:20')
       await scenario.checkout({ price_id: gold.prices[0], external_ref: 'user-2' })
       const events = await scenario.newEvents()
       expect(events.map(({ type }) => type)).to.deep.equal([
