@@ -18,7 +18,7 @@ import { refundWayOf, sendRefunds } from '#providers/engine/refunds.ts'
 import { AppError, found } from '#shared/errors.ts'
 import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
-import { findLineOfTransaction } from '#subscriptions/store.ts'
+import { findLineOfTransaction, findSubscriptionOfEndUser, type Subscription } from '#subscriptions/store.ts'
 import { changeTransaction } from '#transactions/change-transaction.ts'
 import { applySuperseded, completeTransaction } from '#transactions/complete-transaction.ts'
 import { effectOfCompletion, periodEndText } from '#transactions/effect-of-completion.ts'
@@ -70,24 +70,32 @@ export async function previewResolution(
   const unanswered = await listUnanswered(ctx, input)
   if (unanswered.length > 0) {
     const effects = unanswered.map((refund) => resendEffect(refund, transaction))
-    return { seen: stateOf(transaction, unanswered), transaction, effects }
+    return { seen: stateOf(transaction, { unanswered }), transaction, effects }
   }
   const { seen, effects, waits } = await rehearse(ctx, caller, input)
   return { seen, transaction, effects: waits === null ? effects : [...effects, waits] }
 }
 
-/** What a preview depends on. `unanswered` are the refunds that the command would send again. */
-function stateOf(transaction: Transaction, unanswered: readonly Refund[]): string {
+/** What else a preview depends on, beside the transaction. */
+interface Shown {
+  /** The refunds that the command would send again. */
+  readonly unanswered?: readonly Refund[]
+  /** The subscription that `complete` would change. */
+  readonly subscription?: Subscription | null
+}
+
+function stateOf(transaction: Transaction, { unanswered = [], subscription }: Shown): string {
   const { id, status, flagReason } = transaction
-  return JSON.stringify([id, status, flagReason, balanceOf(transaction), unanswered.map((refund) => refund.id)])
+  const refundIds = unanswered.map((refund) => refund.id)
+  return JSON.stringify([id, status, flagReason, balanceOf(transaction), refundIds, subscription?.revision ?? null])
 }
 
 /** Another operator, or more money, may have come first while the preview was read (R138). */
-function refuseUnseen(seen: string | null, transaction: Transaction, unanswered: readonly Refund[]): void {
-  if (seen !== null && seen !== stateOf(transaction, unanswered))
+function refuseUnseen(seen: string | null, { id }: Transaction, state: string): void {
+  if (seen !== null && seen !== state)
     throw new AppError(
       'invalid_request',
-      `transaction ${transaction.id} has changed since this was shown: run the command again`,
+      `transaction ${id}, or its subscription, has changed since this was shown: run the command again`,
     )
 }
 
@@ -116,7 +124,8 @@ export async function resolveTransaction(
   const { transactionId, action, seen = null } = input
   const unanswered = grant ? [] : await listUnanswered(ctx, input)
   if (unanswered.length > 0) {
-    refuseUnseen(seen, await getTransaction(ctx.db, transactionId), unanswered)
+    const transaction = await getTransaction(ctx.db, transactionId)
+    refuseUnseen(seen, transaction, stateOf(transaction, { unanswered }))
     await sendRefunds(ctx, unanswered, { isRepeated: true })
     return getShownTransaction(ctx.db, transactionId)
   }
@@ -163,13 +172,15 @@ const resolve = command({
     const before = found(transactions.get(transactionId), `transaction ${transactionId}`)
     const refusal = await explainRefusal(tx, before, action, terms.amount)
     if (refusal !== null && !grant) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
-    refuseUnseen(terms.seen, before, [])
+    const subscription = action === 'complete' ? await findSubscriptionOfEndUser(tx, before.endUserId) : null
+    const state = stateOf(before, { subscription })
+    refuseUnseen(terms.seen, before, state)
     const request = action === 'refund' ? refundRequestOf(before, terms) : null
     const waits = request && (await refuseAboveLimit(tx, tx.caller, request, grant))
     const app = await getApp(tx, before.appId)
     const { after, ...done } = await act(tx, app, before, terms, noteOf(tx, note))
     await audit(tx, before, after, { ...terms, grant })
-    return { seen: stateOf(before, []), ...done, waits }
+    return { seen: state, ...done, waits }
   },
 })
 

@@ -58,13 +58,26 @@ describe('resolving flagged transactions', () => {
     const early = await shown()
     await arrives(id, 1_000)
     expect(await refused(resolve(id, 'refund', { ...refund, seen: early }))).to.equal(
-      `transaction ${id} has changed since this was shown: run the command again`,
+      `transaction ${id}, or its subscription, has changed since this was shown: run the command again`,
     )
     const late = await shown()
     await resolve(id, 'complete')
     expect(await refused(resolve(id, 'refund', { ...refund, seen: late }))).to.include('has changed since')
     expect(await refundsOf(scenario.service.ctx, id)).to.deep.equal([])
     expect(await resolve(id, 'refund', { ...refund, seen: await shown() })).to.include({ status: 'refunded' })
+  })
+
+  it('completes as its preview showed or not at all: it is refused once another payment moved the period', async () => {
+    const id = await underpaid()
+    const complete = { transactionId: id, action: 'complete' } as const
+    const { seen } = await previewResolution(scenario.service.ctx, operator('mai'), complete)
+    const { prices } = await scenario.plan('gold', MONTHLY)
+    await scenario.pay(await scenario.checkout({ price_id: prices[0] }))
+    expect(await refused(resolve(id, 'complete', { seen }))).to.include('or its subscription, has changed since')
+    expect(await scenario.transaction(id)).to.include({ status: 'pending', flag_reason: 'underpaid' })
+    const again = await previewResolution(scenario.service.ctx, operator('mai'), complete)
+    await resolve(id, 'complete', { seen: again.seen })
+    expect(await scenario.transaction(id)).to.include({ status: 'completed' })
   })
 
   it('complete accepts what was received and applies it; the preview shows the new end first', async () => {
