@@ -6,6 +6,8 @@ import { databaseNow } from '#db/database-now.ts'
 import {
   listAllocationsOfTransaction,
   listPaymentsOf,
+  listRefundedShares,
+  listRefundsOfPayment,
   listRefundsOfTransaction,
   type Allocation,
   type Payment,
@@ -140,7 +142,23 @@ async function moneyMoments(ctx: Context, { id, currency }: Transaction): Promis
     const text = payment && allocationText(allocation, payment, currency)
     return text ? [{ at: allocation.at, part: 'money', text: `${text}${byWhom(allocation)}` }] : []
   })
-  return [...moved, ...refunds.flatMap((refund) => refundMoments(refund, currency))]
+  const all = [...refunds, ...(await listMadeAgain(ctx, refunds))]
+  return [...moved, ...all.flatMap((refund) => refundMoments(refund, currency))]
+}
+
+type ShownRefund = Refund & { readonly taken: number; readonly provider: string }
+
+/** The refunds by `payment refund` of money that failed refunds of the transaction left unallocated (R131). */
+async function listMadeAgain(ctx: Context, refunds: readonly ShownRefund[]): Promise<ShownRefund[]> {
+  const failed = refunds.filter(({ status, reference }) => status === 'failed' && reference !== null)
+  const again = new Map<number, ShownRefund>()
+  for (const { paymentId, provider, endedAt } of failed)
+    for (const refund of await listRefundsOfPayment(ctx.db, paymentId)) {
+      const isLater = endedAt !== null && refund.createdAt >= endedAt
+      if (isLater && (await listRefundedShares(ctx.db, refund.id)).length === 0)
+        again.set(refund.id, { ...refund, taken: refund.amount, provider })
+    }
+  return [...again.values()]
 }
 
 /** Null if the refund has an entry of its own. */
@@ -161,10 +179,7 @@ function allocationText({ cause, amount, paymentId }: Allocation, payment: Payme
   }
 }
 
-function refundMoments(
-  refund: Refund & { readonly taken: number; readonly provider: string },
-  currency: string,
-): Moment[] {
+function refundMoments(refund: ShownRefund, currency: string): Moment[] {
   const { id, taken, provider, status, reference, failure, createdAt, endedAt } = refund
   const money = `${englishMoney(taken, currency)} of payment ${refund.paymentId} by ${provider}`
   const named = reference === null ? '' : `, reference ${reference}`

@@ -16,6 +16,7 @@ import { providerAccounts } from '#providers/store.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { recordRefundAnswer } from '#transactions/record-refund-answer.ts'
 import { verifyLedger } from '#ledger/verify-ledger.ts'
+import { getTransactionTimeline } from '#support/transaction-timeline.ts'
 import { viewEndUser } from '#support/view-end-user.ts'
 import { transferred } from '../support/factories.ts'
 import { unallocatedMoney } from '../support/review.ts'
@@ -306,6 +307,10 @@ describe('refunds of card payments', () => {
         [1499, 'failed'],
       ])
       expect(posts().map(({ form }) => form)).to.have.nested.property('[2].amount', 1999)
+      const { timeline } = await getTransactionTimeline(shop.service.ctx, transactionId)
+      const made = timeline.filter(({ text }) => /^refund .* succeeded/.test(text)).map(({ text }) => text)
+      expect(made).to.have.lengthOf(1)
+      expect(made[0]).to.include(`$19.99 of payment ${paymentId} by stripe`).and.to.include('by mai ("again")')
       expect((await failure(refund(transactionId))).message).to.include('no money is left to be refunded')
     })
   })
@@ -435,6 +440,8 @@ describe('refunds of card payments', () => {
       const charge = shop.stripe.refund(session)
       shop.stripe.endRefund(shop.stripe.refunds[0]!, 'pending')
       await shop.notify(charged(charge))
+      const [underWay] = await shop.notes()
+      expect(underWay!.note).to.equal('$19.99 of the card payment is being refunded at Stripe; the period stays')
       expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'pending']])
       await notify('refund.updated', shop.stripe.endRefund(shop.stripe.refunds[0]!, 'succeeded'))
       expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])

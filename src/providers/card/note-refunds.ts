@@ -136,6 +136,7 @@ async function noteForeign(ctx: Context, payment: Payment, refund: Stripe.Refund
   const { status } = refundAnswerOf(refund)
   const amount = fromStripeAmount(refund.amount, payment.currency)
   if (status === 'failed' || amount === null || amount === 0) return false
+  const verb = status === 'pending' ? 'is being' : 'was'
   // Written before the refund: a recorded refund counts as known, so a failed note would never be retried.
   const isNew = await noteEvent(ctx, {
     provider: 'stripe',
@@ -144,7 +145,7 @@ async function noteForeign(ctx: Context, payment: Payment, refund: Stripe.Refund
     appId: payment.appId,
     transactionId: parseNumericId(metadataOf(refund)['transaction_id'] ?? ''),
     outcome: 'noted',
-    note: `${englishMoney(amount, payment.currency)} of the card payment was refunded at Stripe; the period stays`,
+    note: `${englishMoney(amount, payment.currency)} of the card payment ${verb} refunded at Stripe; the period stays`,
   })
   const foreign = { reference: refund.id, amount, status }
   const recorded = await inTransaction(ctx, (tx) => recordForeignRefund(tx, payment.id, foreign))
