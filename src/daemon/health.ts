@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import { isWithoutMajority } from '#db/inspect-servers.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import type { RequestState } from '#http/errors.ts'
-import { skewWarning } from '#doctor/check-database.ts'
+import { databaseWarning } from '#doctor/check-database.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import { AppError, messageOf, notFound } from '#shared/errors.ts'
 import type { Metrics } from './metrics.ts'
@@ -50,7 +50,7 @@ interface DatabaseState {
 
 async function readDatabaseState(ctx: Context): Promise<DatabaseState> {
   try {
-    const all = Promise.all([pendingMigrations(ctx.db), skewWarning(ctx), isWithoutMajority(ctx.db)])
+    const all = Promise.all([pendingMigrations(ctx.db), databaseWarning(ctx), isWithoutMajority(ctx.db)])
     const [pending, warning, isAlone] = await inTime(all)
     if (isAlone) return { failure: 'the database is cut off from the majority of its group', warning }
     return { failure: pending.length === 0 ? null : 'the schema is behind: run billing-cli migrate', warning }

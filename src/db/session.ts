@@ -8,8 +8,8 @@ const SQL_MODE = 'STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIV
 
 type Commanded = Pick<Connection, 'command'>
 
-/** Newer MariaDB servers return the variable as text. */
-export const IS_READ_ONLY = "CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF')"
+/** Newer MariaDB servers return the first variable as text. A reader of a cloud's cluster may have the second one alone. */
+export const IS_READ_ONLY = "(CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF') OR @@GLOBAL.innodb_read_only = 1)"
 
 /**
  * Makes every session the same, regardless of the server's defaults: READ COMMITTED, in UTC, strict about values, with a deadline for locks

@@ -34,7 +34,17 @@ export async function checkDurability(ctx: Context): Promise<CheckResult[]> {
 
 /** A sentence if the clocks of this machine and the database differ; null if they agree. */
 export async function skewWarning(ctx: Context): Promise<string | null> {
-  const { detail, fix } = clockResult((await inspectServer(ctx)).skewMs)
+  return skewSentence(await inspectServer(ctx))
+}
+
+/** A sentence if the database answers and takes no writes, or if its clock is wrong; null if neither is so. */
+export async function databaseWarning(ctx: Context): Promise<string | null> {
+  const server = await inspectServer(ctx)
+  return server.isReadOnly ? 'the database is read-only: changes are answered 503' : skewSentence(server)
+}
+
+function skewSentence({ skewMs }: { readonly skewMs: number }): string | null {
+  const { detail, fix } = clockResult(skewMs)
   return fix === null ? null : `${detail}: ${fix}`
 }
 

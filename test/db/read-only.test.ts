@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { createConnection, type Connection } from 'mysql2/promise'
@@ -5,12 +6,14 @@ import { inTransaction } from '#commands/transaction.ts'
 import { words } from '#db/columns.ts'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { isDatabaseBusy } from '#db/database-error.ts'
+import { embeddedSetup } from '#embedded/setup.ts'
 import { startEmbedded, type EmbeddedDatabase } from '#embedded/start-embedded.ts'
 import { runMigrations } from '#db/migrate.ts'
 import { shape } from '#db/table.ts'
 import { asAppError } from '#http/errors.ts'
 import { contextOn, testContext } from '../support/context.ts'
 import { scratchFolder } from '../support/scratch.ts'
+import { until } from '../support/until.ts'
 import { aMigration } from './a-migration.ts'
 import { lossyServer, type LossyServer } from './lossy-server.ts'
 
@@ -31,14 +34,11 @@ describe('a database server that turns read-only', () => {
   let opened: OpenDatabase | null
 
   before(async () => {
-    ;[first, second] = await Promise.all([startServer('first'), startServer('second')])
+    ;[first, second] = await Promise.all([startServer(scratchFolder('first')), startServer(scratchFolder('second'))])
   })
 
   after(async () => {
-    for (const { admin, embedded } of [first, second]) {
-      await admin.end()
-      await embedded.release()
-    }
+    for (const server of [first, second]) await stopServer(server)
   })
 
   beforeEach(async () => {
@@ -126,6 +126,27 @@ describe('a database server that turns read-only', () => {
     expect(await read(db)).to.deep.equal(['after'])
   })
 
+  it('is not used if only its InnoDB is read-only; alone, it refuses changes for now', async () => {
+    const home = scratchFolder('third')
+    const [made, { supervisorSocket }] = [await startServer(home), embeddedSetup(home)]
+    await stopServer(made)
+    await until(() => !existsSync(supervisorSocket))
+    const reader = await openServer(home, ['--innodb-read-only=1'])
+    try {
+      lines.set(reader, await lossyServer(reader.embedded.connection.socketPath, true))
+      const alone = await open([reader])
+      const refused: unknown = await write(alone, 'an').catch((error: unknown) => error)
+      expect(asAppError(testContext(), refused, 'req_1', 'POST /')).to.include({ code: 'service_unavailable' })
+      expect(await read(alone)).to.deep.equal([])
+      await opened!.close()
+      const db = await open([reader, second])
+      await write(db, 'an')
+      expect(await read(db)).to.deep.equal(['an'])
+    } finally {
+      await stopServer(reader)
+    }
+  })
+
   it('still serves reads if it is the only one; a change is answered 503 service_unavailable with Retry-After', async () => {
     const db = await open([first])
     await demote(first)
@@ -136,12 +157,21 @@ describe('a database server that turns read-only', () => {
   })
 })
 
-async function startServer(name: string): Promise<Server> {
-  const embedded = await startEmbedded(scratchFolder(name))
-  const { socketPath, user, database } = embedded.connection
-  const admin = await createConnection({ socketPath, user, database })
+async function startServer(home: string): Promise<Server> {
+  const { embedded, admin } = await openServer(home)
+  const { database } = embedded.connection
   await admin.query('CREATE TABLE notes (text VARCHAR(16) PRIMARY KEY)')
   await admin.query('CREATE USER paygate@localhost')
   await admin.query(`GRANT ALL ON ${database}.* TO paygate@localhost`)
   return { embedded, admin }
+}
+
+async function openServer(home: string, flags: readonly string[] = []): Promise<Server> {
+  const embedded = await startEmbedded(home, { flags })
+  return { embedded, admin: await createConnection(embedded.connection) }
+}
+
+async function stopServer({ admin, embedded }: Server): Promise<void> {
+  await admin.end()
+  await embedded.release()
 }

@@ -16,9 +16,10 @@ describe('an error while a request is answered', () => {
   })
 
   const BUSY = [
-    ...[1213, 1205, 1180, 1290, 1792, 3989, 3032, 1040, 1203, 1226, 2003, 3169, 1317, 3024, 1969, 3797, 3798, 3799].map(
-      (errno) => Object.assign(new Error('busy'), { errno }),
-    ),
+    ...[
+      1213, 1205, 1180, 1290, 1036, 1015, 1792, 3989, 3032, 1040, 1203, 1226, 2003, 3169, 1317, 3024, 1969, 3797, 3798,
+      3799,
+    ].map((errno) => Object.assign(new Error('busy'), { errno })),
     Object.assign(new Error('WSREP has not yet prepared node for application use'), { errno: 1047 }),
     new UnknownCommit(new Error('Query execution was interrupted')),
     ...['EAGAIN', 'EHOSTUNREACH', 'EAI_AGAIN'].map((code) =>

@@ -45,6 +45,19 @@ describe('health and metrics', () => {
     await until(async () => (await service.call('GET', '/readyz')).status === 200)
   })
 
+  it('GET /readyz warns of a database that is read-only, from which reads go on', async () => {
+    service = await startService()
+    const { db } = service.ctx
+    await db.query('SET GLOBAL read_only = 1')
+    try {
+      const { status, body } = await service.call<Readiness>('GET', '/readyz')
+      expect(status).to.equal(200)
+      expect(body.warning).to.equal('the database is read-only: changes are answered 503')
+    } finally {
+      await db.query('SET GLOBAL read_only = 0')
+    }
+  })
+
   it('GET /readyz answers 503 if the database is unreachable, without details', async () => {
     service = await startService()
     const unreachable = await openDatabase({ databaseUrl: testDatabase().url, home: '' })
