@@ -161,6 +161,10 @@ export async function insertPaymentMethod(tx: Tx, row: Omit<PaymentMethod, 'id'>
   await tx.insert(paymentMethods, row)
 }
 
+export async function lockPaymentMethod(tx: Tx, appId: number, method: string): Promise<PaymentMethod | null> {
+  return tx.one(paymentMethods, 'WHERE app_id = ? AND method = ? FOR UPDATE', [appId, method])
+}
+
 export async function updatePaymentMethod(
   tx: Tx,
   appId: number,

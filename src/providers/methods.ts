@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { insertPaymentMethod, enabledByApp, updatePaymentMethod, type App } from '#apps/store.ts'
+import { insertPaymentMethod, enabledByApp, lockPaymentMethod, updatePaymentMethod, type App } from '#apps/store.ts'
 import { command, nothing } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
@@ -112,10 +112,11 @@ export const forgetVersion = command({
   name: 'method.forget',
   input: z.strictObject({ version: integer(1) }),
   async run(tx, { version }, { app, method }: MethodScope): Promise<ForgottenVersion> {
+    // Another operator may enable the method, or forget the version, at once.
+    const row = await lockPaymentMethod(tx, app.id, method)
     const account = (await listVersions(tx, app.id, method)).find((each) => each.version === version)
     if (!account || account.credentials === null) throw notFound(`version ${version} of the ${method} credentials`)
-    const isEnabled = (await enabledMethods(tx, app.id)).has(method)
-    if (account.retiredAt === null && isEnabled)
+    if (account.retiredAt === null && row?.isEnabled)
       throw new AppError(
         'invalid_request',
         `version ${version} is in use: enable ${method} with other credentials, or disable it, first`,

@@ -1,13 +1,17 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { paymentMethods } from '#apps/store.ts'
 import { operator } from '#commands/caller.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { enableMethod, forgetVersion } from '../support/operators.ts'
+import { disableMethod, enableMethod, forgetVersion } from '../support/operators.ts'
 import { openCli } from '../cli/run-cli.ts'
+import { countWaiting, testDatabase } from '../support/database.ts'
 import { aCheckout, tokenOf, transferred } from '../support/factories.ts'
+import { startRival } from '../support/held-connections.ts'
 import { signedEvent, type PeerRefund, type PeerSession } from '../support/stripe-peer.ts'
+import { until } from '../support/until.ts'
 import { PURCHASE } from './payos-shop.ts'
 import { startProviderShop, type ProviderShop } from './provider-shop.ts'
 
@@ -190,6 +194,25 @@ describe('credentials at a provider that are replaced', () => {
     clock.advance('10m')
     expect(await reconcilePayments(service.ctx, { all: true })).to.deep.equal(NOTHING)
     expect((await transaction(id)).status).to.equal('pending')
+  })
+
+  it('are forgotten once, and never while another operator enables their method', async () => {
+    const { ctx } = service
+    const forget = (version: number): Promise<unknown> => forgetVersion(ctx, 'linh', app.app, 'card', version)
+    const enable = (): Promise<unknown> => enableMethod(ctx, 'mai', app.app, 'card')
+    for (const [version, other] of [
+      [1, enable],
+      [2, forget],
+    ] as const) {
+      await disableMethod(ctx, 'tester', app.app, 'card')
+      const holder = await startRival(testDatabase().db)
+      await holder.update(paymentMethods, { appId: app.app.id, method: 'card' }, { isEnabled: false })
+      const both = Promise.allSettled([forget(version), other(version)])
+      await Promise.race([both, until(async () => (await countWaiting()) === 2)])
+      await holder.rollback()
+      expect((await both).map(({ status }) => status)).to.have.members(['fulfilled', 'rejected'])
+      await setCard(SECOND)
+    }
   })
 
   it('a PayOS link is completed with those that opened it, by notification and by look-up', async () => {
