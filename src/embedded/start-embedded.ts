@@ -91,7 +91,7 @@ async function acquire(setup: EmbeddedSetup): Promise<Socket> {
   while (performance.now() < deadline) {
     const socket = await connect(setup.supervisorSocket)
     if (socket) {
-      const answer = await firstLine(socket)
+      const answer = await firstLine(socket, deadline - performance.now())
       if (answer === READY) return socket
       socket.destroy()
       if (answer) throw new Error(`the embedded database does not start: ${answer}`)
@@ -158,9 +158,10 @@ async function connect(path: string): Promise<Socket | null> {
   return promise
 }
 
-/** The first line that the other side sends; null if it closes without one. */
-async function firstLine(socket: Socket): Promise<string | null> {
+/** The first line that the other side sends; null if it closes without one, or sends none for `patienceMs`. */
+async function firstLine(socket: Socket, patienceMs: number): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>()
+  const timer = setTimeout(() => resolve(null), patienceMs)
   let text = ''
   socket.setEncoding('utf8')
   socket.on('data', (chunk: string) => {
@@ -168,5 +169,5 @@ async function firstLine(socket: Socket): Promise<string | null> {
     if (text.endsWith('\n')) resolve(text.slice(0, -1))
   })
   socket.once('close', () => resolve(null))
-  return promise
+  return promise.finally(() => clearTimeout(timer))
 }

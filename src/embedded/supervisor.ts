@@ -160,21 +160,23 @@ async function untilServerAnswers(server: ChildProcess): Promise<void> {
   server.once('exit', () => failed.abort())
   server.once('error', () => failed.abort())
   const deadline = performance.now() + READY_DEADLINE_MS
-  while (!(await answers())) {
+  while (!(await answers(deadline - performance.now()))) {
     if (failed.signal.aborted) throw new Error(`the server ended at once:\n${logTail(setup.logFile)}`)
     if (performance.now() > deadline) throw new Error(`the server did not answer in time:\n${logTail(setup.logFile)}`)
     await delay(POLL_MS)
   }
 }
 
-/** Whether the server sends its greeting. It listens before it is ready, and greets when it is. */
-async function answers(): Promise<boolean> {
+/** Whether the server sends its greeting within `patienceMs`. It listens before it is ready, and greets when it is. */
+async function answers(patienceMs: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const socket = createConnection(setup.serverSocket)
+  const timer = setTimeout(() => resolve(false), patienceMs)
   socket.once('data', () => resolve(true))
   socket.once('error', () => resolve(false))
   socket.once('close', () => resolve(false))
   const isGreeted = await promise
+  clearTimeout(timer)
   socket.destroy()
   return isGreeted
 }

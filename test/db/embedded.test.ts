@@ -16,10 +16,12 @@ import {
 } from 'node:fs'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, afterEach, before, describe, it } from 'mocha'
+import { useFakeTimers } from 'sinon'
 import { openDatabase } from '#db/connect.ts'
 import { EXPANDING, pendingMigrations } from '#db/migrate.ts'
 import { logTail } from '#embedded/log-tail.ts'
@@ -220,6 +222,22 @@ describe('the embedded database', () => {
     expect(error.message)
       .to.include('the embedded database does not start')
       .and.to.match(/Can't change dir|Not a directory/)
+  })
+
+  it('is not waited for longer than 120 s, where its supervisor hangs and never answers', async () => {
+    const hanging = join(directory, 'hanging')
+    const listener = createServer().listen(embeddedSetup(hanging).supervisorSocket)
+    await once(listener, 'listening')
+    const clock = useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
+    try {
+      const started = startEmbedded(hanging).catch(String)
+      await until(() => clock.countTimers() > 0)
+      clock.tick(120_000)
+      expect(await started).to.include('the embedded database did not start in 120 s')
+    } finally {
+      clock.restore()
+      listener.close()
+    }
   })
 
   it('says why it cannot start: the error in its log, not the advice behind it', () => {
