@@ -15,6 +15,7 @@ import { hasRunOut } from '#renewals/expire-due.ts'
 import { listRunOut } from '#renewals/store.ts'
 import { DAY_MS, HOUR_MS, addMs, asAppTime, formatTimestamp } from '#shared/time.ts'
 import { hasAbandonedWrites } from '#subscriptions/finish-pending-writes.ts'
+import { listTransactions } from '#transactions/list-transactions.ts'
 import { receipts } from '#transactions/receipts/store.ts'
 import { deleteOldRows } from '#upkeep/delete-old-rows.ts'
 import { claimDue, listAppsWithPending, listDue } from '#webhooks/claims/store.ts'
@@ -141,6 +142,9 @@ describe('no statement reads more rows than it returns and a page, where there a
     await check('PATCH customer', () => seller.patch(`/api/v1/customers/${customer}`, { name: 'An' }))
     await check('POST customer', () => seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' }))
     await check('/readyz', () => service.call('GET', '/readyz'))
+    const first = await check('transactions of all apps', () => listTransactions(service.ctx, null, {}))
+    await check('and those that are flagged', () => listTransactions(service.ctx, null, { flagged: 'true' }))
+    await check('and the next', () => listTransactions(service.ctx, null, { cursor: first.nextCursor }))
     if (tooMany.length > 0) throw new Error(tooMany.join('\n'))
   })
 

@@ -22,9 +22,12 @@ export interface TransactionFilter extends PageRequest {
   readonly provider?: ProviderCode | null
 }
 
-/** Transactions, newest first. */
+/**
+ * Transactions, newest first: those of one app by its own time, those of all apps by their ids, because the times of several clocks do not
+ * compare, and no index has them.
+ */
 export async function listTransactionRows(db: Queries, filter: TransactionFilter): Promise<ShownTransaction[]> {
-  const { appId, externalRef, status, flagged, since, until, provider } = filter
+  const { appId, externalRef, status, flagged, since, until, provider, after } = filter
   const listed = where(
     appId === null ? null : ['app_id = ?', appId],
     externalRef === null ? null : ['external_ref = ?', externalRef],
@@ -33,20 +36,20 @@ export async function listTransactionRows(db: Queries, filter: TransactionFilter
     since ? ['created_at >= ?', since] : null,
     until ? ['created_at < ?', until] : null,
     provider ? ['provider_code = ?', provider] : null,
-    following(filter.after, ['created_at', 'id'], 'desc'),
+    appId === null ? after && ['id < ?', after.id] : following(after, ['created_at', 'id'], 'desc'),
   )
   return db.all(
     shownTransactions,
-    `${await indexOf(db, filter)}${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`,
+    `${await indexOf(db, filter)}${listed.sql} ORDER BY ${appId === null ? '' : 'created_at DESC, '}id DESC LIMIT ?`,
     [...listed.params, filter.limit],
   )
 }
 
-/** Without this hint, servers read all transactions of the app in the order of the list, and skip those that do not match. */
+/** Without this hint, servers read all transactions, or those of the app, in the order of the list, and skip those that do not match. */
 async function indexOf(db: Queries, { appId, externalRef, status, flagged }: TransactionFilter): Promise<string> {
-  if (appId === null) return ''
-  if (externalRef !== null) return 'FORCE INDEX (transactions_app_ref) '
+  if (appId !== null && externalRef !== null) return 'FORCE INDEX (transactions_app_ref) '
   if (flagged && (await areFewFlagged(db))) return 'FORCE INDEX (transactions_flagged) '
+  if (appId === null) return ''
   return status === null ? 'FORCE INDEX (transactions_app_created) ' : 'FORCE INDEX (transactions_app_status) '
 }
 
