@@ -77,10 +77,12 @@ function ofDatabase(error: Error): string | null {
   return null
 }
 
+const FAILED_CALLS: Readonly<Record<string, string>> = { open: 'opened', scandir: 'read', stat: 'read' }
+
 /** A file or folder that the operator named, or one of the settings. */
 function ofFile({ code, path, syscall }: NodeJS.ErrnoException): string | null {
   if (code === undefined || path === undefined || syscall === 'connect') return null
-  return `${path} cannot be ${syscall === 'open' ? 'opened' : 'written'} (${code})`
+  return `${path} cannot be ${FAILED_CALLS[syscall ?? ''] ?? 'written'} (${code})`
 }
 
 /** A host name with several addresses fails with an error for each. */

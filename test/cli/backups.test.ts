@@ -153,6 +153,12 @@ describe('the command line: backups', () => {
     expect(readdirSync(folder)).to.have.lengthOf(1)
   })
 
+  it('backup list says that a folder cannot be read, and not that it holds none', async () => {
+    const file = join(scratchFolder('backups'), 'file')
+    writeFileSync(file, 'no folder')
+    expect(await openCli(settings(file)).refused(['backup', 'list'])).to.include(`${file} cannot be read (ENOTDIR)`)
+  })
+
   it('a backup that another program removes while it is looked at does not count as verified', async () => {
     const folder = scratchFolder('backups')
     const at = testContext().clock.now()
