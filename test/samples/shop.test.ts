@@ -248,6 +248,14 @@ describe('the sample shop, by the guide for sellers alone', () => {
     expect(await typesOf('dung')).to.deep.equal([])
   }
 
+  /** Keeps an order whose checkout gets no answer, so that no other one gets its number. */
+  async function keepUnanswered(): Promise<void> {
+    const buy = "import('../checkout.ts').then(({ openPurchase }) => openPurchase('em')).catch(() => undefined)"
+    await shell.paste(`mkdir alone && (cd alone && PAYGATE_URL=http://127.0.0.1:9 node --env-file=../.env -e "${buy}")`)
+    const { orders } = JSON.parse(read('alone/state.json')) as { orders: object }
+    expect(orders).to.deep.equal({ 'A-1001': { status: 'open', transaction: null } })
+  }
+
   /** Sells something once, finds the order by metadata, and hears of its refund. */
   async function sellOnce(): Promise<void> {
     await follow('One-time purchases')
@@ -306,6 +314,7 @@ describe('the sample shop, by the guide for sellers alone', () => {
   it('covers a subscription, a one-time purchase and its refund, two tabs at once, three renewals, an outage without loss, a refund of a flagged payment, a promotion, users of Stripe, and an event that is committed late', async () => {
     await subscribe()
     await sellOnce()
+    await keepUnanswered()
     await subscribeTwiceAtOnce()
     await renewThreeTimes()
     await follow('Which events you get, and when')

@@ -33,6 +33,8 @@ async function customerOf(user: string, email: string): Promise<Customer> {
 export async function openPurchase(user: string): Promise<string> {
   const order = `A-${1001 + Object.keys(state.orders).length}`
   state.orders[order] = { status: 'open', transaction: null }
+  // Before the call: after a crash, no other order gets its number.
+  save()
   const checkout = await paygate.checkoutSessions.create(
     {
       mode: 'payment',
