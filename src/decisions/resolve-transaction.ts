@@ -244,13 +244,20 @@ async function refund(
   operatorNote: OperatorNote,
 ): Promise<Done> {
   const order = { amount: amountToRefund(before, amount), wayOf: refundWayOf, reference, operatorNote }
+  const earlier = amount === null ? [] : await listRefundsOfTransaction(tx, before.id)
   const { transaction: after, ordered } = await orderRefunds(tx, app, before, order)
   const effects = [
+    ...earlier.filter((one) => one.status !== 'failed' && one.taken === amount).map(anotherEffect),
     ...ordered.map((one) => refundEffect(one)),
     ...(keptOf(after) === 0 && after.amount > 0 ? ['the transaction ends as refunded'] : []),
     ...(keepsPeriod(before) ? ['the period that was paid for stays'] : []),
   ]
   return { after, ordered, effects }
+}
+
+/** For an operator who repeats a command whose answer was lost, and whose refund is recorded by now. */
+function anotherEffect({ id }: Refund): string {
+  return `refund ${id} of the same amount was ordered before: this is another one`
 }
 
 function refundEffect({ refund: { amount, reference }, payment: { provider, currency } }: OrderedRefund): string {

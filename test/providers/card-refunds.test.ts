@@ -98,6 +98,19 @@ describe('refunds of card payments', () => {
       expect(await ledger()).to.deep.equal([])
     })
 
+    it('is shown as another one where a refund of the same amount, of which the answer was lost, is recorded by now', async () => {
+      const { transactionId } = await paidCard()
+      const terms = { transactionId, action: 'refund', amount: 500 } as const
+      const shown = async () => (await previewResolution(shop.service.ctx, operator('mai'), terms)).effects
+      expect(await shown()).to.deep.equal(['Stripe refunds $5.00 to the card'])
+      shop.stripe.mode = 'deaf'
+      await failure(refund(transactionId, 500))
+      shop.stripe.mode = 'up'
+      await shop.refundsNoted()
+      expect(await refundsOf(transactionId)).to.deep.equal([[500, 'succeeded']])
+      expect((await shown())[0]).to.match(/^refund \d+ of the same amount was ordered before: this is another one$/)
+    })
+
     it('that two operators ask for at once is made once', async () => {
       const { transactionId } = await paidCard()
       await Promise.allSettled([refund(transactionId), refund(transactionId)])
