@@ -46,7 +46,7 @@ describe('database sessions', () => {
       const connection = await db.pool.take()
       await reader.query('START TRANSACTION')
       await reader.query('SELECT 1 FROM end_users')
-      const changed = changer.query("ALTER TABLE end_users COMMENT = 'changed'")
+      const changed = changer.query('ALTER TABLE end_users FORCE')
       try {
         await until(async () => {
           const sessions: { State: string | null }[] = await db.query('SHOW PROCESSLIST')
