@@ -19,19 +19,11 @@ export interface DuplicatesOptions {
   readonly seed: number
 }
 
-export interface DuplicatesFigures {
-  readonly seed: number
-  readonly sent: number
-  readonly answers: Readonly<Record<string, number>>
-  readonly seconds: number
-  readonly perSecond: number
-}
-
 /**
  * Sends copies of card notifications, shuffled, over many connections to several daemons at once. Throws if one is not answered
  * 200, if a payment does not have exactly one effect and one set of events, or if the ledger has a discrepancy.
  */
-export async function cardDuplicates(options: DuplicatesOptions): Promise<DuplicatesFigures> {
+export async function cardDuplicates(options: DuplicatesOptions) {
   const stripe = await startStripePeer(systemClock, [CARD.secretKey])
   const settings = { BILLING_STRIPE_API_BASE: stripe.base }
   const ctx = presentContext(settings)

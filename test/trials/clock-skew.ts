@@ -14,14 +14,6 @@ export interface SkewOptions {
   readonly events: number
 }
 
-export interface SkewFigures {
-  readonly skewMs: number
-  readonly events: number
-  /** Webhooks that arrived again with the same event id after they had been acknowledged. */
-  readonly repeated: number
-  readonly mails: number
-}
-
 const TIMEOUT_MS = 1000
 const ANSWER_MS = 700
 const SETTINGS = { BILLING_WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS), BILLING_WEBHOOK_RETRY_MINUTES: '0.02,0.02,0.02' }
@@ -30,7 +22,7 @@ const SETTINGS = { BILLING_WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS), BILLING_WEBHO
  * Runs two senders with different clocks on one database, while receivers use most of their time limit. Throws if a lease is taken
  * early, if an event never arrives, if a mail is sent twice, or if the ledger has a discrepancy.
  */
-export async function clockSkew({ skewMs, events }: SkewOptions): Promise<SkewFigures> {
+export async function clockSkew({ skewMs, events }: SkewOptions) {
   const receiver = await Receiver.start()
   receiver.answer = (response) => void setTimeout(() => response.writeHead(200).end(), ANSWER_MS)
   const ctx = realTimeContext(SETTINGS)

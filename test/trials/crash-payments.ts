@@ -13,19 +13,6 @@ export interface CrashOptions {
   readonly kills: number
 }
 
-export interface CrashFigures {
-  readonly payments: number
-  readonly kills: number
-  /** Payments that were answered 200. */
-  readonly answered: number
-  /** Attempts that a kill cut off, or that found no daemon. */
-  readonly unanswered: number
-  readonly webhooks: number
-  /** Webhooks that arrived more than once. */
-  readonly repeated: number
-  readonly seconds: number
-}
-
 const DEADLINE_MS = 150_000
 /** The pause of a payer before a retry. */
 const RETRY_MS = 200
@@ -34,12 +21,13 @@ const RETRY_MS = 200
  * Pays many checkouts over HTTP while the daemon is killed and restarted. Throws if an answered payment is not complete, if an
  * interrupted one cannot be completed by a retry, if an event never arrives, or if the ledger has a discrepancy.
  */
-export async function crashPayments({ payments, kills }: CrashOptions): Promise<CrashFigures> {
+export async function crashPayments({ payments, kills }: CrashOptions) {
   const startedMs = performance.now()
   const receiver = await Receiver.start()
   const ctx = presentContext()
   const tokens = await openCheckouts(ctx, await aShopWithWebhooks(ctx, receiver), 'user', payments)
   const running = { daemon: await start() }
+  /** An attempt is unanswered if a kill cut it off, or if it found no daemon. */
   const tally = { answered: 0, unanswered: 0 }
   try {
     const paying = Promise.all(tokens.map((token) => payUntilAnswered(running, token, tally)))

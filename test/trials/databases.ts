@@ -4,7 +4,7 @@ import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext } from '../support/context.ts'
 import { emptyTestDatabase, onDatabase, testDatabase } from '../support/database.ts'
 import { aCheckout, anApp, aPlan, FREE_TRIAL, MONTHLY, priceId } from '../support/factories.ts'
-import { onCluster, sell, untilReady, type PartFigures } from './cluster-trial.ts'
+import { onCluster, sell, untilReady } from './cluster-trial.ts'
 import { crashPayments } from './crash-payments.ts'
 import { GaleraCluster } from './galera-cluster.ts'
 import { MYSQL_FOLDER, MysqlGroup } from './mysql-group-servers.ts'
@@ -33,14 +33,6 @@ export interface DatabasesOptions {
   readonly trials: number
   /** Payments that card, bank mail, operator and page confirm at once. */
   readonly rounds: number
-}
-
-export interface DatabaseFigures {
-  readonly version: string
-  readonly parts: readonly PartFigures[]
-  readonly webhooks: number
-  readonly mails: number
-  readonly winners: Readonly<Record<string, number>>
 }
 
 const single = (server: SingleServer): Database => ({
@@ -81,7 +73,7 @@ export const DATABASES = {
  * The same run on each kind of database: checkouts, payments at once, webhooks, reminders, kill -9 of the server and of the daemon, bank
  * mails, trials at once, doctor, ledger. Throws at the first thing that differs from what every database must do.
  */
-export async function databases(kind: keyof typeof DATABASES, options: DatabasesOptions): Promise<DatabaseFigures> {
+export async function databases(kind: keyof typeof DATABASES, options: DatabasesOptions) {
   const database = await DATABASES[kind]()
   try {
     return await onDatabase(database.url(), () => runOn(database, options))
@@ -90,7 +82,7 @@ export async function databases(kind: keyof typeof DATABASES, options: Databases
   }
 }
 
-async function runOn(database: Database, options: DatabasesOptions): Promise<DatabaseFigures> {
+async function runOn(database: Database, options: DatabasesOptions) {
   const { payments, reminders, rounds } = options
   const load = { payments, reminders, endUsers: 10, payers: 8 }
   const { parts, webhooks, mails } = await onCluster(database, load, async (trial) => {

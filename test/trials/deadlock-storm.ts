@@ -20,17 +20,6 @@ export interface StormOptions {
   readonly seed: number
 }
 
-export interface StormFigures {
-  readonly seed: number
-  readonly payments: number
-  /** Transactions that the service retried. */
-  readonly retries: number
-  /** Calls that failed, and were repeated as a provider does. */
-  readonly givenUp: number
-  readonly deadlocksOfRivals: number
-  readonly timeoutsOfRivals: number
-}
-
 interface Storm {
   isOver: boolean
   /** Transactions that are being confirmed. */
@@ -53,7 +42,7 @@ const SHORT_HOLD_MS = 5
  * call fails with anything but a retryable conflict, if a payment is booked in part, or
  * if the ledger has a discrepancy.
  */
-export async function deadlockStorm({ payments, rivals, seed }: StormOptions): Promise<StormFigures> {
+export async function deadlockStorm({ payments, rivals, seed }: StormOptions) {
   const quiet = presentContext()
   const { db, close } = await openDatabase(
     { databaseUrl: testDatabase().url, home: quiet.config.home },

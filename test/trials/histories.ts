@@ -8,21 +8,12 @@ export interface HistoriesOptions {
   readonly seed: number
 }
 
-export interface HistoriesFigures extends HistoriesOptions {
-  readonly histories: number
-  readonly states: number
-  readonly steps: number
-  readonly seconds: number
-  /** Histories per second, those included that go on as one. */
-  readonly perSecond: number
-}
-
 /**
  * Every history of `depth` steps of one end user: opening, paying (late, twice, in part), switching, discounting, ending, refunding,
  * completing and moving, over the service's pure rules beside a model that was written from the rules alone. Throws at the first
  * difference.
  */
-export async function allHistories({ depth, seed }: HistoriesOptions): Promise<HistoriesFigures> {
+export async function allHistories({ depth, seed }: HistoriesOptions) {
   const rules = await loadRules(join(import.meta.dirname, '../..'))
   const started = performance.now()
   const explored = explore(rules, depth, seed)
@@ -32,6 +23,7 @@ export async function allHistories({ depth, seed }: HistoriesOptions): Promise<H
     depth,
     ...explored,
     seconds: Number(seconds.toFixed(1)),
+    // With those that go on as one.
     perSecond: Math.round(explored.histories / seconds),
   }
 }

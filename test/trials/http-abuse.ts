@@ -14,16 +14,6 @@ export interface AbuseOptions {
   readonly slowBodies: number
 }
 
-export interface AbuseFigures {
-  readonly slowSockets: number
-  /** When the last slow sender was cut off. */
-  readonly slowestCutMs: number
-  /** The slowest answer to an honest caller during the attack. */
-  readonly slowestHonestMs: number
-  /** Hostile requests that had no effect: refused, or answered as if they were not hostile. */
-  readonly repelled: number
-}
-
 const BASE_URL = 'https://pay.example'
 const EVIL = 'evil.example'
 /** Headers must be complete after 10 s, a whole request after 30 s; the server checks each second. */
@@ -38,7 +28,7 @@ const PIPELINED = 20
  * Attacks a daemon over HTTP. Throws if a slow sender keeps its connection beyond the deadline or makes others wait, if
  * a request is read as two, if a link is made from `Host`, if a token leads elsewhere, or if anything answers 5xx.
  */
-export async function httpAbuse({ slowSockets, slowBodies }: AbuseOptions): Promise<AbuseFigures> {
+export async function httpAbuse({ slowSockets, slowBodies }: AbuseOptions) {
   const ctx = presentContext()
   const daemon = await startDaemonProcess({ BILLING_BASE_URL: BASE_URL })
   try {
@@ -50,6 +40,7 @@ export async function httpAbuse({ slowSockets, slowBodies }: AbuseOptions): Prom
     ])
     slow.catch(() => undefined)
     const honest = watchHonest(daemon.url, token)
+    /** Hostile requests that had no effect: refused, or answered as if they were not hostile. */
     let repelled = 0
     try {
       await checkPipelining(daemon.url)

@@ -25,17 +25,6 @@ export interface KillStormOptions {
   readonly sessionFaults: number
 }
 
-export interface KillStormFigures {
-  readonly seed: number
-  readonly units: number
-  readonly killedQueries: number
-  readonly killedConnections: number
-  readonly sessionFaults: number
-  readonly retries: number
-  /** Units answered as failed; the caller repeated them. */
-  readonly answeredFailed: number
-}
-
 const POOL_SIZE = 8
 const END_USERS_AT_ONCE = 8
 const MOST_REPETITIONS = 30
@@ -60,7 +49,7 @@ interface Unit {
  * a transaction or loses their answers. After each unit of work the rows are compared with its answer: done is all of it, once; failed
  * is all of it or nothing. Throws at the first that is otherwise, and if the ledger has a discrepancy at the end.
  */
-export async function killStorm({ endUsers, seed, sessionFaults }: KillStormOptions): Promise<KillStormFigures> {
+export async function killStorm({ endUsers, seed, sessionFaults }: KillStormOptions) {
   const { socketPath, name } = testDatabase()
   const scenario = await startScenario()
   const line = await lossyServer(socketPath)
@@ -68,6 +57,7 @@ export async function killStorm({ endUsers, seed, sessionFaults }: KillStormOpti
   const admin = await createConnection({ socketPath, user: 'root', database: name })
   const random = seededRandom(seed)
   const storm = { isOver: false, queries: 0, connections: 0, faults: 0 }
+  /** A unit that is answered as failed is repeated. */
   const figures = { units: 0, answeredFailed: 0 }
   try {
     const prices = await scenario.plan('shared', MONTHLY, YEARLY)

@@ -20,12 +20,6 @@ export interface KilledOptions {
   readonly every: number
 }
 
-export interface KilledFigures {
-  /** Statements of an undisturbed run. */
-  readonly statements: Readonly<Record<DyingCommand['kind'], number>>
-  readonly kills: number
-}
-
 const RECEIVER = join(import.meta.dirname, 'dying-receiver.ts')
 const KEYS = { clientId: 'client', apiKey: 'api', checksumKey: 'checksum' }
 
@@ -33,7 +27,7 @@ const KEYS = { clientId: 'client', apiKey: 'api', checksumKey: 'checksum' }
  * Kills the process of a card or PayOS notification with -9 before each of its statements, then repeats the notification. Throws if
  * something is half done after the kill, or not done exactly once after the repetition.
  */
-export async function killedHandlers({ every }: KilledOptions): Promise<KilledFigures> {
+export async function killedHandlers({ every }: KilledOptions) {
   const stripe = await startStripePeer(systemClock, [CARD.secretKey])
   const payos = await startPayosPeer(systemClock, KEYS)
   const settings = { BILLING_STRIPE_API_BASE: stripe.base, BILLING_PAYOS_API_BASE: payos.base }
@@ -42,6 +36,7 @@ export async function killedHandlers({ every }: KilledOptions): Promise<KilledFi
     const app = await aCardSeller(ctx)
     await enableMethod(ctx, 'trial', app.app, 'payos', KEYS)
     const price = priceId(await aPlan(ctx, app))
+    /** Of an undisturbed run. */
     const statements = { card: 0, payos: 0 }
     let kills = 0
     for (const kind of ['card', 'payos'] as const) {

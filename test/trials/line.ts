@@ -15,15 +15,6 @@ export interface LineOptions {
   readonly beforeCheck?: (work: Work) => Promise<void> | void
 }
 
-export interface LineFigures extends LineBooks {
-  readonly seed: number
-  readonly steps: number
-  /** Packets, connections and statements that met a fault. */
-  readonly struck: number
-  readonly refusals: Readonly<Record<string, number>>
-  readonly slowestMs: number
-}
-
 const STEP = '6h'
 const STEPS_OF_A_DAY = 4
 const A_MONTH = 30
@@ -33,7 +24,7 @@ const A_MONTH = 30
  * the program of the seed. A caller who is refused calls again with the same `Idempotency-Key`. Throws at the first answer that is not
  * true, and if anything is lost, or done twice, in the end.
  */
-export async function lineFaults(options: LineOptions): Promise<LineFigures> {
+export async function lineFaults(options: LineOptions) {
   const { seed, steps, days = A_MONTH, print = () => undefined, beforeCheck = () => undefined } = options
   const rig = await openLineRig()
   const work: Work = { rig, journal: newJournal(), random: seededRandom(seed + 1_000_000_000) }

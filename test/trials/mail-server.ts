@@ -11,12 +11,6 @@ import { startDaemonProcess } from '../support/daemon-process.ts'
 import { freePorts } from '../support/free-ports.ts'
 import { mailServerLacks, startMailServer, type MailServer } from './mail-server-rig.ts'
 
-export interface MailServerFigures {
-  /** Mails that went through Postfix and OpenDKIM, by what the service decided. */
-  readonly decisions: Readonly<Record<string, number>>
-  readonly seconds: number
-}
-
 const SETTINGS = { ...RELAY_SETTINGS, BILLING_ENV: 'production', BILLING_LOG_LEVEL: 'info' }
 const DECIDED_MS = 30_000
 
@@ -25,7 +19,7 @@ const DECIDED_MS = 30_000
  * daemon in production. Genuine mails are accepted once each, including those that arrived while the daemon was down; no forgery is, on
  * a mail server that always adds its results, and on one that adds none to unsigned mails.
  */
-export async function mailServer(): Promise<MailServerFigures> {
+export async function mailServer() {
   const lack = mailServerLacks()
   if (lack) throw new Error(`the trial needs ${lack}`)
   const startedMs = performance.now()

@@ -1,12 +1,6 @@
 import { Deviation, explore } from '../histories/explore.ts'
 import { MUTANTS, rulesOf, type Mutant } from '../histories/mutants.ts'
 
-export interface MutantsFigures {
-  readonly mutants: number
-  /** How many are found by each depth. */
-  readonly foundAt: Readonly<Record<string, number>>
-}
-
 export interface MutantsOptions {
   readonly mutants?: readonly Mutant[]
   readonly mostDepth: number
@@ -15,11 +9,7 @@ export interface MutantsOptions {
 }
 
 /** Breaks the rules in one line at a time: the histories must find each. Throws with the names of those that survive. */
-export async function mutants({
-  mutants: all = MUTANTS,
-  mostDepth,
-  onFound = () => undefined,
-}: MutantsOptions): Promise<MutantsFigures> {
+export async function mutants({ mutants: all = MUTANTS, mostDepth, onFound = () => undefined }: MutantsOptions) {
   const foundAt: Record<string, number> = {}
   const survivors: string[] = []
   for (const mutant of all) {

@@ -22,16 +22,11 @@ export interface PairsOptions {
   readonly onFailure?: (text: string) => void
 }
 
-export interface PairsFigures extends PairFigures {
-  readonly seed: number
-  readonly pairs: number
-}
-
 /**
  * Runs each pair of commands in the orders of their writes, with kills and lost answers to COMMIT, on prepared rows. Throws if a
  * run of a pair that equals no serial order, or whose ledger has a discrepancy, once all pairs have run.
  */
-export async function everyPair(options: PairsOptions): Promise<PairsFigures> {
+export async function everyPair(options: PairsOptions) {
   const { seed, pairs = listPairs(), onFailure = () => undefined } = options
   const failures: string[] = []
   const total = noFigures()

@@ -27,16 +27,6 @@ export interface RaceOptions {
   readonly seed: number
 }
 
-export interface RaceFigures {
-  readonly seed: number
-  readonly rounds: number
-  /** The numbers of transactions completed by `stripe`, `bank_transfer` and `operator`. */
-  readonly winners: Readonly<Record<string, number>>
-  /** Rounds with two lifetime checkouts of one end user, of which one was applied and the other flagged. */
-  readonly doubleLifetimes: number
-  readonly polls: number
-}
-
 /** Everything that a round needs. */
 interface Stage {
   readonly ctx: TestContext
@@ -71,7 +61,7 @@ const COPIES = 2
  * and the operator, while the payer's page polls. Throws if it is not completed exactly once, if money is neither applied nor
  * flagged, if a lifetime purchase is applied twice, if anybody gets an error, or if the ledger has a discrepancy.
  */
-export async function paymentRace({ rounds, seed }: RaceOptions): Promise<RaceFigures> {
+export async function paymentRace({ rounds, seed }: RaceOptions) {
   const stripe = await startStripePeer(systemClock, [CARD.secretKey])
   const settings = {
     BILLING_STRIPE_API_BASE: stripe.base,

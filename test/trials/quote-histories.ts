@@ -28,17 +28,6 @@ export interface HistoryOptions {
   readonly seed: number
 }
 
-export interface HistoryFigures extends HistoryOptions {
-  readonly steps: number
-  readonly payments: number
-  /** The number of payments that a promotion discounted. */
-  readonly discounted: number
-  /** The number of payments refunded, completely or in part. */
-  readonly refunded: number
-  /** The number of flagged payments, by reason. */
-  readonly flags: Readonly<Record<string, number>>
-}
-
 const OPERATOR = operator('trial')
 const STATES = { pending: 'open', completed: 'paid', refunded: 'refunded', void: 'void' } as const
 
@@ -47,7 +36,7 @@ const STATES = { pending: 'open', completed: 'paid', refunded: 'refunded', void:
  * database. After each step plan, price, end, flags, renewals and pages must agree with a model that was written from the
  * rules; after each history its ledger must replay without a discrepancy, and at the end all ledgers must add up. Throws otherwise.
  */
-export async function quoteHistories({ histories: count, seed }: HistoryOptions): Promise<HistoryFigures> {
+export async function quoteHistories({ histories: count, seed }: HistoryOptions) {
   const scenario = await startBankScenario({}, { BILLING_CHECKOUT_TTL_SECONDS: '3600' })
   try {
     const prices = await sellPrices(scenario)

@@ -13,14 +13,6 @@ import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.t
 export type Outage = 'unreachable' | 'hanging' | 'refusing' | 'unauthorized' | 'dying'
 export const OUTAGES: readonly Outage[] = ['unreachable', 'hanging', 'refusing', 'unauthorized', 'dying']
 
-export interface OutageFigures {
-  readonly seed: number
-  readonly payments: number
-  readonly slowestMs: number
-  readonly failedWrites: number
-  readonly resynced: number
-}
-
 const CALL_MS = 6000
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 
@@ -28,7 +20,7 @@ const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop
  * End users start trials and pay over real HTTP while the realtime database fails in one way or another. Throws if a payment does
  * not complete, a call takes 6 s or more, no write fails, `resync --failed` leaves an outdated node, or the ledger has a discrepancy.
  */
-export async function realtimeOutage(outage: Outage, endUsers: number, seed: number): Promise<OutageFigures> {
+export async function realtimeOutage(outage: Outage, endUsers: number, seed: number) {
   const issuer = await startOidcIssuer()
   const peer = await startRealtimePeer()
   const scenario = await startClientScenario(peer, issuer)

@@ -30,15 +30,6 @@ export interface RouterOptions {
   readonly callers: number
 }
 
-export interface RouterFigures {
-  readonly migrations: number
-  readonly values: number
-  readonly payments: number
-  readonly webhooks: number
-  /** Before a group of three: what was sold while its primary died. */
-  readonly group: readonly PartFigures[]
-}
-
 const BILLING_CLI = join(import.meta.dirname, '../../bin/billing-cli')
 /** An election of MySQL takes about 20 s. */
 const LONGEST_RECOVERY_MS = 45_000
@@ -50,7 +41,7 @@ const COMMAND_BYTES = [0, 1, 2, 3]
  * comes back changed, a payment is not answered 200, a webhook comes twice or never, or the ledger has a discrepancy. Then a group of
  * three, whose primary is killed: throws if payments do not go on within 45 s.
  */
-export async function router({ payments, transactions, callers }: RouterOptions): Promise<RouterFigures> {
+export async function router({ payments, transactions, callers }: RouterOptions) {
   const processes: ChildProcess[] = []
   const server = await SingleServer.start([join(MYSQL_FOLDER, 'bin')])
   const authority = anAuthority()

@@ -12,17 +12,11 @@ export interface SteadyMemoryOptions {
   readonly mostGrowthKb: number
 }
 
-export interface SteadyMemoryFigures {
-  readonly mails: number
-  readonly firstHeapKb: number
-  readonly lastHeapKb: number
-}
-
 /**
  * One process sends reminders sweep after sweep. Throws if a mail is missing, or if its heap, after a garbage collection, has
  * grown by more than is allowed.
  */
-export async function steadyMemory(options: SteadyMemoryOptions): Promise<SteadyMemoryFigures> {
+export async function steadyMemory(options: SteadyMemoryOptions) {
   const { sweeps, mailsPerSweep, mostGrowthKb } = options
   const mails = sweeps * mailsPerSweep
   const mailbox = startWorker<'count', MailboxState>(join('workers', 'mailbox.ts'))

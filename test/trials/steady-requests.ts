@@ -16,12 +16,6 @@ export interface SteadyRequestsOptions {
   readonly mostGrowthKb: number
 }
 
-export interface SteadyRequestsFigures {
-  readonly requests: number
-  readonly firstHeapKb: number
-  readonly lastHeapKb: number
-}
-
 const END_USERS = 1000
 const CONNECTIONS = 32
 const HEAP = /^\{"heap":(\d+)\}$/
@@ -30,7 +24,7 @@ const HEAP = /^\{"heap":(\d+)\}$/
  * One daemon answers round after round of reads, checkouts, calls with invented keys and missing pages. Throws if its heap,
  * after a garbage collection, has grown by more than is allowed.
  */
-export async function steadyRequests(options: SteadyRequestsOptions): Promise<SteadyRequestsFigures> {
+export async function steadyRequests(options: SteadyRequestsOptions) {
   const { requests, loadSeconds, mostGrowthKb } = options
   const shop = await openShop()
   await addSubscriptions(shop, END_USERS)

@@ -16,17 +16,6 @@ export interface StopOptions {
   readonly seed: number
 }
 
-export interface StopFigures {
-  readonly seed: number
-  readonly stops: number
-  readonly answered: number
-  /** Requests on kept connections without an answer: must be none. */
-  readonly cutOff: number
-  readonly slowestStopMs: number
-  /** Webhooks delivered by the next daemon. */
-  readonly leftToNext: number
-}
-
 const DEADLINE_MS = 30_000
 /** The average number of answered requests per connection when the signal is sent. */
 const REQUESTS_BEFORE = 4
@@ -37,7 +26,7 @@ const PAYMENTS_PER_CONNECTION = 12
  * Repeatedly stops a daemon with SIGTERM while payments arrive over kept connections. Throws if it does not exit 0 in time, cuts off
  * a request, keeps a lease or loses an answered payment; the next daemon must deliver the rest, and the ledger must be clean.
  */
-export async function stopUnderLoad({ stops, connections, seed }: StopOptions): Promise<StopFigures> {
+export async function stopUnderLoad({ stops, connections, seed }: StopOptions) {
   const random = seededRandom(seed)
   const receiver = await Receiver.start()
   const ctx = presentContext()
@@ -193,16 +182,11 @@ async function deliverRest(ctx: TestContext, receiver: Receiver): Promise<number
   return distinct - before
 }
 
-export interface HungStopFigures {
-  readonly stopMs: number
-  readonly secondSignalMs: number
-}
-
 /**
  * Stops a daemon while a webhook receiver does not answer. After one signal it must exit in time with the lease released, so that the
  * next daemon delivers; after a second signal it must exit at once.
  */
-export async function stopOnHungReceiver({ timeoutMs }: { readonly timeoutMs: number }): Promise<HungStopFigures> {
+export async function stopOnHungReceiver({ timeoutMs }: { readonly timeoutMs: number }) {
   const receiver = await Receiver.start()
   const ctx = presentContext()
   const { app, price } = await aShopWithWebhooks(ctx, receiver)

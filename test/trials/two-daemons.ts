@@ -16,13 +16,6 @@ export interface TwoDaemonsOptions {
   readonly daemons: number
 }
 
-export interface TwoDaemonsFigures {
-  readonly payments: number
-  readonly webhooks: number
-  readonly mails: number
-  readonly seconds: number
-}
-
 const DEADLINE_MS = 120_000
 const POLL_MS = 50
 
@@ -30,7 +23,7 @@ const POLL_MS = 50
  * Runs several daemons on one database while payments arrive and reminders are due. Throws if a webhook or a mail is sent
  * twice or never, or if the ledger has a discrepancy.
  */
-export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOptions): Promise<TwoDaemonsFigures> {
+export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOptions) {
   const startedMs = performance.now()
   const receiver = await Receiver.start()
   const ctx = presentContext()

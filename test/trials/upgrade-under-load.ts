@@ -34,13 +34,6 @@ interface Part {
   readonly longestGapMs: number
 }
 
-export interface UpgradeFigures {
-  readonly payments: number
-  readonly webhooks: number
-  readonly repeatedWebhooks: number
-  readonly parts: readonly Part[]
-}
-
 const run = promisify(execFile)
 const ROOT = join(import.meta.dirname, '../..')
 /** The last version whose daemons do not record themselves, and whose migrations do not say whether they expand. */
@@ -53,7 +46,7 @@ const MOST_GAP_MS = 5000
  * start, the expanding step below the older daemons, one daemon after the other forward and back, and a single one. Throws if a call is
  * refused where two daemons serve, if a single one is away for more than 5 s, or if a payment is lost.
  */
-export async function upgradeUnderLoad(options: UpgradeOptions): Promise<UpgradeFigures> {
+export async function upgradeUnderLoad(options: UpgradeOptions) {
   const folder = scratchFolder('upgrade')
   const { db: admin, name: prefix, socketPath } = testDatabase()
   const name = `${prefix}_upgrade`
@@ -78,7 +71,7 @@ interface Walk {
   readonly options: UpgradeOptions
 }
 
-async function walk({ machines, receiver, db, options }: Walk): Promise<UpgradeFigures> {
+async function walk({ machines, receiver, db, options }: Walk) {
   const keys = await openShop(machines, receiver)
   const parts: Part[] = []
   const refs: string[] = []
@@ -119,11 +112,7 @@ async function openShop(machines: Machines, receiver: Receiver): Promise<SellerK
 }
 
 /** Every payment is there once, the ledger is clean, and each event arrived. */
-async function check(
-  db: TestDb,
-  receiver: Receiver,
-  refs: readonly string[],
-): Promise<Pick<UpgradeFigures, 'webhooks' | 'repeatedWebhooks'>> {
+async function check(db: TestDb, receiver: Receiver, refs: readonly string[]) {
   await requireCleanLedger({ ...realTimeContext(), db }, 'after the upgrade')
   const [{ paid, sum, refunded }]: [Record<'paid' | 'sum' | 'refunded', string>] = await db.query(
     `SELECT COUNT(*) AS paid, SUM(p.amount) AS sum, (SELECT COUNT(*) FROM refunds) AS refunded FROM payments p`,
