@@ -1,17 +1,15 @@
-import { createConnection } from 'mysql2/promise'
 import { createApp } from '#apps/create-app.ts'
 import { getApp } from '#apps/store.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
 import { createCustomer } from '#customers/create-customer.ts'
-import { openDatabase } from '#db/connect.ts'
 import { runMigrations } from '#db/migrate.ts'
 import { createPlan } from '#plans/create-plan.ts'
 import { findDue } from '#mails/reminders/find-due.ts'
 import { DAY_MS, HOUR_MS, addMs, wholeSeconds } from '#shared/time.ts'
 import { testContext } from '../test/support/context.ts'
-import { query, testDatabase, urlOf } from '../test/support/database.ts'
+import { openEmptyDatabase, query } from '../test/support/database.ts'
 import { SERVER } from '../test/support/factories.ts'
 import { inRounds, type Bench, type Row } from './row.ts'
 
@@ -57,21 +55,12 @@ export const dueQueryBench: Bench = {
 
 /** A second database beside the run's own, migrated, dropped afterwards. */
 async function withSecondDatabase<T>(work: (db: Context['db']) => Promise<T>): Promise<T> {
-  const { socketPath, name } = testDatabase()
-  const admin = await createConnection({ socketPath, user: 'root' })
-  const second = `${name}_large`
-  await admin.query(`CREATE DATABASE ${second} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
+  const { db, drop } = await openEmptyDatabase('large')
   try {
-    const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, second), home: 'var' })
     await runMigrations(db)
-    try {
-      return await work(db)
-    } finally {
-      await close()
-    }
+    return await work(db)
   } finally {
-    await admin.query(`DROP DATABASE ${second}`)
-    await admin.end()
+    await drop()
   }
 }
 

@@ -1,6 +1,6 @@
 import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { expect } from 'chai'
-import { after, before, beforeEach, describe, it } from 'mocha'
+import { afterEach, before, beforeEach, describe, it } from 'mocha'
 import { backUp } from '#backups/back-up.ts'
 import { listBackups, recordVerified } from '#backups/backup-folder.ts'
 import { migrateSafely } from '#backups/migrate-safely.ts'
@@ -16,7 +16,7 @@ import { insertJobRun } from '#upkeep/job-runs/store.ts'
 import { systemClock } from '#shared/time.ts'
 import { aMigration } from '../db/a-migration.ts'
 import { realTimeContext } from '../support/context.ts'
-import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
+import { openEmptyDatabase, type TestDb } from '../support/database.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { anApp } from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -31,22 +31,18 @@ const FIRST = aMigration('Undeclared1795200000903')
 const KNOWN = MIGRATIONS.map(({ name }) => name)
 
 describe('an upgrade', () => {
-  let name: string
   let db: TestDb
-  let close: () => Promise<void>
+  let url: string
+  let drop: () => Promise<void>
   let ctx: Context
   let identity: string
 
   before(async () => {
     identity = await generateX25519Identity()
-    name = `${testDatabase().name}_steps`
   })
 
   beforeEach(async () => {
-    await testDatabase().db.query(`DROP DATABASE IF EXISTS ${name}`)
-    await testDatabase().db.query(`CREATE DATABASE ${name}`)
-    await close?.()
-    ;({ db, close } = await openTestDb(urlOf(testDatabase().socketPath, name)))
+    ;({ db, url, drop } = await openEmptyDatabase('steps'))
     const settings = {
       BILLING_BACKUP_DIR: scratchFolder('backups'),
       BILLING_BACKUP_RECIPIENT: await identityToRecipient(identity),
@@ -54,10 +50,7 @@ describe('an upgrade', () => {
     ctx = { ...realTimeContext(settings), db }
   })
 
-  after(async () => {
-    await close()
-    await testDatabase().db.query(`DROP DATABASE ${name}`)
-  })
+  afterEach(() => drop())
 
   const migrate = (
     migrations: { expanding?: Migrations; contracting?: Migrations } = {},
@@ -89,7 +82,7 @@ describe('an upgrade', () => {
   })
 
   it('lets the version before start until it contracts, and then refuses it', async () => {
-    const config = { ...ctx.config, databaseUrl: urlOf(testDatabase().socketPath, name) }
+    const config = { ...ctx.config, databaseUrl: url }
     await migrate(OURS)
     await rehearseStart(config)
     expect(await checkSchema(ctx)).to.deep.equal([passed('schema', 'up to date')])
@@ -152,7 +145,7 @@ describe('an upgrade', () => {
   })
 
   it('is rehearsed on a copy of a backup, each migration with its time', async () => {
-    await loadDump(urlOf(testDatabase().socketPath, name), 17)
+    await loadDump(url, 17)
     await backUp(ctx, { onProgress: () => undefined })
     const [backup] = await listBackups(ctx.config.backup.folder)
     const steps: string[] = []

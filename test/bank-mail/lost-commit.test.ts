@@ -1,31 +1,23 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { bankMails } from '#bank-mail/store.ts'
-import { openDatabase, type OpenDatabase } from '#db/connect.ts'
-import { lossyServer, type LossyServer } from '../db/lossy-server.ts'
+import { openLossyDatabase, strikeFirstCommit, type LossyDatabase } from '../db/lossy-server.ts'
 import { genuineMail } from '../support/bank-mails.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 import { aBankShop, transferFor, type BankShop } from './bank-shop.ts'
 
 describe('a bank mail whose COMMIT is not answered', () => {
   let shop: BankShop
-  let line: LossyServer
-  let lossy: OpenDatabase
+  let lossy: LossyDatabase
 
   beforeEach(async () => {
     shop = await aBankShop()
-    const { socketPath, name } = testDatabase()
-    line = await lossyServer(socketPath)
-    lossy = await openDatabase(
-      { databaseUrl: urlOf(line.socketPath, name), home: '' },
-      { poolSize: 2, statementSeconds: 2 },
-    )
+    lossy = await openLossyDatabase()
     Object.assign(shop.service.ctx, { db: lossy.db })
   })
   afterEach(async () => {
     Object.assign(shop.service.ctx, { db: testDatabase().db })
     await lossy.close()
-    await line.close()
     await shop.service.stop()
   })
 
@@ -33,10 +25,8 @@ describe('a bank mail whose COMMIT is not answered', () => {
     it(`("${fate}") is answered with what it did, and is kept once`, async () => {
       const payment = await shop.pay()
       const mail = await genuineMail('ACB', transferFor(payment))
-      let commits = 0
-      line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? fate : 'pass')
+      strikeFirstCommit(lossy.line, fate)
       const answer = await shop.relay(mail)
-      line.fateOf = () => 'pass'
       expect(answer.body).to.deep.equal({ status: 'processed' })
       const kept = await shop.service.ctx.db.all(bankMails, 'WHERE 1 = 1')
       expect(kept.map(({ status }) => status)).to.deep.equal(['processed'])

@@ -1,10 +1,9 @@
 import { expect } from 'chai'
 import { inTransaction } from '#commands/transaction.ts'
-import { openDatabase } from '#db/connect.ts'
 import { shape } from '#db/table.ts'
-import { lossyServer } from '../db/lossy-server.ts'
+import { openLossyDatabase } from '../db/lossy-server.ts'
 import type { RealTimeContext } from '../support/context.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 
 const POOL_SIZE = 4
 
@@ -24,10 +23,7 @@ export interface Counted {
  * match `except`.
  */
 export async function countStatements(ctx: RealTimeContext, except: RegExp | null = null): Promise<Counted> {
-  const { socketPath, name } = testDatabase()
-  const line = await lossyServer(socketPath)
-  const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
-  const { db, close } = await openDatabase(config, { poolSize: POOL_SIZE, statementSeconds: 10 })
+  const { line, db, close } = await openLossyDatabase({ poolSize: POOL_SIZE, statementSeconds: 10 })
   Object.assign(ctx, { db })
   // What a connection is set up with is asked once.
   await Promise.all(Array.from({ length: POOL_SIZE }, () => inTransaction(ctx, (tx) => tx.all(shape({}), 'SELECT 1'))))
@@ -47,7 +43,6 @@ export async function countStatements(ctx: RealTimeContext, except: RegExp | nul
     async close() {
       Object.assign(ctx, { db: testDatabase().db })
       await close()
-      await line.close()
     },
   }
 }

@@ -35,7 +35,7 @@ import { openCli } from './run-cli.ts'
 import { aBankMail, anOpenApproval, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { DOWN, ENTER, type Step } from './terminal.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { openEmptyDatabase } from '../support/database.ts'
 
 /** A command, its questions with their answers, and what the screen shows in the end. */
 type Dialogue = readonly [command: string, steps: readonly Step[], shows: string | RegExp, options?: readonly string[]]
@@ -296,9 +296,8 @@ describe('a missing argument is asked for on a terminal', () => {
       BILLING_BACKUP_IDENTITY: join(folder, 'identity'),
     }
     await openCli(settings).json(['backup', 'create'])
-    const { db, name, socketPath } = testDatabase()
-    await db.query(`CREATE DATABASE ${name}_asked`)
-    const into = type('Into which empty database?', urlOf(socketPath, `${name}_asked`))
+    const empty = await openEmptyDatabase('asked')
+    const into = type('Into which empty database?', empty.url)
     const keeper = await identityToRecipient(await generateX25519Identity())
     try {
       await hold(
@@ -309,7 +308,7 @@ describe('a missing argument is asked for on a terminal', () => {
         settings,
       )
     } finally {
-      await db.query(`DROP DATABASE ${name}_asked`)
+      await empty.drop()
     }
   })
 

@@ -3,10 +3,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { createConnection } from 'mysql2/promise'
 import { describe, it } from 'mocha'
 import { lossyServer } from '../db/lossy-server.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { openEmptyDatabase, testDatabase, urlOf } from '../support/database.ts'
 import { testContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import { errorIn, openCli, PROGRAM } from './run-cli.ts'
@@ -132,19 +131,15 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
   })
 
   it('asks for a migration where the schema is behind, and migrates', async () => {
-    const { socketPath, name } = testDatabase()
-    const empty = `${name}_empty`
-    const admin = await createConnection({ socketPath, user: 'root' })
+    const empty = await openEmptyDatabase('empty')
     try {
-      await admin.query(`CREATE DATABASE ${empty} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
-      const cli = openCli({ BILLING_DATABASE_URL: urlOf(socketPath, empty) })
+      const cli = openCli({ BILLING_DATABASE_URL: empty.url })
       expect(await cli.refused(['app', 'list'])).to.include('billing-cli migrate')
       const { applied } = await cli.json(['migrate'])
       expect(applied).to.have.length.greaterThan(0)
       expect(await cli.table(['app', 'list'])).to.include('billing-cli app create')
     } finally {
-      await admin.query(`DROP DATABASE IF EXISTS ${empty}`)
-      await admin.end()
+      await empty.drop()
     }
   })
 

@@ -7,14 +7,13 @@ import { perform } from '#commands/perform.ts'
 import { commitTokens, listAuditEntries } from '#commands/store.ts'
 import { checkoutSessions } from '#checkout/store.ts'
 import type { Context, Rehearsal } from '#context.ts'
-import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { findPlan, listPlans } from '#plans/store.ts'
 import { addPrice } from '#plans/add-price.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { createPlan } from '#plans/create-plan.ts'
-import { lossyServer, type Fate, type LossyServer } from '../db/lossy-server.ts'
+import { openLossyDatabase, strikeFirstCommit, type LossyDatabase } from '../db/lossy-server.ts'
 import { testContext } from '../support/context.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 import { anApp, aPlan, MONTHLY, SERVER, type TestApp, transferred } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
@@ -105,36 +104,25 @@ describe('perform', () => {
 })
 
 describe('a COMMIT whose answer is lost', () => {
-  let line: LossyServer
-  let lossy: OpenDatabase
+  let lossy: LossyDatabase
   let scenario: Scenario
 
   beforeEach(async () => {
     scenario = await startScenario()
-    const { socketPath, name } = testDatabase()
-    line = await lossyServer(socketPath)
-    const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
-    lossy = await openDatabase(config, { poolSize: 2, statementSeconds: 2 })
+    lossy = await openLossyDatabase()
     Object.assign(scenario.service.ctx, { db: lossy.db })
   })
 
   afterEach(async () => {
     Object.assign(scenario.service.ctx, { db: testDatabase().db })
     await lossy.close()
-    await line.close()
     await scenario.service.stop()
   })
-
-  /** Loses the first commit, or only its answer. */
-  const loseFirstCommit = (fate: Fate) => {
-    let commits = 0
-    line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? fate : 'pass')
-  }
 
   for (const fate of ['answer lost', 'lost'] as const) {
     describe(`("${fate}") is answered with what really happened:`, () => {
       it('one plan, without a 409', async () => {
-        loseFirstCommit(fate)
+        strikeFirstCommit(lossy.line, fate)
         const made = await scenario.seller.post('/api/v1/plans', PRO)
         expect(made.status, made.text).to.equal(201)
         const { plans } = (await scenario.seller.get('/api/v1/plans')).body.data
@@ -143,7 +131,7 @@ describe('a COMMIT whose answer is lost', () => {
 
       it('one more price, not two', async () => {
         const { id } = (await scenario.seller.post('/api/v1/plans', PRO)).body.data
-        loseFirstCommit(fate)
+        strikeFirstCommit(lossy.line, fate)
         const priced = await scenario.seller.post(`/api/v1/plans/${id}/prices`, { ...MONTHLY, amount: 120_000 })
         expect(priced.body.data.prices).to.have.length(2)
         expect((await scenario.seller.get(`/api/v1/plans/${id}`)).body.data.prices).to.have.length(2)
@@ -151,7 +139,7 @@ describe('a COMMIT whose answer is lost', () => {
 
       it('the test clock moves once', async () => {
         const before = Date.parse(`${(await scenario.seller.get('/api/v1/test-clock')).body.data.now}Z`)
-        loseFirstCommit(fate)
+        strikeFirstCommit(lossy.line, fate)
         const moved = await scenario.seller.post('/api/v1/test-clock', { advance_seconds: 86_400 })
         expect((Date.parse(`${moved.body.data.now}Z`) - before) / 1000).to.equal(86_400)
       })
@@ -161,19 +149,17 @@ describe('a COMMIT whose answer is lost', () => {
           ...MONTHLY,
           trial: { amount: 0, interval_unit: 'day', interval_count: 7 },
         })
-        loseFirstCommit(fate)
+        strikeFirstCommit(lossy.line, fate)
         const checkout = await scenario.checkout({ price_id: plan.prices[0]! })
         expect(checkout).to.include({ activated: true, transaction_id: null })
-        line.fateOf = () => 'pass'
         expect((await scenario.subscription()).in_trial).to.equal(true)
       })
 
       it('one checkout, whose own row proves the commit', async () => {
         const plan = await scenario.plan('pro', MONTHLY)
         const tokensBefore = await scenario.service.ctx.db.count(commitTokens, 'WHERE 1 = 1', [])
-        loseFirstCommit(fate)
+        strikeFirstCommit(lossy.line, fate)
         const opened = await scenario.checkout({ price_id: plan.prices[0]! })
-        line.fateOf = () => 'pass'
         const { db } = scenario.service.ctx
         const sessions = await db.all(checkoutSessions, 'WHERE 1 = 1', [])
         expect(sessions.map(({ transactionId }) => transactionId)).to.deep.equal([opened.transaction_id])
@@ -186,11 +172,10 @@ describe('a COMMIT whose answer is lost', () => {
         const plan = await scenario.plan('pro', MONTHLY)
         const { transaction_id: id } = await scenario.checkout({ price_id: plan.prices[0]! })
         await transferred(scenario.service.ctx, id, 90_000, { reference: 'FT-1' })
-        loseFirstCommit(fate)
+        strikeFirstCommit(lossy.line, fate)
         const input = { transactionId: id, action: 'complete', note: 'near enough' } as const
         const completed = await resolveTransaction(scenario.service.ctx, operator('mai'), input)
         expect(completed).to.include({ status: 'completed', flagReason: null })
-        line.fateOf = () => 'pass'
         expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
       })
     })
@@ -208,7 +193,7 @@ describe('a COMMIT whose answer is lost', () => {
         return addPrice.run(tx, input, scope)
       },
     })
-    loseFirstCommit('answer lost')
+    strikeFirstCommit(lossy.line, 'answer lost')
     const updated = await perform(
       scenario.service.ctx,
       SERVER,

@@ -6,7 +6,7 @@ import { request } from 'undici'
 import { JOBS } from '#doctor/check-work.ts'
 import { testEnvironment } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { openEmptyDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../bin/billing-daemon')
@@ -36,20 +36,19 @@ describe('a running daemon', () => {
   })
 
   it('does not stop --check from saying whether another would start, which serves nothing itself', async () => {
-    const { db, name, socketPath } = testDatabase()
     const check = (overrides: Readonly<Record<string, string>> = {}) => {
       const env = { PATH: process.env['PATH'], ...testEnvironment(overrides) }
       return spawnSync(PROGRAM, ['--check'], { env, encoding: 'utf8' })
     }
     const taken = check({ BILLING_PORT: new URL(daemon.url).port })
     expect([taken.status, taken.stdout, taken.stderr]).to.deep.equal([0, '', ''])
-    await db.query(`CREATE DATABASE ${name}_empty`)
+    const empty = await openEmptyDatabase('empty')
     try {
-      const behind = check({ BILLING_DATABASE_URL: urlOf(socketPath, `${name}_empty`) })
+      const behind = check({ BILLING_DATABASE_URL: empty.url })
       expect(behind.status).to.equal(1)
       expect(behind.stdout).to.match(/the daemon cannot start: .*run billing-cli migrate/)
     } finally {
-      await db.query(`DROP DATABASE ${name}_empty`)
+      await empty.drop()
     }
   })
 })

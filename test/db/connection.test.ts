@@ -4,10 +4,10 @@ import type { Connection } from '#db/connection.ts'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { bigint, bytes, flag, int, realTime, text } from '#db/columns.ts'
 import { shape } from '#db/table.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 import { standStill } from '../support/stand-still.ts'
 import { until } from '../support/until.ts'
-import { lossyServer } from './lossy-server.ts'
+import { openLossyDatabase } from './lossy-server.ts'
 
 describe('a connection', () => {
   let opened: OpenDatabase
@@ -114,16 +114,13 @@ describe('a connection', () => {
   })
 
   it('sends a command only after the answer to the one before', async () => {
-    const { socketPath, name } = testDatabase()
-    const line = await lossyServer(socketPath)
-    const slow = await openDatabase({ databaseUrl: urlOf(line.socketPath, name), home: '' }, { poolSize: 1 })
+    const slow = await openLossyDatabase({ poolSize: 1 })
     try {
       const texts = Array.from({ length: 20 }, (_, index) => `SELECT ${index} AS answer, SLEEP(0.001) AS slept`)
       await Promise.all(texts.map((sql) => slow.db.all(shape({ answer: int() }), sql)))
-      expect(line.mostPacketsAtOnce).to.equal(1)
+      expect(slow.line.mostPacketsAtOnce).to.equal(1)
     } finally {
       await slow.close()
-      await line.close()
     }
   })
 

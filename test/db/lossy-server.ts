@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openDatabase, type OpenDatabase } from '#db/connect.ts'
+import { openDatabase, type OpenDatabase, type OpenOptions } from '#db/connect.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { errorPacket, MYSQL } from '../support/line.ts'
 
@@ -189,15 +189,17 @@ function rollback(hasPrefix: boolean): Buffer {
 export interface LossyDatabase {
   readonly line: LossyServer
   readonly db: OpenDatabase['db']
-  close(): Promise<void>
+  readonly close: () => Promise<void>
 }
 
 /** The test database behind a lossy server. Its statements may take 1.5 s, which a busy machine does not reach. */
-export async function openLossyDatabase(): Promise<LossyDatabase> {
+export async function openLossyDatabase(
+  options: OpenOptions = { poolSize: 2, statementSeconds: 1.5 },
+): Promise<LossyDatabase> {
   const { socketPath, name } = testDatabase()
   const line = await lossyServer(socketPath)
   const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
-  const { db, close } = await openDatabase(config, { poolSize: 2, statementSeconds: 1.5 })
+  const { db, close } = await openDatabase(config, options)
   return {
     line,
     db,
@@ -206,4 +208,11 @@ export async function openLossyDatabase(): Promise<LossyDatabase> {
       await line.close()
     },
   }
+}
+
+/** The first COMMIT from now on meets the fate, and the others pass. Returns how many there were. */
+export function strikeFirstCommit(line: LossyServer, fate: Fate): () => number {
+  let commits = 0
+  line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? fate : 'pass')
+  return () => commits
 }

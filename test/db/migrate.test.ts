@@ -8,7 +8,7 @@ import { explainError } from '#cli/explain-error.ts'
 import { openDatabase } from '#db/connect.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { EXACT_COLLATION } from '../support/database-server.ts'
-import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
+import { openEmptyDatabase, openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
 import { schemaOf } from '../support/schema.ts'
 import { until } from '../support/until.ts'
 import { aMigration } from './a-migration.ts'
@@ -20,23 +20,15 @@ const PROCESS = join(import.meta.dirname, 'migrate-once.ts')
 let name: string
 let url: string
 let db: TestDb
-let close: () => Promise<void>
+let drop: () => Promise<void>
 
 async function create(): Promise<void> {
-  name = `${testDatabase().name}_migrate`
-  url = urlOf(testDatabase().socketPath, name)
-  await testDatabase().db.query(`CREATE DATABASE ${name}`)
-  ;({ db, close } = await openTestDb(url))
-}
-
-async function drop(): Promise<void> {
-  await close()
-  await testDatabase().db.query(`DROP DATABASE ${name}`)
+  ;({ db, url, name, drop } = await openEmptyDatabase('migrate'))
 }
 
 describe('migrations', () => {
   beforeEach(create)
-  afterEach(drop)
+  afterEach(() => drop())
 
   it('are pending in an empty database, and listing them changes nothing', async () => {
     expect(await pendingMigrations(db)).to.deep.equal(ALL)
@@ -147,7 +139,7 @@ describe('migrations', () => {
     await create()
     applied = await runMigrations(db)
   })
-  after(drop)
+  after(() => drop())
 
   it('are applied once, in order, and returned to the caller that applied them', async () => {
     expect(applied).to.deep.equal(ALL)
@@ -193,7 +185,7 @@ describe('migrations', () => {
 describe('migrations', () => {
   // One database for all of them, each of which adds to what those before it made.
   before(create)
-  after(drop)
+  after(() => drop())
 
   for (const [index, { name: cut }] of MIGRATIONS.entries()) {
     it(`can be interrupted in ${cut} and run again`, async () => {
@@ -221,7 +213,7 @@ describe('the bookkeeping of version 0.1', () => {
     await db.query('INSERT INTO schema_migrations VALUES ?', [ALL.map((applied) => [applied, new Date()])])
   })
 
-  afterEach(drop)
+  afterEach(() => drop())
 
   const expectTakenOver = async () => {
     expect(await tables()).not.to.include('schema_migrations')

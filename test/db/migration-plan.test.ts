@@ -2,24 +2,18 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { runMigrations } from '#db/migrate.ts'
 import { planMigrations } from '#db/migration-plan.ts'
-import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
+import { openEmptyDatabase, type TestDb } from '../support/database.ts'
 import { aMigration } from './a-migration.ts'
 
 describe('the plan of migrations', () => {
-  let name: string
   let db: TestDb
-  let close: () => Promise<void>
+  let drop: () => Promise<void>
 
   beforeEach(async () => {
-    name = `${testDatabase().name}_plan`
-    await testDatabase().db.query(`CREATE DATABASE ${name}`)
-    ;({ db, close } = await openTestDb(urlOf(testDatabase().socketPath, name)))
+    ;({ db, drop } = await openEmptyDatabase('plan'))
   })
 
-  afterEach(async () => {
-    await close()
-    await testDatabase().db.query(`DROP DATABASE ${name}`)
-  })
+  afterEach(() => drop())
 
   it('of an empty database names every migration and no table', async () => {
     const plan = await planMigrations(db)

@@ -5,7 +5,7 @@ import type { TableWork } from '#migrations/migration.ts'
 import { MIGRATIONS } from '#db/migrate.ts'
 import { openMigrator } from '#db/typeorm.ts'
 import { MYSQL } from '../support/database-server.ts'
-import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
+import { openEmptyDatabase, type TestDb } from '../support/database.ts'
 
 /** The cheapest first. MySQL has one word for building an index and for rebuilding the table while others write. */
 const ALGORITHMS: Readonly<Record<string, TableWork>> =
@@ -17,20 +17,14 @@ const UNSUPPORTED = [1845, 1846]
 
 /** Runs each migration, each ALTER with the cheapest algorithm that the server accepts, to find out what it does to existing tables. */
 describe('what a migration declares about existing tables', () => {
-  let name: string
   let db: TestDb
-  let closeDb: () => Promise<void>
+  let drop: () => Promise<void>
 
   before(async () => {
-    name = `${testDatabase().name}_work`
-    await testDatabase().db.query(`CREATE DATABASE ${name}`)
-    ;({ db, close: closeDb } = await openTestDb(urlOf(testDatabase().socketPath, name)))
+    ;({ db, drop } = await openEmptyDatabase('work'))
   })
 
-  after(async () => {
-    await closeDb()
-    await testDatabase().db.query(`DROP DATABASE ${name}`)
-  })
+  after(() => drop())
 
   for (const Migration of MIGRATIONS) {
     it(`is what the server does: ${Migration.name}`, async () => {

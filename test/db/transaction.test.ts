@@ -14,7 +14,13 @@ import { testDatabase } from '../support/database.ts'
 import { startRival, type Rival } from '../support/held-connections.ts'
 import { sequence } from '../support/sequence.ts'
 import { until } from '../support/until.ts'
-import { openLossyDatabase, type Fate, type LossyDatabase, type LossyServer } from './lossy-server.ts'
+import {
+  openLossyDatabase,
+  strikeFirstCommit,
+  type Fate,
+  type LossyDatabase,
+  type LossyServer,
+} from './lossy-server.ts'
 
 const APP = 1
 const ANSWER = shape({ answer: int() })
@@ -312,8 +318,7 @@ describe('a transaction', () => {
       ['hang', 'not committed'],
     ] as const) {
       it(`takes effect once if its COMMIT meets "${fate}" (${first}): the unique key shows it to the second run`, async () => {
-        let commits = 0
-        line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? fate : 'pass')
+        strikeFirstCommit(line, fate)
         let effects = 0
         const news: boolean[] = []
         await inTransaction(ctx, async (tx) => {

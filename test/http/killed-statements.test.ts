@@ -1,18 +1,16 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import sinon from 'sinon'
-import { openDatabase, type OpenDatabase } from '#db/connect.ts'
-import { lossyServer, type LossyServer } from '../db/lossy-server.ts'
+import { openLossyDatabase, type LossyDatabase } from '../db/lossy-server.ts'
 import type { Response } from '../support/api.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 import { MONTHLY } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 
 describe('a statement that the server kills each time', () => {
-  let line: LossyServer
-  let lossy: OpenDatabase
+  let lossy: LossyDatabase
   let scenario: Scenario
   /** Statements since the last call, without those that begin and end a transaction. */
   let seen: Set<string>
@@ -20,9 +18,7 @@ describe('a statement that the server kills each time', () => {
 
   beforeEach(async () => {
     scenario = await startScenario()
-    const { socketPath, name } = testDatabase()
-    line = await lossyServer(socketPath)
-    lossy = await openDatabase({ databaseUrl: urlOf(line.socketPath, name), home: '' })
+    lossy = await openLossyDatabase({})
     Object.assign(scenario.service.ctx, { db: lossy.db })
     seen = new Set()
     killed = null
@@ -30,7 +26,7 @@ describe('a statement that the server kills each time', () => {
     const now = performance.now.bind(performance)
     let laterMs = 0
     sinon.stub(performance, 'now').callsFake(() => now() + laterMs)
-    line.fateOf = (statement) => {
+    lossy.line.fateOf = (statement) => {
       seen.add(statement)
       if (statement !== killed) return 'pass'
       laterMs += 3000
@@ -42,7 +38,6 @@ describe('a statement that the server kills each time', () => {
     sinon.restore()
     Object.assign(scenario.service.ctx, { db: testDatabase().db })
     await lossy.close()
-    await line.close()
     await scenario.service.stop()
   })
 

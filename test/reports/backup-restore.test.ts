@@ -2,13 +2,12 @@ import { execFileSync } from 'node:child_process'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { apps } from '#apps/store.ts'
-import { openDatabase } from '#db/connect.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { checkSecrets } from '#doctor/check-secrets.ts'
 import { verifyLedger } from '#ledger/verify-ledger.ts'
 import { testContext } from '../support/context.ts'
 import { CLIENT_PROGRAM, DUMP_PROGRAM } from '../support/database-server.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { openEmptyDatabase, testDatabase } from '../support/database.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 
 describe('backup and restore (docs/operating.md)', () => {
@@ -19,25 +18,19 @@ describe('backup and restore (docs/operating.md)', () => {
     for (const user of ['user-1', 'user-2']) await aSubscription(ctx, app, plan, { external_ref: user })
     const { name, socketPath } = testDatabase()
     const server = [`--socket=${socketPath}`, '--user=root']
-    const restored = `${name}_restored`
     const dump = execFileSync(DUMP_PROGRAM, [...server, '--single-transaction', name])
-    await ctx.db.query(`CREATE DATABASE ${restored}`)
+    const restored = await openEmptyDatabase('restored')
     try {
-      execFileSync(CLIENT_PROGRAM, [...server, restored], { input: dump })
-      const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, restored), home: '' })
-      try {
-        const restoredCtx = { ...ctx, db }
-        expect(await pendingMigrations(db)).to.deep.equal([])
-        expect(await verifyLedger(restoredCtx, null)).to.deep.equal({ checked: 2, faults: [] })
-        expect(await checkSecrets(restoredCtx)).to.deep.equal([
-          { check: 'keys', ok: true, detail: '2 secrets can be decrypted with key "test"', fix: null },
-        ])
-        expect((await db.one(apps, ''))?.name).to.equal('Đọc sách')
-      } finally {
-        await close()
-      }
+      execFileSync(CLIENT_PROGRAM, [...server, restored.name], { input: dump })
+      const restoredCtx = { ...ctx, db: restored.db }
+      expect(await pendingMigrations(restored.db)).to.deep.equal([])
+      expect(await verifyLedger(restoredCtx, null)).to.deep.equal({ checked: 2, faults: [] })
+      expect(await checkSecrets(restoredCtx)).to.deep.equal([
+        { check: 'keys', ok: true, detail: '2 secrets can be decrypted with key "test"', fix: null },
+      ])
+      expect((await restored.db.one(apps, ''))?.name).to.equal('Đọc sách')
     } finally {
-      await ctx.db.query(`DROP DATABASE ${restored}`)
+      await restored.drop()
     }
   })
 })

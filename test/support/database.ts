@@ -93,6 +93,27 @@ export async function openTestDb(url: string): Promise<{ db: TestDb; close: () =
   return { db: { ...db, query: (sql, params) => query(db, sql, params) }, close }
 }
 
+/** An empty database beside the one of this run. The caller drops it. */
+export interface EmptyDatabase {
+  readonly db: TestDb
+  readonly url: string
+  readonly name: string
+  readonly drop: () => Promise<void>
+}
+
+export async function openEmptyDatabase(suffix: string): Promise<EmptyDatabase> {
+  const { db: admin, name: own, socketPath } = testDatabase()
+  const name = `${own}_${suffix}`
+  const url = urlOf(socketPath, name)
+  await admin.query(`CREATE DATABASE ${name}`)
+  const { db, close } = await openTestDb(url)
+  const drop = async (): Promise<void> => {
+    await close()
+    await admin.query(`DROP DATABASE ${name}`)
+  }
+  return { db, url, name, drop }
+}
+
 /** Runs a statement on the connections that commands use, and returns what the driver does. */
 export async function query<T = unknown>(
   { pool }: Pick<Database, 'pool'>,

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { payments } from '#payments/store.ts'
-import { openLossyDatabase, type LossyDatabase } from '../db/lossy-server.ts'
+import { openLossyDatabase, strikeFirstCommit, type LossyDatabase } from '../db/lossy-server.ts'
 import { testDatabase } from '../support/database.ts'
 import { MONTHLY } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
@@ -26,10 +26,9 @@ describe('a payment by the test method whose COMMIT is not answered', () => {
       const price_id = (await scenario.plan('pro', MONTHLY)).prices[0]!
       scenario.at('2026-03-01 10:00:00')
       const checkout = await scenario.checkout({ price_id })
-      let commits = 0
-      lossy.line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? fate : 'pass')
+      const commits = strikeFirstCommit(lossy.line, fate)
       await scenario.pay(checkout)
-      expect(commits).to.equal(2)
+      expect(commits()).to.equal(2)
       expect(await scenario.service.ctx.db.all(payments, 'WHERE 1 = 1')).to.have.length(1)
       expect(await scenario.transaction(checkout.transaction_id)).to.include({ status: 'completed' })
       expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')

@@ -11,7 +11,7 @@ import type { Response, SellerKeys } from '../support/api.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { realTimeContext, testEnvironment } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
-import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
+import { openEmptyDatabase, type TestDb } from '../support/database.ts'
 import { openDocPage } from '../support/doc-page.ts'
 import { Receiver } from '../support/receiver.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -48,19 +48,15 @@ const MOST_GAP_MS = 5000
  */
 export async function upgradeUnderLoad(options: UpgradeOptions) {
   const folder = scratchFolder('upgrade')
-  const { db: admin, name: prefix, socketPath } = testDatabase()
-  const name = `${prefix}_upgrade`
-  await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
+  const { db, url, drop } = await openEmptyDatabase('upgrade')
   const receiver = await Receiver.start()
-  const machines = await Machines.start(folder, urlOf(socketPath, name))
-  const { db, close } = await openTestDb(machines.databaseUrl)
+  const machines = await Machines.start(folder, url)
   try {
     return await walk({ machines, receiver, db, options })
   } finally {
-    await close()
     await machines.stop()
     await receiver.stop()
-    await admin.query(`DROP DATABASE ${name}`)
+    await drop()
   }
 }
 

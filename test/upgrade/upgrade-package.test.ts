@@ -8,7 +8,7 @@ import { productVersion } from '#product-version.ts'
 import { copyInstalled, refuseToMigrateIn, serveCopy, servedCopy, type ProgramFolders } from '#setup/program-copies.ts'
 import { previewUpgrade, upgradePackage, type Service } from '#setup/upgrade-package.ts'
 import { realTimeContext } from '../support/context.ts'
-import { openTestDb, testDatabase, urlOf } from '../support/database.ts'
+import { openEmptyDatabase, type EmptyDatabase } from '../support/database.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { anApp } from '../support/factories.ts'
 import { checkOutput } from '../cli/outputs.ts'
@@ -21,23 +21,16 @@ describe('an upgrade by the package', () => {
   let folders: ProgramFolders
   let service: FakeService
   let ctx: Context
-  let close: () => Promise<void>
-  let name: string
+  let database: EmptyDatabase
 
   before(async () => {
-    name = `${testDatabase().name}_package`
-    await testDatabase().db.query(`CREATE DATABASE ${name}`)
-    const opened = await openTestDb(urlOf(testDatabase().socketPath, name))
-    close = opened.close
-    ctx = { ...realTimeContext({ BILLING_BACKUP_DIR: scratchFolder('backups') }), db: opened.db }
+    database = await openEmptyDatabase('package')
+    ctx = { ...realTimeContext({ BILLING_BACKUP_DIR: scratchFolder('backups') }), db: database.db }
     await runMigrations(ctx.db)
     await anApp(ctx)
   })
 
-  after(async () => {
-    await close()
-    await testDatabase().db.query(`DROP DATABASE ${name}`)
-  })
+  after(() => database.drop())
 
   beforeEach(async () => {
     const root = scratchFolder('program')

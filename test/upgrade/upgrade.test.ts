@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { cutAfterEachChange } from '../db/cut-migrations.ts'
-import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
+import { openEmptyDatabase, testDatabase, type EmptyDatabase, type TestDb } from '../support/database.ts'
 import { deliverDue } from '../support/deliver-due.ts'
 import { Receiver } from '../support/receiver.ts'
 import { schemaOf } from '../support/schema.ts'
@@ -16,11 +16,8 @@ const BEFORE = 17
 const NEWER = MIGRATIONS.slice(BEFORE).map(({ name }) => name)
 
 /** A database with the dump in it. */
-interface Upgraded {
-  readonly url: string
-  readonly db: TestDb
+interface Upgraded extends EmptyDatabase {
   readonly summary: Summary
-  readonly drop: () => Promise<void>
 }
 
 describe('an upgrade of a year of data', () => {
@@ -220,17 +217,8 @@ describe('an upgrade of a year of data', () => {
 })
 
 async function load(suffix: string): Promise<Upgraded> {
-  const { db: admin, name: own, socketPath } = testDatabase()
-  const name = `${own}_${suffix}`
-  await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
-  const url = urlOf(socketPath, name)
-  const summary = await loadDump(url, BEFORE)
-  const { db, close } = await openTestDb(url)
-  const drop = async (): Promise<void> => {
-    await close()
-    await admin.query(`DROP DATABASE ${name}`)
-  }
-  return { url, db, summary, drop }
+  const database = await openEmptyDatabase(suffix)
+  return { ...database, summary: await loadDump(database.url, BEFORE) }
 }
 
 /**

@@ -21,7 +21,7 @@ import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { listAttempts, type DeliveryAttempt, deliveryAttempts } from '#webhooks/attempts/store.ts'
 import { countBegunAttempts, claimDue, listDue, type ClaimedEvent } from '#webhooks/claims/store.ts'
 import { getEvent, type Event, events } from '#webhooks/store.ts'
-import { openLossyDatabase } from '../db/lossy-server.ts'
+import { openLossyDatabase, strikeFirstCommit } from '../db/lossy-server.ts'
 import { whileRefusing } from '../support/broken-tables.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { deliverDue } from '../support/deliver-due.ts'
@@ -503,11 +503,10 @@ describe('webhook delivery', () => {
       await finishAttempts(ctx, [first!])
       const lossy = await openLossyDatabase()
       try {
-        let commits = 0
-        lossy.line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? 'lost' : 'pass')
+        const commits = strikeFirstCommit(lossy.line, 'lost')
         const tally = await finishAttempts({ ...ctx, db: lossy.db }, [second!], [first!])
         expect(tally).to.include({ delivered: 1, lost: 0 })
-        expect(commits).to.equal(2)
+        expect(commits()).to.equal(2)
       } finally {
         await lossy.close()
       }
