@@ -104,8 +104,8 @@ export function loadConfig(environment: Environment = process.env): Config {
 }
 
 /** Whether the public base address was set, rather than taken from the listen address. */
-export function hasBaseUrl(environment: Environment = process.env): boolean {
-  return 'BILLING_BASE_URL' in collect(environment)
+export function hasBaseUrl(): boolean {
+  return 'BILLING_BASE_URL' in collect(process.env)
 }
 
 /** Secrets that commands read from their environment. */

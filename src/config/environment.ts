@@ -39,18 +39,18 @@ export function operatorName(
 }
 
 /** The command line that an operator's ssh asked for; null where it asked for a session. */
-export function sshCommand(environment: Environment = process.env): string | null {
-  return environment['SSH_ORIGINAL_COMMAND'] || null
+export function sshCommand(): string | null {
+  return process.env['SSH_ORIGINAL_COMMAND'] || null
 }
 
 /** Whether the terminal can do nothing but print (`TERM=dumb`, or no `TERM` at all). */
-export function isDumbTerminal(environment: Environment = process.env): boolean {
-  return (environment['TERM'] || 'dumb') === 'dumb'
+export function isDumbTerminal(): boolean {
+  return (process.env['TERM'] || 'dumb') === 'dumb'
 }
 
 /** A secret that a command reads from its environment, so that it is never an argument. */
-export function cliSecret(variable: string, environment: Environment = process.env): string | undefined {
-  return environment[variable]
+export function cliSecret(variable: string): string | undefined {
+  return process.env[variable]
 }
 
 /** The program that opens a page in a browser; null if the session has no desktop. */

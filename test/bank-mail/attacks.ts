@@ -31,17 +31,19 @@ export type Attack = (victim: Victim) => Promise<string> | string
 
 /** What no attacker writes: who else could make a mail look genuine is named where it is used. */
 const FORGED = `Authentication-Results: ${OUR_MX}; dkim=pass header.d=timo.vn\r\n`
-const EVIL = 'evil.example'
+export const EVIL = 'evil.example'
+/** What a trusted server writes of a genuine mail. */
+export const PASSED = `mx.${SEALER}; dkim=pass header.d=timo.vn`
 
 let movements = 600_000_000
 
-function transferTo(victim: Victim, changes: Partial<Transfer> = {}): Transfer {
+export function transferTo(victim: Victim, changes: Partial<Transfer> = {}): Transfer {
   movements += 1
   return { ...TRANSFER, ...victim, content: victim.code, movement: movements, ...changes }
 }
 
 /** Timo names no account in its mails: nothing but trust and the secret address stands between a forgery and its money. */
-function forgery(victim: Victim, fields: Readonly<Record<string, string | null>> = {}): string {
+export function forgery(victim: Victim, fields: Readonly<Record<string, string | null>> = {}): string {
   return bankMail('TIMO', transferTo(victim), fields)
 }
 
@@ -217,7 +219,6 @@ async function withChain(victim: Victim, change: (mail: string) => string): Prom
 
 const SEAL_2 = /^ARC-Seal: i=2;(?:.*\r\n[ \t])*.*\r\n/m
 const NEWEST_SIGNATURE = /^ARC-Message-Signature: i=2;(?:.*\r\n[ \t])*.*\r\n/m
-const PASSED = `mx.${SEALER}; dkim=pass header.d=timo.vn`
 
 const CHAINS: Record<string, Attack> = {
   'a chain that the attacker sealed': async (victim) =>

@@ -11,23 +11,11 @@ import {
   takenBy,
   TRANSFER,
 } from '../support/bank-mails.ts'
-import type { Attack, Victim } from './attacks.ts'
+import { EVIL, forgery, PASSED, transferTo, type Attack, type Victim } from './attacks.ts'
 
 /** Each of these must be answered `rejected`, `untrusted_sender`: nothing shows that the bank wrote what would be read. */
 
-const EVIL = 'evil.example'
-const PASSED = `mx.${SEALER}; dkim=pass header.d=timo.vn`
-
-let movements = 800_000_000
-
-function noticeFor(victim: Victim): string {
-  movements += 1
-  return BANK_MAILS.TIMO.body({ ...TRANSFER, ...victim, content: victim.code, movement: movements })
-}
-
-function forgery(victim: Victim, fields: Readonly<Record<string, string | null>> = {}): string {
-  return bankMail('TIMO', TRANSFER, fields, noticeFor(victim))
-}
+const noticeFor = (victim: Victim): string => BANK_MAILS.TIMO.body(transferTo(victim))
 
 /** An invented chain in the name of a trusted sealer, over a signature in the bank's name that does not hold. */
 async function withInventedChain(victim: Victim): Promise<string> {

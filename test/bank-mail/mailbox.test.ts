@@ -28,8 +28,7 @@ describe('the mailbox of a bank account', () => {
   let shop: BankShop
   const open = async (...options: Parameters<typeof aBankShop>) => (shop = await aBankShop(...options))
   const unmatched = async () => (await listBankMails(shop.service.ctx, { unmatched: true })).rows
-  const answerTo = async (mail: string, envelopeTo?: string): Promise<unknown> =>
-    (await shop.relay(mail, envelopeTo)).body
+  const answerTo = async (mail: string): Promise<unknown> => (await shop.relay(mail)).body
   const decided = async (bank: MailBank, fields: Readonly<Record<string, string | null>>) =>
     answerTo(await genuineMail(bank, transferFor(await shop.pay()), fields))
 

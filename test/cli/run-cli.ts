@@ -45,7 +45,7 @@ export interface Cli {
   /** Runs it with `--dry-run --json`. */
   preview(words: readonly string[]): Promise<Preview>
   /** Exit code 1 and one line on standard error, which is returned; nothing on standard output. */
-  refused(words: readonly string[], options?: { readonly stdin?: string }): Promise<string>
+  refused(words: readonly string[]): Promise<string>
   /** Exit code 2 and a message on standard error, which is returned; nothing on standard output. */
   misused(words: readonly string[]): Promise<string>
   /** Each line fails with its exit code and a message that contains the part. */
@@ -90,8 +90,8 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
     expectFit(ran.stdout)
     return ran.stdout
   }
-  const failed = async (words: readonly string[], code: number, stdin?: string) => {
-    const ran = await run(words, stdin === undefined ? {} : { stdin })
+  const failed = async (words: readonly string[], code: number) => {
+    const ran = await run(words)
     expect(ran.code, `${words.join(' ')}: ${ran.stdout}${ran.stderr}`).to.equal(code)
     expect(ran.stdout, words.join(' ')).to.equal('')
     return ran.stderr
@@ -107,8 +107,8 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
     table,
     both,
     preview: (words) => json([...words, '--dry-run']),
-    refused: async (words, options) => {
-      const message = await failed(words, 1, options?.stdin)
+    refused: async (words) => {
+      const message = await failed(words, 1)
       expect(message, words.join(' ')).to.match(/^error: [^\n]+\n$/)
       return message
     },

@@ -386,13 +386,13 @@ export interface Pair {
 }
 
 /** Every two commands, also one and itself, that can meet in a scene. */
-export function listPairs(commands = COMMANDS): Pair[] {
-  const names = Object.keys(commands)
+export function listPairs(): Pair[] {
+  const names = Object.keys(COMMANDS)
   return ALL.flatMap((scene) =>
     names.flatMap((first, index) =>
       names
         .slice(index)
-        .filter((second) => canMeet(commands[first], commands[second], scene))
+        .filter((second) => canMeet(COMMANDS[first], COMMANDS[second], scene))
         .map((second) => ({ name: `${scene}: ${first} + ${second}`, scene, commands: [first, second] as const })),
     ),
   )

@@ -5,7 +5,7 @@ import { enableMethod } from '../support/operators.ts'
 import { startService, type Answer, type SellerClient, type TestService } from '../support/api.ts'
 import type { Envelope, Redirect } from '../support/answers.ts'
 import { TestClock } from '../support/context.ts'
-import { aCheckout, anApp, tokenOf, type AppOptions, type TestApp } from '../support/factories.ts'
+import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
 import {
   sessionFacts,
   signedEvent,
@@ -63,12 +63,12 @@ export interface EventOptions {
   readonly changes?: object
 }
 
-export async function startCardShop(options: AppOptions = {}): Promise<CardShop> {
+export async function startCardShop(): Promise<CardShop> {
   const clock = new TestClock()
   const stripe = await startStripePeer(clock, SECRET_KEYS)
   const service = await startService({ BILLING_STRIPE_API_BASE: stripe.base }, clock)
   const seller = async (index: 0 | 1): Promise<CardSeller> => {
-    const app = await anApp(service.ctx, { sandbox: false, ...options })
+    const app = await anApp(service.ctx, { sandbox: false })
     const webhookSecret = WEBHOOK_SECRETS[index]
     await enableMethod(service.ctx, 'tester', app.app, 'card', { secretKey: SECRET_KEYS[index], webhookSecret })
     return { app, client: service.seller(app), webhookSecret }

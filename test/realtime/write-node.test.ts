@@ -30,13 +30,6 @@ import { startRealtimePeer, type RealtimePeer, type RestCall } from '../support/
 import { freePort } from '../support/free-ports.ts'
 import { until } from '../support/until.ts'
 
-/** A promise that the test resolves. */
-function aGate(): { readonly opened: Promise<void>; open(): void } {
-  let open: () => void = () => undefined
-  const opened = new Promise<void>((resolve) => (open = resolve))
-  return { opened, open }
-}
-
 describe('writing the realtime node', () => {
   let peer: RealtimePeer
   let issuer: OidcIssuer
@@ -155,22 +148,22 @@ describe('writing the realtime node', () => {
 
   it('a late write whose lease has expired does not overwrite a later state', async () => {
     await scenario.buy(monthly)
-    const [reached, late] = [aGate(), aGate()]
+    const [reached, late] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
     peer.beforeCall = async ({ method }: RestCall) => {
       if (method !== 'PUT') return
       peer.beforeCall = () => undefined
-      reached.open()
-      await late.opened
+      reached.resolve(undefined)
+      await late.promise
     }
     scenario.clock.set('2026-03-02 10:00:00')
     const first = scenario.buy(monthly)
-    await reached.opened
+    await reached.promise
     // As if its daemon had been suspended during the write for longer than the lease lasts.
     await changeLease({ leaseUntil: addMs(systemClock.now(), -SECOND_MS) })
     scenario.clock.set('2026-03-03 10:00:00')
     await scenario.buy(monthly)
     expect(await scenario.node()).to.include({ expiresAt: unixMs('2026-06-01 10:00:00') })
-    late.open()
+    late.resolve(undefined)
     await first
     expect(await scenario.node()).to.include({ expiresAt: unixMs('2026-06-01 10:00:00') })
     expect((await scenario.subscription()).current_period_end).to.equal('2026-06-01 10:00:00')
@@ -189,19 +182,19 @@ describe('writing the realtime node', () => {
 
   it('a change made while the node is being written is written too, before its call is answered', async () => {
     await scenario.buy(monthly)
-    const [reached, goOn] = [aGate(), aGate()]
+    const [reached, goOn] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
     peer.beforeCall = async ({ method }: RestCall) => {
       if (method !== 'PUT') return
       peer.beforeCall = () => undefined
-      reached.open()
-      await goOn.opened
+      reached.resolve(undefined)
+      await goOn.promise
     }
     const first = scenario.buy(monthly)
-    await reached.opened
+    await reached.promise
     const second = scenario.buy(monthly).then(async () => scenario.node())
     const committed = async () => (await ctx().db.one(subscriptions, ''))!.revision === 3
     await until(committed)
-    goOn.open()
+    goOn.resolve(undefined)
     await first
     expect(await second).to.include({ expiresAt: unixMs('2026-06-01 10:00:00') })
     expect(await row()).to.include({ state: 'done' })

@@ -213,8 +213,8 @@ async function checkedBy(server: string, mail: string) {
 }
 
 /** The mail after a server has checked it, changed it so that signatures fail, and signed it as its own. */
-export async function forwardedBy(server: string, mail: string, domain: string = server): Promise<string> {
-  return signed(changed(await receivedBy(`mx.${server}`, mail)), domain)
+export async function forwardedBy(server: string, mail: string): Promise<string> {
+  return signed(changed(await receivedBy(`mx.${server}`, mail)), server)
 }
 
 interface Seal {

@@ -9,7 +9,7 @@ import { HOUR_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { transactions } from '#transactions/store.ts'
 import { aBankMail, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from '../cli/states.ts'
-import { anApp, aPlan, partlyPaid, priceId, type AppOptions, type TestApp } from './factories.ts'
+import { anApp, aPlan, partlyPaid, priceId, type TestApp } from './factories.ts'
 import { failEvents } from './failed-events.ts'
 
 let references = 0
@@ -78,8 +78,8 @@ async function aRefusedAddress(ctx: Context, { app }: TestApp): Promise<number> 
 }
 
 /** One case of each kind, on one app. Returns the app. */
-export async function oneOfEachKind(ctx: Context, options: AppOptions = {}): Promise<TestApp> {
-  const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks', ...options })
+export async function oneOfEachKind(ctx: Context): Promise<TestApp> {
+  const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
   await partlyPaid(ctx, app, { external_ref: 'user-9', price_id: priceId(await aPlan(ctx, app, { code: 'nine' })) })
   await unallocatedMoney(ctx, app, 70_000)
   await unmatchedMoney(ctx, app, 99_000)

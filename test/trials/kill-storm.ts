@@ -2,16 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type Connection } from 'mysql2/promise'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
-import { openDatabase } from '#db/connect.ts'
 import { isDatabaseBusy } from '#db/database-error.ts'
 import { movePayment } from '#decisions/move-payment.ts'
 import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { AppError } from '#shared/errors.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
-import { lossyServer, type Fate } from '../db/lossy-server.ts'
+import { openLossyDatabase, type Fate } from '../db/lossy-server.ts'
 import type { Response } from '../support/api.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { testDatabase } from '../support/database.ts'
 import { FREE_TRIAL, MONTHLY, reportPayment, YEARLY } from '../support/factories.ts'
 import { mapConcurrently } from '../support/map-concurrently.ts'
 import { startScenario, type PayableCheckout, type Scenario } from '../support/scenario.ts'
@@ -52,8 +51,7 @@ interface Unit {
 export async function killStorm({ endUsers, seed, sessionFaults }: KillStormOptions) {
   const { socketPath, name } = testDatabase()
   const scenario = await startScenario()
-  const line = await lossyServer(socketPath)
-  const opened = await openDatabase({ databaseUrl: urlOf(line.socketPath, name), home: '' }, { poolSize: POOL_SIZE })
+  const { line, db, close } = await openLossyDatabase({ poolSize: POOL_SIZE })
   const admin = await createConnection({ socketPath, user: 'root', database: name })
   const random = seededRandom(seed)
   const storm = { isOver: false, queries: 0, connections: 0, faults: 0 }
@@ -62,7 +60,7 @@ export async function killStorm({ endUsers, seed, sessionFaults }: KillStormOpti
   try {
     const prices = await scenario.plan('shared', MONTHLY, YEARLY)
     const trial = await scenario.plan('trial', { ...MONTHLY, trial: FREE_TRIAL })
-    Object.assign(scenario.service.ctx, { db: opened.db })
+    Object.assign(scenario.service.ctx, { db })
     line.fateOf = (statement) => {
       if (!SESSION_COMMANDS.has(statement) || random() >= sessionFaults) return 'pass'
       storm.faults += 1
@@ -92,8 +90,7 @@ export async function killStorm({ endUsers, seed, sessionFaults }: KillStormOpti
     storm.isOver = true
     Object.assign(scenario.service.ctx, { db: testDatabase().db })
     line.fateOf = () => 'pass'
-    await opened.close()
-    await line.close()
+    await close()
     await admin.end()
     await scenario.service.stop()
   }

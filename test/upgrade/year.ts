@@ -148,9 +148,9 @@ export async function simulateYear(): Promise<Summary> {
   const vip = await cli('plan', 'create', phone.id, '--code', 'vip', '--name', 'VIP', '--price', '49000:VND:month')
   const phoneMonthly = vip.prices[0]!.id
 
-  const buy = async (app: SellerApp, ref: string, body: object, method: Method, amount?: number): Promise<Checkout> => {
+  const buy = async (app: SellerApp, ref: string, body: object, method: Method): Promise<Checkout> => {
     const checkout = await world.checkout(app, ref, body)
-    await world.pay(`/checkout/${checkout.token}`, method, amount)
+    await world.pay(`/checkout/${checkout.token}`, method)
     return checkout
   }
   const renew = async (app: SellerApp, ref: string, method: Method): Promise<void> =>
