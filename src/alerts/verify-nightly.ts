@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { DAY_MS, HOUR_MS, addMs, asRealTime, type RealTime } from '#shared/time.ts'
-import { verifyLedger } from '#ledger/verify-ledger.ts'
+import { verifyLedger, type LedgerReport } from '#ledger/verify-ledger.ts'
 import { beginChore, findChore, finishChore, type AlertChore } from './store.ts'
 
 export const LEDGER_CHORE = 'ledger'
@@ -11,12 +11,6 @@ const NIGHT_UTC_MS = 19 * HOUR_MS
 const AGAIN_MS = HOUR_MS
 /** Maximum number of subjects that are named; a broken disk breaks more than anybody would read. */
 const MAX_FAULTS = 20
-
-/** What a verification found, one error for each subject. */
-export interface LedgerResult {
-  readonly checked: number
-  readonly faults: readonly { readonly subject: string; readonly fault: string }[]
-}
 
 /**
  * Verifies the whole ledger once a night, by one of the daemons; after each step it waits for `between`, so that payments are not held up.
@@ -28,14 +22,15 @@ export async function verifyNightly(ctx: Context, between: () => Promise<void>):
   if (!isDue(last, now) || !(await beginChore(ctx.db, LEDGER_CHORE, last, now))) return false
   const { checked, faults } = await verifyLedger(ctx, null, between)
   const bySubject = new Map(faults.map((fault) => [fault.subject, fault]))
-  const result: LedgerResult = { checked, faults: [...bySubject.values()].slice(0, MAX_FAULTS) }
+  // One error for each subject.
+  const result: LedgerReport = { checked, faults: [...bySubject.values()].slice(0, MAX_FAULTS) }
   await finishChore(ctx.db, LEDGER_CHORE, result)
   return true
 }
 
 function isDue(last: AlertChore | null, now: RealTime): boolean {
   if (!last) return true
-  const hasFaults = ((last.result as LedgerResult | null)?.faults ?? []).length > 0
+  const hasFaults = ((last.result as LedgerReport | null)?.faults ?? []).length > 0
   return last.begunAt < (hasFaults ? addMs(now, -AGAIN_MS) : lastNight(now))
 }
 

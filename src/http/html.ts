@@ -40,8 +40,13 @@ export interface PageOwner {
   /** Sandbox apps' pages carry a visible TEST mark (R218). */
   readonly isTest: boolean
   readonly customerLocale: Locale | null
-  /** How the seller's pages look; see `brandOf`. */
+  /** How the seller's pages look. */
   readonly brand?: (locale: Locale) => Brand
+}
+
+export interface PageLink {
+  readonly href: string
+  readonly label: string
 }
 
 /** The look that a seller has set for its pages. */
@@ -50,7 +55,7 @@ export interface Brand {
   readonly logo: string | null
   /** A style sheet with its colours. */
   readonly style: string | null
-  readonly links: readonly { readonly href: string; readonly label: string }[]
+  readonly links: readonly PageLink[]
 }
 
 export interface PageState extends RequestState {

@@ -3,9 +3,9 @@ import { findTransferDetails } from '#bank-accounts/transfer-details.ts'
 import { requireOpen } from '#checkout/choose-method.ts'
 import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
-import { keptLanguage, linkable, pageLocale, pathBase, seeOther, type PageHttp } from '#http/html.ts'
+import { keptLanguage, linkable, pageLocale, pathBase, seeOther, type PageHttp, type PageLink } from '#http/html.ts'
 import type { PayableTransaction } from '#transactions/store.ts'
-import { brandOf } from './brand.ts'
+import { ownerOf } from './brand.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
 import type { PayerHttp, PayerLink, PayerState } from './payer-link.ts'
 import { partPaidOf } from './received.ts'
@@ -23,12 +23,7 @@ export async function openView(ctx: Context, http: PayerHttp, token: string): Pr
   const view = await admitToCheckout(ctx, token)
   const { app, session, transaction, customer, state, hasLostPromotion, isProcessing, preview } = view
   const received = await receivedPartOf(ctx, view)
-  http.state.owner = {
-    appName: app.name,
-    isTest: app.isSandbox,
-    customerLocale: customer?.locale ?? null,
-    brand: (locale) => brandOf(app, locale),
-  }
+  http.state.owner = ownerOf(app, customer)
   http.state.link = {
     path: `/checkout/${session.token}`,
     exit: session.cancelUrl,
@@ -90,11 +85,6 @@ async function unlessCompleted(
 /** `/checkout/{token}` plus `rest`, in the language that the payer picked. */
 export function checkoutPath(ctx: Context, http: PageHttp, token: string, rest = ''): string {
   return `${pathBase(ctx)}/checkout/${token}${rest}${keptLanguage(http)}`
-}
-
-export interface PageLink {
-  readonly href: string
-  readonly label: string
 }
 
 /** The link back to the seller. It says "cancel" where there is a payment to cancel. Null without a web address. */

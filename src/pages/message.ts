@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa'
 import type { Context } from '#context.ts'
 import { asAppError, placeOf } from '#http/errors.ts'
-import { keptLanguage, linkable, pageLocale, pathBase, sendPage, type PageHttp } from '#http/html.ts'
+import { keptLanguage, linkable, pageLocale, pathBase, sendPage, type PageHttp, type PageLink } from '#http/html.ts'
 import { formatMoney } from '#shared/money.ts'
 import type { AppError } from '#shared/errors.ts'
 import type { PayerHttp, PayerLink, PayerState } from './payer-link.ts'
@@ -17,7 +17,7 @@ export interface Message {
   readonly lines: readonly string[]
   /** How to transfer what is missing. */
   readonly transfer?: TransferFacts | null
-  readonly actions?: readonly { readonly href: string; readonly label: string }[]
+  readonly actions?: readonly PageLink[]
   /** Shown so that the payer can quote it. */
   readonly requestId?: string
 }
@@ -119,7 +119,7 @@ function transferOfRest({ state: { link } }: PayerHttp): TransferFacts | null {
 /** Statuses of temporary errors, for which the page offers to try again. */
 const TEMPORARY_STATUSES = [429, 500, 503]
 
-function exitLinks(ctx: Context, http: PayerHttp, error: AppError): { href: string; label: string }[] {
+function exitLinks(ctx: Context, http: PayerHttp, error: AppError): PageLink[] {
   const { owner, link } = http.state
   const texts = pageTexts(pageLocale(http))
   const exit = linkable(link?.exit)
@@ -138,7 +138,7 @@ function exitLinks(ctx: Context, http: PayerHttp, error: AppError): { href: stri
 }
 
 /** To the bank page, which still has the QR code for the rest. */
-function payRestLink(ctx: Context, http: PayerHttp): { href: string; label: string }[] {
+function payRestLink(ctx: Context, http: PayerHttp): PageLink[] {
   const { link } = http.state
   const transfer = transferOfRest(http)
   if (!transfer || !link) return []

@@ -15,6 +15,7 @@ import {
   sendPage,
   setPageHeaders,
   type PageHttp,
+  type PageLink,
 } from '#http/html.ts'
 import { payer } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
@@ -30,8 +31,8 @@ import { formatMoney } from '#shared/money.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { effectiveStatus } from '#subscriptions/lifecycle.ts'
 import { subscriptionsByRenewalToken, type Subscription } from '#subscriptions/store.ts'
-import { checkoutPath, tokenOf, type PageLink, type TokenHttp } from './checkout-frame.ts'
-import { brandOf, descriptionOf } from './brand.ts'
+import { checkoutPath, tokenOf, type TokenHttp } from './checkout-frame.ts'
+import { descriptionOf, ownerOf } from './brand.ts'
 import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage, speaksJson } from './message.ts'
 import { paidViewOf, returnLink } from './paid.ts'
@@ -103,12 +104,7 @@ interface Renewing extends Pick<RenewalView, 'app' | 'customer'> {
 
 async function setOwner(ctx: Context, http: PayerHttp, { app, customer, subscription }: Renewing): Promise<void> {
   const exit = await findSellerUrl(ctx.db, subscription)
-  http.state.owner = {
-    appName: app.name,
-    isTest: app.isSandbox,
-    customerLocale: customer?.locale ?? null,
-    brand: (locale) => brandOf(app, locale),
-  }
+  http.state.owner = ownerOf(app, customer)
   http.state.link = { path: `/renew/${subscription.renewalToken}`, ...(exit === undefined ? {} : { exit }) }
 }
 

@@ -1,12 +1,13 @@
 import type { AlertCondition } from '#alerts/kinds.ts'
 import { findChore } from '#alerts/store.ts'
-import { LEDGER_CHORE, type LedgerResult } from '#alerts/verify-nightly.ts'
+import { LEDGER_CHORE } from '#alerts/verify-nightly.ts'
+import type { LedgerReport } from '#ledger/verify-ledger.ts'
 import type { Context } from '#context.ts'
 
 /** What the last verification of the ledger found, by subject. */
 export async function ledgerFault({ db }: Context): Promise<AlertCondition[]> {
   const chore = await findChore(db, LEDGER_CHORE)
-  const result = chore?.result as LedgerResult | null | undefined
+  const result = chore?.result as LedgerReport | null | undefined
   if (!chore || !result) return []
   return result.faults.map(({ subject, fault }) => ({
     kind: 'ledger_fault',
