@@ -65,14 +65,6 @@ export function spreadOf(values: readonly number[]): Spread {
   return { median: at(sorted, 0.5), least: at(sorted, 0), most: at(sorted, 1) }
 }
 
-/** The value that this part of the others, 0 to 1, does not exceed. */
-export function quantile(values: readonly number[], part: number): number {
-  return at(
-    [...values].sort((a, b) => a - b),
-    part,
-  )
-}
-
 function at(sorted: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? NaN
 }

@@ -91,9 +91,9 @@ describe('alerts', () => {
 
   const told = (): string[] => receiver.received.map(({ body }) => `${body.type} ${body.kind} ${body.subject}`)
 
-  /** A mail about our account each day of the last weeks, at noon, the last one a day ago. */
-  async function mailsEachDay(accountId: number, days: number): Promise<void> {
-    for (let day = 1; day <= days; day += 1)
+  /** A mail about our account each day of the last four weeks, at noon, the last one a day ago. */
+  async function mailsEachDay(accountId: number): Promise<void> {
+    for (let day = 1; day <= 28; day += 1)
       await ctx.db.insert(bankMails, {
         ...mailRow(accountId),
         receivedAt: addMs(ctx.clock.now(), -day * DAY_MS + HOUR_MS),
@@ -156,7 +156,7 @@ describe('alerts', () => {
     const plan = await aPlan(ctx, app)
     await aCheckout(ctx, app, { external_ref: 'user-0', price_id: priceId(plan) })
     await attempts(app, 60, addMs(ctx.clock.now(), -DAY_MS), HOUR_MS, (n) => n % 4 !== 0)
-    await mailsEachDay(accountId, 28)
+    await mailsEachDay(accountId)
     const shop = await anApp(ctx, { name: 'Shop', webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, shop, await aPlan(ctx, shop))
     await partlyPaid(ctx, app, { external_ref: 'user-1', price_id: priceId(plan) })
@@ -280,7 +280,7 @@ describe('alerts', () => {
     await aPlan(ctx, app)
     const sandbox = await anApp(ctx, { name: 'Test' })
     await unallocatedMoney(ctx, sandbox, 50_000)
-    await mailsEachDay(accountId, 28)
+    await mailsEachDay(accountId)
     const random = seededRandom(28)
     const memory = newMemory(ctx.clock.now())
     const until = addMs(ctx.clock.now(), 14 * DAY_MS)
@@ -621,7 +621,7 @@ describe('alerts', () => {
 
   it('a silent bank is one that live apps use', async () => {
     const { accountId } = await aLiveAppWithBank()
-    await mailsEachDay(accountId, 28)
+    await mailsEachDay(accountId)
     const look = { now: addMs(ctx.clock.now(), 12 * HOUR_MS), open: [], memory: newMemory(ctx.clock.now()) }
     expect((await bankSilent(ctx, look)).map(({ subject }) => subject)).to.deep.equal([`bank account ${accountId}`])
     await ctx.db.update(apps, { isSandbox: false }, { isSandbox: true })

@@ -68,10 +68,7 @@ describe('the guard of outgoing requests', () => {
     for (const close of closers.splice(0).reverse()) await close()
   })
 
-  async function listen(
-    answer: (socket: Socket) => void,
-    host = '127.0.0.1',
-  ): Promise<{ port: number; connections: () => number }> {
+  async function listen(answer: (socket: Socket) => void): Promise<{ port: number; connections: () => number }> {
     let connections = 0
     const sockets = new Set<Socket>()
     const server: Server = createServer((socket) => {
@@ -80,7 +77,7 @@ describe('the guard of outgoing requests', () => {
       socket.on('error', () => undefined).on('close', () => sockets.delete(socket))
       answer(socket)
     })
-    server.listen(0, host)
+    server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     closers.push(async () => {
       for (const socket of sockets) socket.destroy()

@@ -13,11 +13,11 @@ function header(timestamp = NOW, payload = BODY.toString(), secret = SECRET): st
   return Stripe.webhooks.generateTestHeaderString({ payload, secret, timestamp })
 }
 
-function accepts(text: string | undefined, body = BODY, now = NOW): boolean {
+function accepts(text: string | undefined, body = BODY): boolean {
   const signature = parseSignature(text)
   return (
     signature !== null &&
-    isTimely(signature.timestamp, asRealTime(new Date(now * 1000))) &&
+    isTimely(signature.timestamp, asRealTime(new Date(NOW * 1000))) &&
     isSignedWith(SECRET, signature, body)
   )
 }

@@ -34,9 +34,9 @@ describe('quotes and decisions', () => {
   const switchTo = async (price: string | undefined): Promise<void> => {
     expect((await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: price })).status).to.equal(200)
   }
-  /** The payer opens the renewal link and chooses the method; returns the transaction. */
-  const renew = async (method = 'bank_transfer'): Promise<Transaction> => {
-    const raw = JSON.stringify({ payment_method: method })
+  /** The payer opens the renewal link and chooses the bank transfer; returns the transaction. */
+  const renew = async (): Promise<Transaction> => {
+    const raw = JSON.stringify({ payment_method: 'bank_transfer' })
     const path = `/renew/${await scenario.renewalToken()}`
     const answer = await scenario.service.call('POST', path, { headers: JSON_TYPE, raw })
     expect(answer.status, answer.text).to.equal(200)
@@ -481,13 +481,13 @@ describe('quotes and decisions', () => {
   })
 
   describe('an operator ends a subscription', () => {
-    const end = (ref = 'user-1') =>
+    const end = () =>
       perform(
         scenario.service.ctx,
         operator('mai'),
         endSubscription,
         { note: 'refunded' },
-        { app: scenario.app.app, externalRef: ref },
+        { app: scenario.app.app, externalRef: 'user-1' },
       )
 
     it('a lifetime one expires now, with subscription.updated, and can be bought again', async () => {

@@ -4,7 +4,7 @@ import { signRequest } from '#apps/call-signature.ts'
 import { MailReader } from '#bank-mail/mail-reader.ts'
 import { API_ROUTES, createHttpApp } from '#daemon/app.ts'
 import { answerClientErrors } from '#daemon/client-errors.ts'
-import { openMetrics, type Metrics } from '#daemon/metrics.ts'
+import { openMetrics } from '#daemon/metrics.ts'
 import { errorCodesOf } from '#reference/openapi.ts'
 import { ERROR_STATUS } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
@@ -48,7 +48,6 @@ export interface SellerClient {
 export interface TestService {
   readonly ctx: TestContext
   readonly url: string
-  readonly metrics: Metrics
   readonly server: Server
   seller(keys: SellerKeys): SellerClient
   /** An unsigned call; redirects are not followed. `path` may be an address of the service. */
@@ -72,8 +71,7 @@ export async function startService(
   answerClientErrors(server)
   const url = `http://127.0.0.1:${await listen(server)}`
   const ctx = { ...testContext(settings, { baseUrl: url }, clock), ...(db ? { db } : {}) }
-  const metrics = openMetrics()
-  const handle = createHttpApp(ctx, metrics, { isStopping: false }, mailReaderOf(ctx)).callback()
+  const handle = createHttpApp(ctx, openMetrics(), { isStopping: false }, mailReaderOf(ctx)).callback()
   server.on('request', (incoming, outgoing) => void handle(incoming, outgoing))
   const call = async (method: string, path: string, options: CallOptions = {}) => {
     const address = new URL(path, url)
@@ -84,7 +82,6 @@ export async function startService(
   return {
     ctx,
     url,
-    metrics,
     server,
     call,
     seller: (keys) => sellerClient(ctx, keys, call),

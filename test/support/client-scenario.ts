@@ -39,7 +39,7 @@ export interface ClientScenario {
   /** Pays a checkout by the test method. */
   pay(checkout: { checkout_url: string }): Promise<void>
   /** Opens a checkout and pays it. */
-  buy(priceId: string, body?: object): Promise<PayableCheckout>
+  buy(priceId: string): Promise<PayableCheckout>
   subscription(): Promise<Subscription>
   /** The node of `user-1`, as a second client reads it. */
   node(): Promise<RealtimeNode | null>
@@ -97,8 +97,8 @@ export async function startClientScenario(
     async pay({ checkout_url }) {
       await chooseMethod(ctx, checkout_url.slice(-64), 'test')
     },
-    async buy(priceId, body = {}) {
-      const checkout = await scenario.checkout({ price_id: priceId, ...body })
+    async buy(priceId) {
+      const checkout = await scenario.checkout({ price_id: priceId })
       await scenario.pay(checkout)
       return checkout
     },
