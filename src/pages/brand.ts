@@ -2,25 +2,14 @@ import { accentStyle } from '#apps/accent.ts'
 import { findLogo, type PayableApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { admit } from '#http/admission.ts'
-import type { Brand, PageHttp, PageOwner } from '#http/html.ts'
-import type { Customer } from '#customers/store.ts'
+import type { Brand, PageHttp } from '#http/html.ts'
 import { isHex64 } from '#shared/crypto.ts'
 import { notFound } from '#shared/errors.ts'
 import type { Locale } from '#shared/locale.ts'
 import { sellerLinks } from '#words/seller-links.ts'
 
-/** The owner of a page of the app, for a customer if it is known. */
-export function ownerOf(app: PayableApp, customer: Pick<Customer, 'locale'> | null): PageOwner {
-  return {
-    appName: app.name,
-    isTest: app.isSandbox,
-    customerLocale: customer?.locale ?? null,
-    brand: (locale) => brandOf(app, locale),
-  }
-}
-
 /** The app's look on its pages in a language. */
-function brandOf({ pageSettings }: Pick<PayableApp, 'pageSettings'>, locale: Locale): Brand {
+export function brandOf({ pageSettings }: Pick<PayableApp, 'pageSettings'>, locale: Locale): Brand {
   const { logo, accent } = pageSettings ?? {}
   return {
     logo: logo === undefined ? null : `/logo/${logo}`,

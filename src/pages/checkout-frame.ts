@@ -3,9 +3,20 @@ import { findTransferDetails } from '#bank-accounts/transfer-details.ts'
 import { requireOpen } from '#checkout/choose-method.ts'
 import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
-import { keptLanguage, linkable, pageLocale, pathBase, seeOther, type PageHttp, type PageLink } from '#http/html.ts'
+import {
+  keptLanguage,
+  linkable,
+  pageLocale,
+  pathBase,
+  seeOther,
+  type PageHttp,
+  type PageLink,
+  type PageOwner,
+} from '#http/html.ts'
+import type { PayableApp } from '#apps/store.ts'
+import type { Customer } from '#customers/store.ts'
 import type { PayableTransaction } from '#transactions/store.ts'
-import { ownerOf } from './brand.ts'
+import { brandOf } from './brand.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
 import type { PayerHttp, PayerLink, PayerState } from './payer-link.ts'
 import { partPaidOf } from './received.ts'
@@ -16,6 +27,16 @@ export type TokenHttp = RouterContext<PayerState>
 
 export function tokenOf(http: TokenHttp): string {
   return http.params['token'] ?? ''
+}
+
+/** The owner of a page of the app, for a customer if it is known. */
+export function ownerOf(app: PayableApp, customer: Pick<Customer, 'locale'> | null): PageOwner {
+  return {
+    appName: app.name,
+    isTest: app.isSandbox,
+    customerLocale: customer?.locale ?? null,
+    brand: (locale) => brandOf(app, locale),
+  }
 }
 
 /** The checkout behind a token. Makes its app the owner of the page, and the checkout its link. Throws `not_found` and `rate_limited`. */
