@@ -18,8 +18,10 @@ const PATIENCE_MS = 2 * SECOND_MS
  */
 const MAX_WRITE_WAIT_MS = 500
 const MAX_READ_WAIT_MS = 300
-/** A burst of so many calls is none that lasts: its reads are answered, however slow they are (R241). */
+/** So many calls may be one burst, whose reads are answered (R241). */
 const BURST = 500
+/** In a queue in which this process was idle for longer, the database is too slow: it is no burst, and reads must leave room for changes. */
+const MAX_BURST_IDLE_MS = SECOND_MS
 /** A notification is about money: it waits as long as work under way does, and its provider repeats it after a 500. */
 const NOTIFIER_PATIENCE_MS = 10 * SECOND_MS
 
@@ -29,8 +31,8 @@ const NOTIFIER_PATIENCE_MS = 10 * SECOND_MS
  * refused earlier, so that payments are served for longer.
  */
 export function refuseOverload(ctx: Context, isRead: boolean): void {
-  const arrivals = noteArrival(ctx.db.pool)
-  if (isRead && arrivals <= BURST) return
+  const { calls, idleMs } = noteArrival(ctx.db.pool)
+  if (isRead && calls <= BURST && idleMs <= MAX_BURST_IDLE_MS) return
   if (isOverload(expectedWaitMs(ctx.db.pool), isRead)) throw TOO_MANY
 }
 

@@ -18,9 +18,15 @@ export function expectedWaitMs(pool: ConnectionPool): number {
   return queues.get(pool)?.expectedWaitMs ?? 0
 }
 
-/** Notes that a call arrives. Returns how many have arrived since no known caller was waiting; 0 while none ever has. */
-export function noteArrival(pool: ConnectionPool): number {
-  return queues.get(pool)?.noteArrival() ?? 0
+/** Notes that a call arrives, whether it has to wait or not. Returns what has arrived since no known caller waited. */
+export function noteArrival(pool: ConnectionPool): Arrivals {
+  return queues.get(pool)?.noteArrival() ?? { calls: 0, idleMs: 0 }
+}
+
+/** The calls since no known caller waited, and how long this process has been idle since then. */
+interface Arrivals {
+  readonly calls: number
+  readonly idleMs: number
 }
 
 /**
@@ -100,6 +106,10 @@ class EntryQueue {
   #ticking: NodeJS.Timeout | null = null
   /** The pace of the known callers. */
   readonly #pace = new QueuePace()
+  /** When the known callers began to wait, by the clock of `idleMs`. */
+  #startedMs = 0
+  /** Calls since then. */
+  #arrivals = 0
 
   constructor(pool: ConnectionPool) {
     this.#pool = pool
@@ -116,8 +126,9 @@ class EntryQueue {
     return this.#pace.expectedMs(this.#waiting.known.length)
   }
 
-  noteArrival(): number {
-    return this.#pace.arrived()
+  noteArrival(): Arrivals {
+    this.#arrivals += 1
+    return { calls: this.#arrivals, idleMs: idleMs() - this.#startedMs }
   }
 
   /** Resolves when a connection is free. Calls `take` in the same step, so that no other caller gets the connection. */
@@ -128,7 +139,7 @@ class EntryQueue {
       return Promise.resolve()
     }
     return new Promise((resolve, reject) => {
-      if (this.#waiting.known.length === 0) this.#pace.start()
+      if (this.#waiting.known.length === 0) this.#start()
       this.#waiting[request.standing].push({
         request,
         number: (this.#lastNumber += 1),
@@ -143,6 +154,12 @@ class EntryQueue {
       this.#admit()
       if (this.length > 0) this.#ticking ??= setInterval(() => this.#tick(), TICK_MS).unref()
     })
+  }
+
+  #start(): void {
+    this.#pace.start()
+    this.#startedMs = idleMs()
+    this.#arrivals = 0
   }
 
   /** Call it when the first read is over and its connection is released or broken. */

@@ -7,8 +7,6 @@ const MAX_PAUSE_MS = 300
 
 /** Estimates how long a new caller would wait, by the pace of the queue. */
 export class QueuePace {
-  /** Calls since the queue was empty. */
-  #arrivals = 0
   /** When the queue was first sampled since it was empty, by this thread's own time. */
   #sinceMs: number | null = null
   #movedMs = 0
@@ -19,14 +17,8 @@ export class QueuePace {
 
   /** Call it when a caller enters an empty queue: the former pace no longer applies. */
   start(): void {
-    this.#arrivals = 0
     this.#sinceMs = null
     this.#msEach = 0
-  }
-
-  /** Call it when a call arrives, whether it has to wait or not. Returns how many have arrived since the queue was empty. */
-  arrived(): number {
-    return (this.#arrivals += 1)
   }
 
   /** Call it when a waiting caller begins. */

@@ -110,6 +110,26 @@ describe('more concurrent callers than the database serves', () => {
     expect(await ctx.db.count(customers, '')).to.equal(0)
   })
 
+  it('that last, though fewer than 500, are refused reads, so that changes are still accepted', async () => {
+    const { ctx } = shop.service
+    held = await takeConnections(ctx.db, 1)
+    const crowd = Array.from({ length: 200 }, () => onEntry(ctx.db.pool, PATIENT, (db) => db.run('DO SLEEP(0.02)')))
+    let calls = 0
+    const isRefused = () => {
+      calls += 1
+      try {
+        refuseOverload(ctx, true)
+        return false
+      } catch {
+        return true
+      }
+    }
+    const served = Promise.all(crowd).then(() => 'served')
+    expect(await Promise.race([served, until(isRefused).then(() => 'refused')])).to.equal('refused')
+    expect(calls).to.be.below(500)
+    await served
+  })
+
   it('are refused from an expected wait of 0.3 s for reads, of 0.5 s for changes', () => {
     expect([299, 301].map((ms) => isOverload(ms, true))).to.deep.equal([false, true])
     expect([499, 501].map((ms) => isOverload(ms, false))).to.deep.equal([false, true])
