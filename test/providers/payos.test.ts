@@ -360,13 +360,14 @@ describe('paying through PayOS', () => {
         transfers: [],
       }
       const transfer = { reference: 'TF1', amount: 99_000, transactionDateTime: '2026-02-04 18:25:00' }
-      const report = async (link: object) =>
-        (await shop.send(payosNotification('checksum-2', link as never, transfer))).body.data.status
+      const report = async (link: object, key = 'checksum-2') =>
+        (await shop.send(payosNotification(key, link as never, transfer))).body.data.status
       for (const reported of [lost, lost, { ...lost, description: 'PG912001' }])
         expect(await report(reported)).to.equal('ignored')
-      expect((await notes()).map(({ note }) => note)).to.deep.equal([
-        'PayOS reported ₫99,000 (TF1) for order 912000123456, which this service did not open',
-      ])
+      const note = 'PayOS reported ₫99,000 (TF1) for order 912000123456, which this service did not open'
+      expect((await notes()).map((each) => each.note)).to.deep.equal([note])
+      expect(await report(lost, PAYOS_KEYS.checksumKey), 'another app hides no report').to.equal('ignored')
+      expect((await notes()).map((each) => each.note)).to.deep.equal([note, note])
       expect(await shop.service.ctx.db.all(providerEvents, 'WHERE app_id = ?', [other.app.id])).to.have.lengthOf(1)
     })
 

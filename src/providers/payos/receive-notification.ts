@@ -57,7 +57,8 @@ async function noteUnknown(
   if (code !== '00' || !isOwnOrder(orderCode, description)) return
   await noteEvent(ctx, {
     provider: 'payos',
-    eventId: `unknown:${orderCode}:${reference}`,
+    // A signer for one app cannot use up the event ids of another.
+    eventId: `unknown:${orderCode}:${reference}@${appId ?? ''}`,
     eventType: 'transfer',
     appId,
     transactionId: null,
