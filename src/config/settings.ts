@@ -141,7 +141,7 @@ export const Settings = z.object({
     .transform((value, context) => {
       const limits = parseAmounts(value ?? '')
       if (limits) return limits
-      context.addIssue('must be amounts, each with another currency, such as 5000000:VND,200:USD')
+      context.addIssue('must be amounts with their currencies, each currency once, such as 5000000:VND,200:USD')
       return z.NEVER
     }),
   BILLING_BACKUP_DIR: text,

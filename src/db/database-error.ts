@@ -1,4 +1,7 @@
-/** The server, its sessions or the database are read-only (a secondary, a demoted primary), or it is in offline_mode. Another one may be usable. With innodb_read_only a table is (1036), or cannot be locked (1015, of MySQL). */
+/**
+ * The server, its sessions or the database are read-only (a secondary, a demoted primary), or it is in offline_mode. Another one may be
+ * usable. With innodb_read_only, the table is read-only (1036) or, on MySQL, cannot be locked (1015).
+ */
 const UNUSABLE_ERRNO = new Set([1290, 1792, 1836, 3032, 3989, 1036, 1015])
 /** The server does not know the command. A Galera node without a majority gives this answer to every command. */
 const UNKNOWN_COMMAND = 1047

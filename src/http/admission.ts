@@ -20,7 +20,7 @@ const MAX_WRITE_WAIT_MS = 500
 const MAX_READ_WAIT_MS = 300
 /** So many calls may be one burst, whose reads are answered (R241). */
 const BURST = 500
-/** In a queue in which this process was idle for longer, the database is too slow: it is no burst, and reads must leave room for changes. */
+/** A queue in which this process was idle for longer waits for a slow database: it is no burst, and reads must leave room for changes. */
 const MAX_BURST_IDLE_MS = SECOND_MS
 /** A notification is about money: it waits as long as work under way does, and its provider repeats it after a 500. */
 const NOTIFIER_PATIENCE_MS = 10 * SECOND_MS

@@ -25,7 +25,8 @@ export interface Page<T> {
 
 /**
  * The page that a checked query asks for. `name` is the list's own, since a cursor is valid for one list. `read` returns the rows after a
- * position, in the order of `timeOf` and then of their ids. Throws `invalid_request` for a cursor that this list did not return.
+ * position, in the order of `timeOf` and then of their ids, or of their ids alone. Throws `invalid_request` for a cursor that this list did
+ * not return.
  */
 export async function listPage<T extends { readonly id: number }>(
   name: string,
