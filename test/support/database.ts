@@ -180,10 +180,14 @@ export async function isSomebodyWaiting(): Promise<boolean> {
   return (await countWaiting()) > 0
 }
 
-/** How many transactions wait for a row that another has locked. `INNODB_TRX` would be a tenth of a second old. */
+/**
+ * How many transactions wait for a row that another has locked. `INNODB_TRX` would be a tenth of a second old. Above its list of
+ * transactions, the status has those of the latest deadlock.
+ */
 export async function countWaiting(): Promise<number> {
   const [row] = await testDatabase().db.query<{ Status: string }[]>('SHOW ENGINE INNODB STATUS')
-  return row!.Status.match(/^LOCK WAIT/gm)?.length ?? 0
+  const [, present = ''] = row!.Status.split(/^TRANSACTIONS$/m)
+  return present.match(/^LOCK WAIT/gm)?.length ?? 0
 }
 
 /** The address of another database on the same server. */
