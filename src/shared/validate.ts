@@ -61,10 +61,10 @@ export const currencyCode = z
 const EMAIL_ADDRESS =
   /^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+(?:[A-Za-z]{2,63}|[Xx][Nn]--[A-Za-z0-9-]{0,58}[A-Za-z0-9])$/
 
-/** One e-mail address without display name, comment or quotes, as long as mail servers take it (RFC 5321, 4.5.3.1). */
+/** One e-mail address without display name, comment or quotes. */
 export const emailAddress = z
   .email({ pattern: EMAIL_ADDRESS, error: 'must be one e-mail address' })
-  .refine((value) => value.length <= 254 && value.indexOf('@') <= 64, 'is too long')
+  .refine((value) => value.length <= 254, 'is too long')
   .meta({ maxLength: 254 })
 
 /** An absolute http or https address with a host (RFC 9110, 4.2.1), of at most 2048 characters, without user and password in it. */

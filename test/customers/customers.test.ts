@@ -149,7 +149,7 @@ describe('customers', () => {
         expect((await seller.post(PATH, { ...WHOLE, email: `an@${host}` })).status, host).to.equal(201)
     })
 
-    it('has no name after the @ that no host can have, and at most 64 characters before it', async () => {
+    it('has no name after the @ that no host can have', async () => {
       const hosts = [
         'shop',
         'shop.c',
@@ -165,9 +165,6 @@ describe('customers', () => {
       ]
       for (const host of [...hosts, `${'b'.repeat(64)}.co`, `b.${'c'.repeat(64)}`])
         expectFieldError(await seller.post(PATH, { ...WHOLE, email: `an@${host}` }), 'email')
-      const longest = `${'a'.repeat(64)}@shop.example`
-      expect((await seller.post(PATH, { ...WHOLE, email: longest })).status).to.equal(201)
-      expectFieldError(await seller.post(PATH, { ...WHOLE, email: `a${longest}` }), 'email')
     })
   })
 
