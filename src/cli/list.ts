@@ -23,7 +23,7 @@ interface Paged<Row, Options, Asked> {
   readonly defaultLimit?: DefaultLimit<Options>
 }
 
-interface ListTexts<Shown, Asked> extends Pick<TableOptions, 'optional' | 'codes' | 'right'> {
+interface ListTexts<Shown, Asked> extends Pick<TableOptions, 'optional' | 'lastOptional' | 'codes' | 'right'> {
   /** Omit it if the list of commands already describes this command. */
   readonly description?: string
   /** The filters; those of pages are added. */
@@ -116,7 +116,7 @@ function listing<Row, Shown, Options, Asked>(
     options: Options,
   ) => Opened<Row, Shown, Asked> | Promise<Opened<Row, Shown, Asked>>,
 ): Listing {
-  const { description, options: filters = [], examples, optional = [], codes = [], right = [] } = list
+  const { description, options: filters = [], examples } = list
   return {
     ...(description === undefined ? {} : { description }),
     options: 'page' in list ? [...filters, ...pageOptions(list.defaultLimit)] : filters,
@@ -136,7 +136,7 @@ function listing<Row, Shown, Options, Asked>(
       const below = (await list.below?.(shown)) ?? []
       out.result(shown, () => {
         if (heading !== null) out.line(heading)
-        out.table({ ...columns, none: list.none(asked), optional, codes, right })
+        out.table({ ...list, ...columns, none: list.none(asked) })
         for (const line of below) out.lines(line)
       })
     },

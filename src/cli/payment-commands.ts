@@ -49,6 +49,7 @@ export const commands: Commands = {
     },
     none: ({ options }) => (options.unallocated ? 'No money needs review.' : 'no payments'),
     optional: ['reference'],
+    lastOptional: ['method'],
     codes: ['method', 'needs review'],
     right: ['id', 'amount', 'for'],
   }),

@@ -14,6 +14,8 @@ export interface TableOptions {
   readonly none?: string
   /** Columns that a narrow terminal may leave out, the first first; a line below the table says so. */
   readonly optional?: readonly string[]
+  /** Columns that are left out only where breaking `codes` is not enough, all at once. */
+  readonly lastOptional?: readonly string[]
   /** Columns of our own codes, such as `bank_transfer`, which a narrow terminal may break after `_`, `.` and `-`. */
   readonly codes?: readonly string[]
   /** Columns of numbers and amounts, which are aligned to the right. */
@@ -53,22 +55,22 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?$/
 
 /**
  * A table as wide as the terminal, or 80 columns. Blanks separate the columns, because a frame would take the space of one. Long cells wrap
- * between words, heads also after `_`. If words or timestamps do not fit, optional columns are omitted; then codes are broken; then each
- * row becomes a block with one line per field, so that identifiers stay whole and can be copied. On a colour terminal, the head is bold and
- * states are coloured.
+ * between words, heads also after `_`. If words or timestamps do not fit, optional columns are omitted; then codes are broken; then the last
+ * optional columns are omitted, too; then each row becomes a block with one line per field, so that identifiers stay whole and can be copied.
+ * On a colour terminal, the head is bold and states are coloured.
  */
 export function formatTable(options: TableOptions, width = terminalWidth()): string {
-  const { head, rows, none = '', optional = [], codes = [], right = [] } = options
+  const { head, rows, none = '', optional = [], lastOptional = [], codes = [], right = [] } = options
   if (rows.length === 0) return printableLines(none)
   const cells = rows.map((row) => row.map(cellOf))
-  for (const breakable of [[], codes]) {
-    for (const count of [...optional, ''].keys()) {
-      const left = optional.slice(0, count)
-      const kept = <T>(row: readonly T[]): T[] => row.filter((_, column) => !left.includes(head[column] ?? ''))
-      const shown = cells.map(kept)
-      const widths = fitWidths(tableColumns(kept(head), shown.map(textsOf)), width, breakable)
-      if (widths) return `${drawTable(kept(head), shown, widths, right)}${leftOut(left, width)}`
-    }
+  const omissions = [...optional.keys(), optional.length].map((count) => optional.slice(0, count))
+  const whole = omissions.map((left) => ({ left, breakable: [] as readonly string[] }))
+  const broken = [...omissions, [...optional, ...lastOptional]].map((left) => ({ left, breakable: codes }))
+  for (const { left, breakable } of [...whole, ...broken]) {
+    const kept = <T>(row: readonly T[]): T[] => row.filter((_, column) => !left.includes(head[column] ?? ''))
+    const shown = cells.map(kept)
+    const widths = fitWidths(tableColumns(kept(head), shown.map(textsOf)), width, breakable)
+    if (widths) return `${drawTable(kept(head), shown, widths, right)}${leftOut(left, width)}`
   }
   return cells.map((row) => drawBlock(head, row, width)).join('\n')
 }

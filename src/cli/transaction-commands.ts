@@ -63,6 +63,7 @@ export const commands: Commands = {
     },
     none: ({ options }) => (options.flagged ? 'Nothing needs review.' : 'no transactions'),
     optional: ['plan'],
+    lastOptional: ['method'],
     codes: ['method', 'status'],
     right: ['id', 'amount'],
   }),
