@@ -9,7 +9,7 @@ import { completeTransaction } from '#transactions/complete-transaction.ts'
 import { getTransactionRows } from '#transactions/store.ts'
 
 /** `provider_code` of a payment that a promotion covers completely. */
-const PROVIDER_CODE = 'promotion'
+export const PROMOTION_CODE = 'promotion'
 
 interface Promoted {
   readonly app: App
@@ -51,7 +51,7 @@ export async function findPromotionFor(
 /** Completes a transaction whose promotion covers the whole amount (R355). A step, under the end user's lock. */
 export async function completeUnpaid(tx: CommandTx, transactionId: number): Promise<void> {
   await completeTransaction(tx, await getTransactionRows(tx, transactionId), {
-    providerCode: PROVIDER_CODE,
+    providerCode: PROMOTION_CODE,
     paidAt: tx.now,
   })
 }

@@ -24,7 +24,7 @@ export function moneyOptions(verb: string): OptionLine[] {
   return [
     ['--since <date>', `only those ${verb} on this day or later (UTC), such as 2026-10-28 or 28/10/2026`],
     ['--until <date>', `only those ${verb} on this day or earlier (UTC)`],
-    ['--method <method>', 'only those paid by this method, as method list names it'],
+    ['--method <method>', 'only those paid by this method, as method list names it, or by promotion'],
   ]
 }
 
@@ -46,10 +46,12 @@ function instantOf(text: string | undefined, option: string): { readonly at: Dat
   return { at, isDay: day !== null }
 }
 
-/** A stored code, as lists show it in JSON, is understood, too. */
+/** The stored code of a method; a stored code, as lists show it in JSON, stays as it is. */
 async function providerCode(method: string): Promise<string> {
   const { METHODS, isMethod, providerOf, providerOfCode } = await import('#providers/providers.ts')
+  const { PROMOTION_CODE } = await import('#checkout/promote.ts')
+  if (method === PROMOTION_CODE) return method
   const code = isMethod(method) ? providerOf(method).code : providerOfCode(method)?.code
-  if (code === undefined) throw new UsageError(`--method must be one of ${METHODS.join(', ')}`)
+  if (code === undefined) throw new UsageError(`--method must be one of ${METHODS.join(', ')}, ${PROMOTION_CODE}`)
   return code
 }

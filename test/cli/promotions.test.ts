@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import { realTimeContext } from '../support/context.ts'
-import { anApp, aPlan, paid, priceId, type TestApp } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, paid, priceId, type TestApp } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
 
@@ -80,6 +80,16 @@ describe('the command line: promotions', () => {
     expect(text).to.match(/discount +₫19,800 off ₫99,000 with TET/)
     const plain = await paid(ctx, app, { price_id: priceId(plan) })
     expect(await cli.table(['transaction', 'show', String(plain.transaction_id)])).to.match(/discount +-/)
+  })
+
+  it('finds what a promotion paid in full by its method', async () => {
+    const plan = await aPlan(ctx, app)
+    await cli.json(['promotion', 'create', id, '--code', 'GIFT', '--percent', '100'])
+    await paid(ctx, app, { price_id: priceId(plan) })
+    const { transaction_id } = await aCheckout(ctx, app, { price_id: priceId(plan), promotion_code: 'GIFT' })
+    const found = await cli.json(['transaction', 'list', '--method', 'promotion'])
+    expect(found.map((row) => row.transaction_id)).to.deep.equal([transaction_id])
+    expect(await cli.json(['payment', 'list', '--method', 'promotion'])).to.deep.equal([])
   })
 
   it('names what is wrong', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { cardAccounts } from '#providers/card/credentials.ts'
+import { cardAccounts } from '#providers/card/accounts.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { asAppTime } from '#shared/time.ts'

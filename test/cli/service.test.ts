@@ -4,7 +4,7 @@ import { Decrypter, generateX25519Identity, identityToRecipient } from 'age-encr
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { VARIABLES } from '#config/settings.ts'
-import { cardAccounts } from '#providers/card/credentials.ts'
+import { cardAccounts } from '#providers/card/accounts.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { formatTimestamp } from '#shared/time.ts'

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { cardAccounts, cardCredentials } from '#providers/card/credentials.ts'
+import { cardAccounts } from '#providers/card/accounts.ts'
+import { cardCredentials } from '#providers/card/credentials.ts'
 import { noteRefunds } from '#providers/card/note-refunds.ts'
 import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { closePayment } from '#decisions/close-payment.ts'

@@ -1,7 +1,7 @@
 import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { cardAccounts } from '#providers/card/credentials.ts'
+import { cardAccounts } from '#providers/card/accounts.ts'
 import { getApp, secretPlace, apps } from '#apps/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { inTransaction } from '#commands/transaction.ts'

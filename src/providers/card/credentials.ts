@@ -1,13 +1,7 @@
-import { z } from 'zod'
 import type { Config } from '#config/config.ts'
-import { MethodAccounts } from '#providers/accounts.ts'
-import { defineCredentials, secretText, type CredentialsCheck } from '#providers/credentials-spec.ts'
+import { defineCredentials, type CredentialsCheck } from '#providers/credentials-spec.ts'
+import { CardCredentials } from './accounts.ts'
 import { stripeClient, stripeFailureOf } from './client.ts'
-
-export const CardCredentials = z.strictObject({ secretKey: secretText, webhookSecret: secretText })
-export type CardCredentials = z.infer<typeof CardCredentials>
-
-export const cardAccounts = new MethodAccounts('card', CardCredentials)
 
 export const cardCredentials = defineCredentials({
   schema: CardCredentials,

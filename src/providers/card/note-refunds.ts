@@ -20,9 +20,9 @@ import { REFUND_MAY_FAIL_MS, type ProviderAccount } from '#providers/accounts.ts
 import { addMs, unixSeconds } from '#shared/time.ts'
 import { recordForeignRefund } from '#transactions/record-foreign-refund.ts'
 import { recordRefundAnswer, type RefundAnswer } from '#transactions/record-refund-answer.ts'
+import { cardAccounts, type CardCredentials } from './accounts.ts'
 import { fromStripeAmount } from './amount.ts'
 import { stripeApi, stripeClient, stripeFailureOf } from './client.ts'
-import { cardAccounts, type CardCredentials } from './credentials.ts'
 import { refundAnswerOf, intentOfPayment } from './refund-payment.ts'
 import { intentOf } from './session-facts.ts'
 
