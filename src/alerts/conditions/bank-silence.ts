@@ -15,7 +15,7 @@ export async function bankSilent({ db }: Context, { now }: Evaluation): Promise<
     const counts = new Map(days.map(({ daysAgo, mails }) => [daysAgo, mails]))
     const age = Math.max(0, ...counts.keys()) + 1
     const byDay = Array.from({ length: age }, (_, day) => counts.get(day) ?? 0)
-    if (!newest || !isSilent(byDay, age)) continue
+    if (!newest || !isSilent(byDay)) continue
     found.push({
       kind: 'bank_silent',
       subject: `bank account ${accountId}`,
