@@ -7,6 +7,7 @@ import type { Context } from '#context.ts'
 import { presentCustomer } from '#customers/present.ts'
 import { customers } from '#customers/store.ts'
 import { readPages } from '#db/read-pages.ts'
+import type { Source } from '#db/table.ts'
 import { allocations, payments, refunds } from '#payments/store.ts'
 import { presentPlan } from '#plans/present.ts'
 import { getPlan, plans } from '#plans/store.ts'
@@ -23,7 +24,7 @@ import { receipts } from '#transactions/receipts/store.ts'
 import { presentEvent } from '#webhooks/present.ts'
 import { events } from '#webhooks/store.ts'
 import { formatCsv } from './csv.ts'
-import { listRowsAfter, type AppRow, type AppTable } from './store.ts'
+import { listRowsAfter, type AppRow } from './store.ts'
 
 type Shown = Readonly<Record<string, unknown>>
 
@@ -131,13 +132,13 @@ export async function exportApp(
 
 function part<T extends AppRow>(
   name: string,
-  schema: AppTable<T>,
+  source: Source<T>,
   present: (ctx: Context, app: App, row: T) => Shown | Promise<Shown>,
 ): Part {
   return {
     name,
     async *pages(ctx, app) {
-      const pages = readPages<T>(PAGE, (last, limit) => listRowsAfter(ctx.db, schema, app.id, last?.id ?? 0, limit))
+      const pages = readPages<T>(PAGE, (last, limit) => listRowsAfter(ctx.db, source, app.id, last?.id ?? 0, limit))
       for await (const page of pages) yield await Promise.all(page.map(async (row) => present(ctx, app, row)))
     },
   }

@@ -223,9 +223,6 @@ export async function countEventsByStatus(
   )
 }
 
-/** A table whose rows are an app's; its columns may be those of its statement. */
-export type AppTable<R extends AppRow> = Source<R>
-
 export interface AppRow {
   readonly id: number
   readonly appId: number | null
@@ -234,7 +231,7 @@ export interface AppRow {
 /** A page of an app's rows of any table that has an app id, ordered by their own ids. */
 export async function listRowsAfter<R extends AppRow>(
   db: Queries,
-  source: AppTable<R>,
+  source: Source<R>,
   appId: number,
   afterId: number,
   limit: number,
