@@ -14,7 +14,7 @@ import { movePayment } from '#decisions/move-payment.ts'
 import { makeDemo } from '#demo/make-demo.ts'
 import { payments } from '#payments/store.ts'
 import { exportSales } from '#reports/sales/export-sales.ts'
-import { inOrder } from '#reports/sales/in-order.ts'
+import { mergeSorted } from '#reports/sales/merge-sorted.ts'
 import { gatherStats } from '#reports/stats.ts'
 import { currencyDecimals } from '#shared/money.ts'
 import { recordForeignRefund } from '#transactions/record-foreign-refund.ts'
@@ -188,7 +188,7 @@ describe('sales.csv', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(sorted, { maxLength: 4 }), async (lists) => {
         const merged = []
-        for await (const value of inOrder(lists.map(each), (value) => value)) merged.push(value)
+        for await (const value of mergeSorted(lists.map(each), (value) => value)) merged.push(value)
         expect(merged).to.deep.equal(lists.flat().sort((a, b) => a - b))
       }),
     )

@@ -8,7 +8,7 @@ import { formatCsv } from '#reports/csv.ts'
 import { localTimestamp } from '#reports/month.ts'
 import { methodNamed } from '#reports/months.ts'
 import { currencyDecimals, decimalString } from '#shared/money.ts'
-import { inOrder } from './in-order.ts'
+import { mergeSorted } from './merge-sorted.ts'
 import { listFreePurchases, listSoldPayments, listSoldRefunds, type SaleRow } from './store.ts'
 
 const COLUMNS = [
@@ -47,7 +47,7 @@ export async function exportSales(
 
 function salesOf(ctx: Context, app: App): AsyncGenerator<SaleRow> {
   const sources = [listSoldPayments, listSoldRefunds, listFreePurchases]
-  return inOrder(
+  return mergeSorted(
     sources.map((list) => rowsOf(ctx, app, list)),
     ({ at }) => at.getTime(),
   )
