@@ -14,7 +14,7 @@ export async function refuseWrongRecipient(recipient: string): Promise<void> {
 
 /** The bytes encrypted to the recipient, in the format of age, with the label in the header. */
 export async function* encrypted(
-  plain: AsyncIterable<Uint8Array>,
+  plain: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   recipient: string,
   label?: Label,
 ): AsyncGenerator<Uint8Array> {

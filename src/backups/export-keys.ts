@@ -34,13 +34,9 @@ export async function exportKeys(
     throw new AppError('invalid_request', 'backups are encrypted to this recipient: the keys need another one')
   const sink = await fileSink(resolve(to ?? `paygate-keys-${formatDay(now)}.age`))
   try {
-    await pipeline(() => encrypted(one(Buffer.from(`${keys.trim()}\n`)), recipient), sink.stream)
+    await pipeline(() => encrypted([Buffer.from(`${keys.trim()}\n`)], recipient), sink.stream)
     return { file: await sink.finish(), keys: parseKeyring(keys).ids }
   } catch (error) {
     throw await sink.abandon(error)
   }
-}
-
-async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield await Promise.resolve(bytes)
 }
