@@ -27,7 +27,8 @@ export const readyBench: Bench = {
     const [ours, floor] = [scratchFolder('ready'), scratchFolder('ready-floor')]
     // Makes both databases, ours with its tables.
     await timeDaemon(ours)
-    await (await startEmbedded(floor)).release()
+    const { release } = await startEmbedded(floor)
+    release()
     await untilStopped(floor)
     const rounds = await inRounds(options, async () => ({
       floor: await timeFloor(floor),

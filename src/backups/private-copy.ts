@@ -57,7 +57,7 @@ export async function withPrivateDatabase<T>(
         await close()
       }
     } finally {
-      await release()
+      release()
     }
   } finally {
     await untilGone(setup.supervisorSocket, join(dirname(setup.dataDirectory), 'server.pid'))

@@ -74,11 +74,11 @@ export async function openDatabase(
     if (!options.keepsSchema && (config.env !== 'production' || (await isNew()))) await runMigrations(opened.db)
     const close = async (): Promise<void> => {
       await opened.close()
-      await embedded.release()
+      embedded.release()
     }
     return { db: opened.db, close }
   } catch (error) {
-    await embedded.release()
+    embedded.release()
     throw error
   }
 }

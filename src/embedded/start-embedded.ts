@@ -18,7 +18,7 @@ import { ALREADY_SUPERVISED, READY } from './supervisor-protocol.ts'
 export interface EmbeddedDatabase {
   readonly connection: { readonly socketPath: string; readonly user: string; readonly database: string }
   /** Ends this use of the server, which stops soon after its last use. */
-  readonly release: () => Promise<void>
+  readonly release: () => void
 }
 
 /** Generous, because a killed server recovers first. */
@@ -38,18 +38,15 @@ const SUPERVISOR = fileURLToPath(import.meta.resolve('./supervisor.ts'))
  */
 export async function startEmbedded(home: string, options: EmbeddedOptions = {}): Promise<EmbeddedDatabase> {
   const setup = embeddedSetup(home, undefined, options)
-  const lease = keepConnected(setup, await acquire(setup))
+  const release = keepConnected(setup, await acquire(setup))
   return {
     connection: { socketPath: setup.serverSocket, user: EMBEDDED_USER, database: EMBEDDED_DATABASE },
-    release: () => {
-      lease.release()
-      return Promise.resolve()
-    },
+    release,
   }
 }
 
-/** Reconnects to the supervisor whenever the connection is lost, until it is released. */
-function keepConnected(setup: EmbeddedSetup, first: Socket): { release(): void } {
+/** Reconnects to the supervisor whenever the connection is lost. Returns a function that ends this and closes the connection. */
+function keepConnected(setup: EmbeddedSetup, first: Socket): () => void {
   let current = first
   let isReleased = false
 
@@ -75,11 +72,9 @@ function keepConnected(setup: EmbeddedSetup, first: Socket): { release(): void }
   }
   keep(first)
 
-  return {
-    release: () => {
-      isReleased = true
-      current.destroy()
-    },
+  return () => {
+    isReleased = true
+    current.destroy()
   }
 }
 

@@ -20,7 +20,7 @@ async function ask(statement: string, values: readonly string[] = []): Promise<R
 async function runCommand(line: string): Promise<string> {
   const [verb, text = ''] = line.split(' ')
   if (verb === 'release') {
-    await embedded.release()
+    embedded.release()
     return 'released'
   }
   await ask('CREATE TABLE IF NOT EXISTS notes (text VARCHAR(191))')

@@ -125,19 +125,19 @@ describe('the embedded database', () => {
     const servers = serversOf(home)
     const { release } = await starting
     const used = serversOf(home)
-    await release()
+    release()
     expect(used).to.have.lengthOf(1).and.to.deep.equal(servers)
   })
 
   it('can be used again by a user that released it', async () => {
     const one = await startEmbedded(home)
     const two = await startEmbedded(home)
-    await one.release()
+    one.release()
     expect(two.connection).to.deep.equal(one.connection)
     const again = await startEmbedded(home)
-    await two.release()
+    two.release()
     expect(serversOf(home)).to.have.lengthOf(1)
-    await again.release()
+    again.release()
     await nothingRuns(directory)
   })
 

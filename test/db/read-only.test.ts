@@ -173,5 +173,5 @@ async function openServer(home: string, flags: readonly string[] = []): Promise<
 
 async function stopServer({ admin, embedded }: Server): Promise<void> {
   await admin.end()
-  await embedded.release()
+  embedded.release()
 }

@@ -68,7 +68,7 @@ async function start(): Promise<Started> {
       if (process.env['KEEP_DB'] === '1') process.stdout.write(`the database is kept: ${url}\n`)
       else await admin.query(`DROP DATABASE ${name}`)
       await admin.end()
-      await embedded.release()
+      embedded.release()
     },
   }
 }
