@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
 import { keptOf } from '#payments/balance.ts'
+import { hasFailedLater } from '#payments/refund-state.ts'
 import { findPayment, listRefundsOfTransaction } from '#payments/store.ts'
 import { AppError } from '#shared/errors.ts'
 import { getTransaction, type Transaction } from '#transactions/store.ts'
@@ -39,8 +40,7 @@ export async function explainRefusal(
 /** The payments that hold money of this transaction's failed refunds. */
 async function listReturnedPayments(db: Queries, transactionId: number): Promise<number[]> {
   const refunds = await listRefundsOfTransaction(db, transactionId)
-  // The money of a refund that the provider refused to make, which has no reference, went back to the transaction.
-  const failed = refunds.filter(({ status, reference }) => status === 'failed' && reference !== null)
+  const failed = refunds.filter(hasFailedLater)
   const returned: number[] = []
   for (const paymentId of new Set(failed.map((refund) => refund.paymentId)))
     if ((await findPayment(db, paymentId))?.amountLeft) returned.push(paymentId)

@@ -9,6 +9,7 @@ import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { presentPayment } from '#payments/present.ts'
+import { isUnanswered } from '#payments/refund-state.ts'
 import {
   findPayment,
   listRefundedShares,
@@ -71,8 +72,7 @@ async function findUnanswered(
   // Without an amount the command asks for what is left: only if nothing is, it can be the same one, and was the last.
   if (!payment || (amount === null && payment.amountLeft !== 0)) return null
   for (const refund of (await listRefundsOfPayment(ctx.db, paymentId)).toReversed()) {
-    const isUnanswered = refund.status === 'pending' && refund.reference === null
-    if (!isUnanswered || (amount !== null && refund.amount !== amount)) continue
+    if (!isUnanswered(refund) || (amount !== null && refund.amount !== amount)) continue
     if ((await listRefundedShares(ctx.db, refund.id)).length === 0) return refund
   }
   return null

@@ -11,6 +11,7 @@ import { perform } from '#commands/perform.ts'
 import { rehearsedEvents } from '#commands/rehearsed-events.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { balanceOf, balanceAfterDismissal, keptOf } from '#payments/balance.ts'
+import { isUnanswered } from '#payments/refund-state.ts'
 import { listRefundsOfTransaction, type Refund } from '#payments/store.ts'
 import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { bankPageProvider, providerOfCode } from '#providers/providers.ts'
@@ -149,7 +150,7 @@ async function listUnanswered(
 ): Promise<Refund[]> {
   if (action !== 'refund') return []
   const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
-  const unanswered = refunds.filter(({ status, reference }) => status === 'pending' && reference === null)
+  const unanswered = refunds.filter(isUnanswered)
   const sum = unanswered.reduce((total, refund) => total + refund.amount, 0)
   return amount === null || amount === sum ? unanswered : []
 }

@@ -13,6 +13,7 @@ import {
   type Payment,
   type Refund,
 } from '#payments/store.ts'
+import { hasFailedLater } from '#payments/refund-state.ts'
 import { listProviderSessionsOf } from '#providers/store.ts'
 import { listRemindersOf } from '#mails/reminders/store.ts'
 import { mailState } from '#mails/claims/store.ts'
@@ -150,7 +151,7 @@ type ShownRefund = Refund & { readonly taken: number; readonly provider: string 
 
 /** The refunds by `payment refund` of money that failed refunds of the transaction left unallocated (R131). */
 async function listMadeAgain(ctx: Context, refunds: readonly ShownRefund[]): Promise<ShownRefund[]> {
-  const failed = refunds.filter(({ status, reference }) => status === 'failed' && reference !== null)
+  const failed = refunds.filter(hasFailedLater)
   const again = new Map<number, ShownRefund>()
   for (const { paymentId, provider, endedAt } of failed)
     for (const refund of await listRefundsOfPayment(ctx.db, paymentId)) {

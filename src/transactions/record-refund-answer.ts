@@ -2,6 +2,7 @@ import { getApp, type App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { keptOf, balanceAfterRefusedRefund, balanceAfterFailedRefund, unallocatedOf } from '#payments/balance.ts'
+import { isRefused } from '#payments/refund-state.ts'
 import {
   allocate,
   listRefundedShares,
@@ -98,11 +99,6 @@ async function applyToTransaction(tx: Tx, before: Refund, after: Refund, share: 
   if (after.status === 'failed') return dropFailedRefund(tx, app, after, share)
   const ended = await endIfDecided(tx, app, share.transaction, after)
   if (before.status !== after.status) await announceRefunds(tx, app, ended, [after.id])
-}
-
-/** Whether the provider refused to make the refund, which therefore has no reference. */
-function isRefused({ status, reference }: Refund): boolean {
-  return status === 'failed' && reference === null
 }
 
 /** `endIfRefunded`, unless the refund was made at the provider: that leaves the transaction as it is. */

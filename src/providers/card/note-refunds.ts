@@ -16,6 +16,7 @@ import {
   type Payment,
   type Refund,
 } from '#payments/store.ts'
+import { isUnanswered } from '#payments/refund-state.ts'
 import { REFUND_MAY_FAIL_MS, type ProviderAccount } from '#providers/accounts.ts'
 import { addMs, unixSeconds } from '#shared/time.ts'
 import { recordForeignRefund } from '#transactions/record-foreign-refund.ts'
@@ -159,7 +160,7 @@ async function noteForeign(ctx: Context, payment: Payment, refund: Stripe.Refund
 async function ourRefund(ctx: Context, payment: Payment, refund: Stripe.Refund): Promise<Refund | null> {
   const refundId = parseNumericId(refund.metadata?.['refund_id'] ?? '')
   const ours = refundId === null ? null : await findRefund(ctx.db, refundId)
-  return ours?.paymentId === payment.id && ours.status === 'pending' && ours.reference === null ? ours : null
+  return ours?.paymentId === payment.id && isUnanswered(ours) ? ours : null
 }
 
 /** The metadata of the charge, which it shares with its Checkout Session. */
