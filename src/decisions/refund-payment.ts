@@ -115,7 +115,7 @@ const orderRefund = command({
         status: refund.status,
         ...(waits === null ? {} : { approval: waits }),
         ...(reference === null ? {} : { reference }),
-        ...approvalField(grant),
+        ...(grant === null ? {} : { approval: grant.approvalId }),
       },
       reason: note,
     })
@@ -142,8 +142,4 @@ async function refundRequestOf(
     refundedBefore,
     currency,
   }
-}
-
-function approvalField(grant: Grant | null): object {
-  return grant === null ? {} : { approval: grant.approvalId }
 }
