@@ -35,6 +35,7 @@ export const checkoutSessions = table('checkout_sessions', {
 })
 export type CheckoutSession = Row<typeof checkoutSessions>
 
+/** A price with its plan, the customer that the checkout names, and the subscription of its end user. */
 const OFFER = joinedRows(
   `prices price JOIN plans plan ON plan.id = price.plan_id
    LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id
@@ -43,15 +44,13 @@ const OFFER = joinedRows(
   { customer: customers.only('id', 'endUser'), current: decidedSubscriptions },
   {},
 )
-/** A price with its plan, the customer that the checkout names, and the subscription of its end user. */
-export type Offer = Row<typeof OFFER>
 
 /** Null if the app has no such price. Call it under the end user's lock, so that the checkout is quoted on the `current` subscription. */
 export async function findOffer(
   tx: Tx,
   appId: number,
   ids: { readonly priceId: number; readonly customerId: number | null; readonly externalRef: string },
-): Promise<Offer | null> {
+): Promise<Row<typeof OFFER> | null> {
   const { priceId, customerId, externalRef } = ids
   return tx.one(OFFER, 'WHERE price.id = ? AND plan.app_id = ?', [customerId, externalRef, priceId, appId])
 }
