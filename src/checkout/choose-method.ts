@@ -4,6 +4,7 @@ import type { Context } from '#context.ts'
 import { payer } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
+import { requireAmong } from '#providers/available-methods.ts'
 import type { PaymentRequest } from '#providers/provider.ts'
 import { isMethod, METHODS, providerOf } from '#providers/providers.ts'
 import { isStillProcessing } from '#providers/engine/reconcile-payments.ts'
@@ -33,11 +34,7 @@ export async function chooseMethod(
   const view = await viewToPay(ctx, token, seen)
   if (view.state === 'completed') return { redirectUrl: view.session.successUrl }
   requireOpen(view)
-  if (!view.methods.includes(method)) {
-    throw new AppError('payment_method_unavailable', `payment_method: ${method} cannot be used for this payment`, {
-      field: 'payment_method',
-    })
-  }
+  requireAmong(view.methods, method)
   if (view.isProcessing) return { redirectUrl: checkoutUrl(ctx.config.baseUrl, token) }
   const provider = providerOf(method)
   if (!provider.paysAtOnce) await perform(ctx, payer, rememberChoice, { payment_method: method }, view)

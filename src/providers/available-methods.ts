@@ -1,5 +1,6 @@
 import type { PayableApp } from '#apps/store.ts'
 import type { Queries } from '#db/queries.ts'
+import { AppError } from '#shared/errors.ts'
 import { enabledMethods } from './methods.ts'
 import type { Provider } from './provider.ts'
 import { listProviders, type Method } from './providers.ts'
@@ -24,6 +25,14 @@ export async function availableMethods(
     if (!provider.isReady || (await provider.isReady(db, app, enabled))) available.push(provider.method)
   }
   return available
+}
+
+/** Throws `payment_method_unavailable` unless the method is among those that the payer can choose. */
+export function requireAmong(methods: readonly Method[], method: Method): void {
+  if (methods.includes(method)) return
+  throw new AppError('payment_method_unavailable', `payment_method: ${method} cannot be used for this payment`, {
+    field: 'payment_method',
+  })
 }
 
 /** The methods that the app has enabled but cannot offer for any amount, because something that they need is missing. */

@@ -9,6 +9,7 @@ import type { Context } from '#context.ts'
 import { payer } from '#commands/caller.ts'
 import { command, nothing, type CommandTx } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
+import { requireAmong } from '#providers/available-methods.ts'
 import { isStillProcessing } from '#providers/engine/reconcile-payments.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
@@ -119,10 +120,7 @@ function requireUnpaid({ isRenewedAlready }: RenewalView): void {
 
 function requireMethod({ methods }: RenewalView, method: Method | undefined): void {
   if (method === undefined) throw invalidField('payment_method', 'is required')
-  if (methods.includes(method)) return
-  throw new AppError('payment_method_unavailable', `payment_method: ${method} cannot be used for this payment`, {
-    field: 'payment_method',
-  })
+  requireAmong(methods, method)
 }
 
 /**
