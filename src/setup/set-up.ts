@@ -9,14 +9,14 @@ import { examine } from '#doctor/doctor.ts'
 import { sendTestMail } from '#mails/send-test-mail.ts'
 import { openContext, type OpenContext } from '#open-context.ts'
 import { counted } from '#shared/counted.ts'
-import { sha256Hex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { openLog } from '#shared/log.ts'
 import { systemClock } from '#shared/time.ts'
 import type { Answers } from './answers.ts'
 import { inspectDatabase, inspectSchema } from './database.ts'
 import { countPublished, dnsRecords, needsPublicAddress, type DnsRecord } from './dns-records.ts'
-import { isInstalled, readInstalled, writeInstalled, type InstalledFile } from './files.ts'
+import { isInstalled, writeInstalled, type InstalledFile } from './files.ts'
+import { SetupMemory } from './memory.ts'
 import { inspectCertificate, inspectProxyFile, inspectProxyService, missingPackages } from './proxy.ts'
 import { hasProgram, isUnitActive, runProgram } from './run-program.ts'
 import {
@@ -56,12 +56,6 @@ const ROOT = join(import.meta.dirname, '..', '..')
 const UNIT = 'billing-daemon'
 /** A line for systemd-sysusers, which keeps an existing user. */
 const USER_LINE = `u ${SERVICE_USER} - "Paygate" /var/lib/paygate`
-/** Remembers what leaves no other trace: a hash of the inputs with which a step was done, and whether a service loaded its newest files. */
-const MEMORY_FILE = '/etc/paygate/setup.json'
-const WRITTEN = 'written'
-const LOADED = 'loaded'
-/** The steps in which a service loads what was written for it. */
-type Loading = 'service' | 'proxy_service'
 
 export interface SetUpOptions extends Pick<RunOptions, 'isCheck' | 'explain' | 'onProgress'> {
   /** Prepended to every path that is written; empty except in trials. */
@@ -93,12 +87,14 @@ class Installation {
   readonly #answers: Answers
   readonly #options: SetUpOptions
   readonly #hasSystemd: boolean
+  readonly #memory: SetupMemory
   #opened: Promise<OpenContext> | null = null
 
   constructor(answers: Answers, options: SetUpOptions, hasSystemd: boolean) {
     this.#answers = answers
     this.#options = options
     this.#hasSystemd = hasSystemd
+    this.#memory = new SetupMemory(options.prefix)
   }
 
   parts(): Part[] {
@@ -122,7 +118,7 @@ class Installation {
 
   #fileParts(): Part[] {
     const { prefix } = this.#options
-    const forService = (look: () => PartState) => () => this.#writing('service', look())
+    const forService = (look: () => PartState) => () => this.#memory.writing('service', look())
     return [
       { name: 'settings', does: 'write settings', inspect: forService(() => inspectSettings(prefix, this.#answers)) },
       { name: 'keys', does: 'make keys', inspect: forService(() => inspectKeys(prefix, this.#answers)) },
@@ -161,7 +157,7 @@ class Installation {
       does: `start ${UNIT}`,
       needs,
       needsSystemd: true,
-      inspect: async () => this.#loading('service', await this.#inspectService()),
+      inspect: async () => this.#memory.loading('service', await this.#inspectService()),
     })
     return isOwn && this.#hasSystemd
       ? [database, service(['packages', 'unit', 'database']), schema(['service'])]
@@ -184,24 +180,6 @@ class Installation {
   async #ctx(): Promise<OpenContext['ctx']> {
     this.#opened ??= openContext({ config: this.#config(), thread: 'cli', poolSize: 4 })
     return (await this.#opened).ctx
-  }
-
-  /** Remembers that a service must load what is written, even if this run fails before that. */
-  #writing(loading: Loading, state: PartState): PartState {
-    if (state.is !== 'pending') return state
-    return pending(state.would, () => {
-      this.#remember(loading, WRITTEN)
-      return state.act()
-    })
-  }
-
-  #loading(name: Loading, state: PartState): PartState {
-    if (state.is !== 'pending') return state
-    return pending(state.would, async () => {
-      const detail = await state.act()
-      this.#remember(name, LOADED)
-      return detail
-    })
   }
 
   #inspectPackages(): PartState {
@@ -248,7 +226,7 @@ class Installation {
   }
 
   async #inspectService(): Promise<PartState> {
-    if ((await isUnitActive(UNIT)) && this.#memory()['service'] !== WRITTEN) return unchanged(`${UNIT} runs`)
+    if ((await isUnitActive(UNIT)) && !this.#memory.mustLoad('service')) return unchanged(`${UNIT} runs`)
     const timers = renderUnits(this.#paths())
       .map(({ name }) => name)
       .filter((name) => name.endsWith('.timer'))
@@ -265,9 +243,9 @@ class Installation {
   #proxyParts(): Part[] {
     const { proxy, certificate } = this.#answers
     const inspect = () =>
-      this.#writing('proxy_service', inspectProxyFile(this.#options.prefix, this.#answers, this.#config()))
+      this.#memory.writing('proxy_service', inspectProxyFile(this.#options.prefix, this.#answers, this.#config()))
     const inspectService = async () =>
-      inspectProxyService(this.#answers, { isFileNew: this.#memory()['proxy_service'] === WRITTEN })
+      inspectProxyService(this.#answers, { isFileNew: this.#memory.mustLoad('proxy_service') })
     const byCertbot: Part = {
       name: 'certificate',
       does: 'get a certificate by certbot',
@@ -283,7 +261,7 @@ class Installation {
         does: `start ${proxy}`,
         needs: ['packages', 'certificate', 'proxy'],
         needsSystemd: true,
-        inspect: async () => this.#loading('proxy_service', await inspectService()),
+        inspect: async () => this.#memory.loading('proxy_service', await inspectService()),
       },
     ]
   }
@@ -312,7 +290,7 @@ class Installation {
     const published = await countPublished(records)
     const hint = needsPublicAddress(records) ? '; the address here is a private one: publish the public one' : ''
     const detail = `${published} of ${counted(records.length, 'record')} found in DNS${hint}`
-    return this.#once('dns', records, 'print the records to publish', () => detail, detail)
+    return this.#memory.once('dns', records, 'print the records to publish', () => detail, detail)
   }
 
   #inspectTestMail(): PartState {
@@ -323,7 +301,7 @@ class Installation {
       await sendTestMail({ config, clock: systemClock, log: openLog('silent') }, to)
       return `the mail server accepted a mail to ${to}`
     }
-    return this.#once('test_mail', inputs, `send a mail to ${to}`, send, `a mail to ${to} was accepted earlier`)
+    return this.#memory.once('test_mail', inputs, `send a mail to ${to}`, send, `a mail to ${to} was accepted earlier`)
   }
 
   async #inspectDoctor(): Promise<PartState> {
@@ -336,32 +314,6 @@ class Installation {
     if (failures.length > 0) throw new Error(failures.map(({ check, detail }) => `${check}: ${detail}`).join('; '))
     const warnings = results.filter(({ fix }) => fix !== null).map(({ check }) => check)
     const detail = `${results.length} checks passed${warnings.length > 0 ? `, with warnings: ${warnings.join(', ')}` : ''}`
-    return this.#once('doctor', 'passed', 'run doctor', () => detail, detail)
-  }
-
-  /** Skips work that an earlier run did with the same inputs. */
-  #once(
-    name: string,
-    inputs: unknown,
-    would: string,
-    act: () => Promise<string> | string,
-    doneEarlier: string,
-  ): PartState {
-    const hash = sha256Hex(JSON.stringify(inputs))
-    if (this.#memory()[name] === hash) return unchanged(doneEarlier)
-    return pending(would, async () => {
-      const detail = await act()
-      this.#remember(name, hash)
-      return detail
-    })
-  }
-
-  #memory(): Record<string, string> {
-    return JSON.parse(readInstalled(this.#options.prefix, MEMORY_FILE) ?? '{}') as Record<string, string>
-  }
-
-  #remember(name: string, value: string): void {
-    const content = `${JSON.stringify({ ...this.#memory(), [name]: value }, null, 2)}\n`
-    writeInstalled(this.#options.prefix, { path: MEMORY_FILE, content, mode: 0o600 })
+    return this.#memory.once('doctor', 'passed', 'run doctor', () => detail, detail)
   }
 }
