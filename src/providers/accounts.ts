@@ -9,7 +9,7 @@ import {
   listAccountsInUse,
   listVersions,
   type ProviderAccountRow,
-} from './store.ts'
+} from './accounts/store.ts'
 
 /** Notifications are verified against this many versions of an app's credentials at most (R215). */
 const MAX_VERSIONS = 5

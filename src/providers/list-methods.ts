@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { enabledMethods } from './methods.ts'
 import { listProviders, type Method } from './providers.ts'
-import { countAccountUse, listVersions, type ProviderAccountRow } from './store.ts'
+import { countAccountUse, listVersions, type ProviderAccountRow } from './accounts/store.ts'
 
 /** A version of an app's credentials, for operators. */
 export interface ListedVersion {

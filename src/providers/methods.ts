@@ -8,11 +8,13 @@ import { integer, validate } from '#shared/validate.ts'
 import { providerOf, type Method } from './providers.ts'
 import {
   credentialsPlace,
-  forgetProviderAccount,
+  eraseCredentials,
   insertProviderAccount,
   listVersions,
   retireProviderAccount,
-} from './store.ts'
+} from './accounts/store.ts'
+import { endPause } from './pauses/store.ts'
+import { closeSessionsUnder } from './store.ts'
 
 /**
  * Enables a payment method. Credentials are encrypted; different ones become a new version, and sessions opened under an earlier version
@@ -122,7 +124,9 @@ export const forgetVersion = command({
         `version ${version} is in use: enable ${method} with other credentials, or disable it, first`,
       )
     await retireProviderAccount(tx, account.id)
-    const closedSessions = await forgetProviderAccount(tx, account.id)
+    await eraseCredentials(tx, account.id)
+    await endPause(tx, account.id)
+    const closedSessions = await closeSessionsUnder(tx, account.id)
     await tx.audit({
       appId: app.id,
       subject: `app ${app.id}`,

@@ -1,6 +1,5 @@
-import { bigint, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
+import { bigint, exact, flag, id, int, realTime } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
-import { insertedNew } from '#db/database-error.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -202,136 +201,10 @@ export async function listProviderSessionsOf(db: Queries, transactionId: number)
   return db.all(providerSessions, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
-/**
- * An app's credentials at a provider, by version. What was opened under a version is looked up, closed and refunded with it; the version
- * that is not retired opens new sessions. `credentials` is encrypted JSON, null once it was forgotten.
- */
-export const providerAccounts = table('provider_accounts', {
-  id: id(),
-  appId: bigint('app_id'),
-  method: exact('method', 32),
-  version: int('version'),
-  credentials: text('credentials').nullable(),
-  createdAt: realTime('created_at'),
-  retiredAt: realTime('retired_at').nullable(),
-})
-export type ProviderAccountRow = Row<typeof providerAccounts>
-
-/** The encryption context of the credentials of an app's payment method, in every version. */
-export function credentialsPlace(appId: number, method: string): string {
-  return `payment_methods.credentials:${appId}:${method}`
-}
-
-export async function insertProviderAccount(tx: Tx, row: Omit<ProviderAccountRow, 'id'>): Promise<number> {
-  return tx.insert(providerAccounts, row)
-}
-
-export async function findProviderAccount(db: Queries, accountId: number): Promise<ProviderAccountRow | null> {
-  return db.one(providerAccounts, 'WHERE id = ?', [accountId])
-}
-
-/** The versions of an app's method, the newest first. */
-export async function listVersions(db: Queries, appId: number, method: string): Promise<ProviderAccountRow[]> {
-  return db.all(providerAccounts, 'WHERE app_id = ? AND method = ? ORDER BY version DESC', [appId, method])
-}
-
-export async function retireProviderAccount(tx: Tx, accountId: number): Promise<void> {
-  await tx.update(providerAccounts, { id: accountId, retiredAt: null }, { retiredAt: tx.now })
-}
-
-/** Erases the credentials and closes the open sessions under them. Returns how many sessions it closed. */
-export async function forgetProviderAccount(tx: Tx, accountId: number): Promise<number> {
-  await tx.update(providerAccounts, { id: accountId }, { credentials: null })
-  await endPause(tx, accountId)
-  const sessions = { providerAccountId: accountId, status: PAYABLE }
+/** Closes the sessions under an account that may still be paid; returns how many. */
+export async function closeSessionsUnder(tx: Tx, providerAccountId: number): Promise<number> {
+  const sessions = { providerAccountId, status: PAYABLE }
   return tx.update(providerSessions, sessions, { status: 'closed', nextLookupAt: null, updatedAt: tx.now })
-}
-
-/** Whether part of a payment can still be refunded, or is being refunded. */
-const IS_REFUNDABLE = `p.amount > (
-  SELECT COALESCE(SUM(r.amount), 0) FROM refunds r WHERE r.payment_id = p.id AND r.status = 'succeeded')`
-
-/**
- * The accounts of a method that are in use: those that open new sessions, and those with sessions that may be paid, payments that may be
- * refunded, or refunds made after `mayFailFrom`. By app, the newest first; `appId` null for all apps.
- */
-export async function listAccountsInUse(
-  db: Queries,
-  method: string,
-  { appId, mayFailFrom }: { readonly appId: number | null; readonly mayFailFrom: RealTime },
-): Promise<ProviderAccountRow[]> {
-  const { sql, params } = where(
-    ['a.method = ?', method],
-    appId === null ? null : ['a.app_id = ?', appId],
-    ['a.credentials IS NOT NULL'],
-    [
-      `(a.retired_at IS NULL
-        OR EXISTS (SELECT 1 FROM provider_sessions s WHERE s.provider_account_id = a.id AND s.status IN (?))
-        OR EXISTS (SELECT 1 FROM payments p WHERE p.provider_account_id = a.id AND ${IS_REFUNDABLE})
-        OR EXISTS (SELECT 1 FROM payments p JOIN refunds r ON r.payment_id = p.id
-          WHERE p.provider_account_id = a.id AND r.created_at > ?))`,
-      PAYABLE,
-      mayFailFrom,
-    ],
-  )
-  return db.all(providerAccounts.as('a'), `${sql} ORDER BY a.app_id, a.version DESC`, params)
-}
-
-const ACCOUNT_USE = shape({ openSessions: bigint(), refundablePayments: bigint() })
-
-/** How much still depends on an account. */
-export async function countAccountUse(db: Queries, accountId: number): Promise<Row<typeof ACCOUNT_USE>> {
-  return db.single(
-    ACCOUNT_USE,
-    `SELECT
-       (SELECT COUNT(*) FROM provider_sessions WHERE provider_account_id = ? AND status IN (?)) AS openSessions,
-       (SELECT COUNT(*) FROM payments p WHERE p.provider_account_id = ? AND ${IS_REFUNDABLE}) AS refundablePayments`,
-    [accountId, PAYABLE, accountId],
-  )
-}
-
-/** An app's account at a provider. */
-export type Account = Pick<ProviderSession, 'appId' | 'provider' | 'providerAccountId'>
-
-/** A pause of an account whose provider did not answer or refused its credentials. */
-export const providerPauses = table('provider_pauses', {
-  id: id(),
-  appId: bigint('app_id'),
-  provider: exact('provider', 32),
-  providerAccountId: bigint('provider_account_id'),
-  /** Failures in a row, each with a pause. */
-  failures: int('failures'),
-  /** Of the last failure, for operators. */
-  reason: words('reason', 191),
-  since: realTime('since'),
-  pausedUntil: realTime('paused_until'),
-})
-export type ProviderPause = Row<typeof providerPauses>
-
-/** All pauses, expired or not. An account's pause is deleted once its provider answers. */
-export async function listPauses(db: Queries): Promise<ProviderPause[]> {
-  return db.all(providerPauses, 'ORDER BY app_id, provider')
-}
-
-export async function findPause(db: Queries, providerAccountId: number): Promise<ProviderPause | null> {
-  return db.one(providerPauses, 'WHERE provider_account_id = ?', [providerAccountId])
-}
-
-/** Begins a pause, unless one is under way: of several failures at once, only the first lengthens the next pause. */
-export async function beginPause(tx: Tx, pause: Omit<ProviderPause, 'id'>, now: RealTime): Promise<void> {
-  const isNew = await insertedNew('provider_pauses_account', tx.insert(providerPauses, pause))
-  if (!isNew) {
-    await tx.run(
-      `UPDATE provider_pauses SET failures = ?, reason = ?, since = ?, paused_until = ?
-       WHERE provider_account_id = ? AND paused_until <= ?`,
-      [pause.failures, pause.reason, pause.since, pause.pausedUntil, pause.providerAccountId, now],
-    )
-  }
-}
-
-/** Deletes the pause of an account. */
-export async function endPause(tx: Tx, providerAccountId: number): Promise<void> {
-  await tx.run('DELETE FROM provider_pauses WHERE provider_account_id = ?', [providerAccountId])
 }
 
 /** How many sessions failed this often in a row, and the transaction of the newest one. */

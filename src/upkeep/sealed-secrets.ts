@@ -1,6 +1,6 @@
 import { secretPlace } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { credentialsPlace } from '#providers/store.ts'
+import { credentialsPlace } from '#providers/accounts/store.ts'
 import { listAppSecrets, listMethodSecrets, type SealedSecret } from './store.ts'
 
 const PAGE = 50

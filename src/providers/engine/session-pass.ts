@@ -3,16 +3,8 @@ import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { AccountUnavailable } from '#providers/call-provider.ts'
 import { endSession } from '#providers/session-status.ts'
-import {
-  beginPause,
-  endPause,
-  findPause,
-  listPauses,
-  recordLookupResult,
-  type Account,
-  type ProviderPause,
-  type ProviderSession,
-} from '#providers/store.ts'
+import { beginPause, endPause, findPause, listPauses, type ProviderPause } from '#providers/pauses/store.ts'
+import { recordLookupResult, type ProviderSession } from '#providers/store.ts'
 import { addMs, HOUR_MS } from '#shared/time.ts'
 import { isGivenUp, pauseMs, retryAt } from './schedule.ts'
 
@@ -94,9 +86,9 @@ export class SessionPass {
   }
 }
 
-async function recordPause(ctx: Context, account: Account, reason: string): Promise<void> {
+async function recordPause(ctx: Context, session: ProviderSession, reason: string): Promise<void> {
   await inTransaction(ctx, async (tx) => {
-    const { appId, provider, providerAccountId } = account
+    const { appId, provider, providerAccountId } = session
     const now = await databaseNow(ctx, tx)
     const last = await findPause(tx, providerAccountId)
     const before = last && now < addMs(last.pausedUntil, FORGOTTEN_MS) ? last : null
