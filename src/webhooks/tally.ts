@@ -1,22 +1,7 @@
-/** Counts of the outcomes of claimed events. `lost`: another sender took over the lease. */
-export interface Tally {
-  delivered: number
-  retried: number
-  failed: number
-  notConfigured: number
-  /** Postponed, because the signing secret cannot be decrypted. */
-  postponed: number
-  lost: number
-}
-
-const OUTCOMES = [
-  'delivered',
-  'retried',
-  'failed',
-  'notConfigured',
-  'postponed',
-  'lost',
-] as const satisfies (keyof Tally)[]
+/** `postponed`: the signing secret cannot be decrypted. `lost`: another sender took over the lease. */
+const OUTCOMES = ['delivered', 'retried', 'failed', 'notConfigured', 'postponed', 'lost'] as const
+/** Counts of the outcomes of claimed events. */
+export type Tally = Record<(typeof OUTCOMES)[number], number>
 
 export function emptyTally(): Tally {
   return { delivered: 0, retried: 0, failed: 0, notConfigured: 0, postponed: 0, lost: 0 }
