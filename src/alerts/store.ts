@@ -227,13 +227,9 @@ export async function countMailsByDay(
   )
 }
 
+const METHOD_ATTEMPTS = shape({ appId: bigint(), method: text(), begun: bigint(), paid: sum() })
 /** Payments that were begun with a method of a live app, and how many of them were completed by it within half an hour. */
-export interface MethodAttempts {
-  readonly appId: number
-  readonly method: string
-  readonly begun: number
-  readonly paid: bigint
-}
+export type MethodAttempts = Row<typeof METHOD_ATTEMPTS>
 
 const IN_HALF_AN_HOUR = 't.completed_at <= DATE_ADD(t.created_at, INTERVAL 30 MINUTE)'
 const OF_LIVE_APPS = `FROM apps a STRAIGHT_JOIN transactions t FORCE INDEX (transactions_app_created)
@@ -242,7 +238,7 @@ const OF_LIVE_APPS = `FROM apps a STRAIGHT_JOIN transactions t FORCE INDEX (tran
 /** Counts the payments that were begun from `from` to `until`. Live apps use real time. */
 export async function countAttempts(db: Queries, from: RealTime, until: RealTime): Promise<MethodAttempts[]> {
   return db.all(
-    shape({ appId: bigint(), method: text(), begun: bigint(), paid: sum() }),
+    METHOD_ATTEMPTS,
     `SELECT x.app_id AS appId, x.method, COUNT(*) AS begun, SUM(x.paid) AS paid FROM (
        SELECT t.app_id, t.id, s.provider AS method,
          MAX(COALESCE(t.provider_code = s.provider AND ${IN_HALF_AN_HOUR}, 0)) AS paid

@@ -1,28 +1,24 @@
 import { appTime, bigint, flag, id, sum, text } from '#db/columns.ts'
-import { shape, type Source } from '#db/table.ts'
+import { shape, type Row, type Source } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { FlagReason } from '#transactions/store.ts'
-import type { AppTime, RealTime } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 
-/** Flagged transactions of live or of sandbox apps. `unapplied`: received and neither applied nor refunded. */
-export interface FlaggedSum {
-  readonly isSandbox: boolean
-  readonly reason: FlagReason
-  readonly currency: string
-  readonly transactions: number
-  readonly unapplied: bigint
-}
+const FLAGGED_SUM = shape({
+  isSandbox: flag(),
+  reason: text().as<FlagReason>(),
+  currency: text(),
+  transactions: bigint(),
+  /** Received and neither applied nor refunded. */
+  unapplied: sum(),
+})
+/** Flagged transactions of live or of sandbox apps. */
+export type FlaggedSum = Row<typeof FLAGGED_SUM>
 
 /** Flagged transactions by reason and currency, of one app or of all. Reads only the flagged part of an index. */
 export async function sumFlagged(db: Queries, appId: number | null = null): Promise<FlaggedSum[]> {
   return db.all(
-    shape({
-      isSandbox: flag(),
-      reason: text().as<FlagReason>(),
-      currency: text(),
-      transactions: bigint(),
-      unapplied: sum(),
-    }),
+    FLAGGED_SUM,
     `SELECT a.is_sandbox AS isSandbox, t.flag_reason AS reason, t.currency, COUNT(*) AS transactions,
        SUM(t.amount_left) AS unapplied
      FROM transactions t JOIN apps a ON a.id = t.app_id
@@ -62,20 +58,20 @@ export interface MoneyScope extends AppScope {
   readonly mode: AppMode
 }
 
+// A sum over no rows is null.
+const count = bigint().nullable()
+const SUBSCRIPTION_COUNTS = shape({
+  active: count,
+  in_trial: count,
+  lifetime: count,
+  expiring_in_7_days: count,
+  expiring_in_30_days: count,
+  expired: count,
+  in_grace: count,
+  lapsed: count,
+})
 /** Subscriptions by state, each by its app's own time. */
-export type SubscriptionCounts = Readonly<
-  Record<
-    | 'active'
-    | 'in_trial'
-    | 'lifetime'
-    | 'expiring_in_7_days'
-    | 'expiring_in_30_days'
-    | 'expired'
-    | 'in_grace'
-    | 'lapsed',
-    number
-  >
->
+export type SubscriptionCounts = Readonly<Record<keyof Row<typeof SUBSCRIPTION_COUNTS>, number>>
 
 /** The app's own time in SQL, from the real one as a parameter. */
 export const APP_NOW = 'DATE_ADD(CAST(? AS DATETIME(3)), INTERVAL a.clock_offset_ms * 1000 MICROSECOND)'
@@ -86,18 +82,8 @@ export async function countSubscriptions(
   now: RealTime,
   graceDays: number,
 ): Promise<SubscriptionCounts> {
-  const count = bigint().nullable()
   const counts = await db.single(
-    shape({
-      active: count,
-      in_trial: count,
-      lifetime: count,
-      expiring_in_7_days: count,
-      expiring_in_30_days: count,
-      expired: count,
-      in_grace: count,
-      lapsed: count,
-    }),
+    SUBSCRIPTION_COUNTS,
     `SELECT SUM(x.ends IS NULL OR x.ends > x.now) AS active,
        SUM((x.ends IS NULL OR x.ends > x.now) AND x.in_trial = 1) AS in_trial,
        SUM(x.ends IS NULL) AS lifetime,
@@ -110,22 +96,17 @@ export async function countSubscriptions(
            FROM subscriptions s JOIN apps a ON a.id = s.app_id WHERE s.app_id IN (?)) x`,
     [graceDays, graceDays, now, appIds],
   )
-  // A sum over no rows is null.
   return Object.fromEntries(Object.entries(counts).map(([name, sum]) => [name, sum ?? 0])) as SubscriptionCounts
 }
 
+const ACTIVE_OF_PLAN = shape({ appId: bigint(), isSandbox: flag(), plan: text(), subscriptions: bigint() })
 /** Active subscriptions of a plan. */
-export interface ActiveOfPlan {
-  readonly appId: number
-  readonly isSandbox: boolean
-  readonly plan: string
-  readonly subscriptions: number
-}
+export type ActiveOfPlan = Row<typeof ACTIVE_OF_PLAN>
 
 /** Active subscriptions of every app, each by its own time, without plans that have none. */
 export async function countActiveByPlan(db: Queries, now: RealTime): Promise<ActiveOfPlan[]> {
   return db.all(
-    shape({ appId: bigint(), isSandbox: flag(), plan: text(), subscriptions: bigint() }),
+    ACTIVE_OF_PLAN,
     `SELECT x.app_id AS appId, x.is_sandbox AS isSandbox, p.code AS plan, x.subscriptions
      FROM (SELECT s.app_id, a.is_sandbox, s.plan_id, COUNT(*) AS subscriptions FROM subscriptions s JOIN apps a ON a.id = s.app_id
            WHERE s.current_period_end IS NULL OR s.current_period_end > ${APP_NOW}
@@ -135,18 +116,14 @@ export async function countActiveByPlan(db: Queries, now: RealTime): Promise<Act
   )
 }
 
+const RECEIVED_SUM = shape({ provider: text(), currency: text(), isSandbox: flag(), amount: sum() })
 /** All money that came by one provider, refunded or not. */
-export interface ReceivedSum {
-  readonly provider: string
-  readonly currency: string
-  readonly isSandbox: boolean
-  readonly amount: bigint
-}
+export type ReceivedSum = Row<typeof RECEIVED_SUM>
 
 /** Money received whose payer is known, of all apps. */
 export async function sumReceived(db: Queries): Promise<ReceivedSum[]> {
   return db.all(
-    shape({ provider: text(), currency: text(), isSandbox: flag(), amount: sum() }),
+    RECEIVED_SUM,
     `SELECT p.provider, p.currency, a.is_sandbox AS isSandbox, SUM(p.amount) AS amount
      FROM payments p JOIN apps a ON a.id = p.app_id WHERE p.end_user_id IS NOT NULL AND p.amount IS NOT NULL
      GROUP BY p.provider, p.currency, a.is_sandbox ORDER BY p.provider, p.currency, a.is_sandbox`,
@@ -154,15 +131,16 @@ export async function sumReceived(db: Queries): Promise<ReceivedSum[]> {
   )
 }
 
+const PAID_PERIOD = shape({
+  id: id(),
+  currency: text(),
+  amount: bigint(),
+  start: appTime(),
+  end: appTime(),
+  now: appTime(),
+})
 /** A paid period that has not ended. All times are in the app's own time. */
-export interface PaidPeriod {
-  readonly id: number
-  readonly currency: string
-  readonly amount: number
-  readonly start: AppTime
-  readonly end: AppTime
-  readonly now: AppTime
-}
+export type PaidPeriod = Row<typeof PAID_PERIOD>
 
 /**
  * Paid periods that have not ended, by id. Lifetime purchases count as served at once, and what was left of a period when another plan was
@@ -176,7 +154,7 @@ export async function listUnservedPeriods(
   limit: number,
 ): Promise<PaidPeriod[]> {
   return db.all(
-    shape({ id: id(), currency: text(), amount: bigint(), start: appTime(), end: appTime(), now: appTime() }),
+    PAID_PERIOD,
     `SELECT l.id, t.currency, t.amount_used AS amount,
        CASE WHEN l.kind = 'extended' THEN l.end_before ELSE l.period_start END AS start, l.end_after AS end, ${APP_NOW} AS now
      FROM payment_applications l

@@ -1,7 +1,7 @@
 import { bigint, realTime, text } from '#db/columns.ts'
 import { where } from '#db/conditions.ts'
 import type { Param, Queries } from '#db/queries.ts'
-import { shape } from '#db/table.ts'
+import { shape, type Row } from '#db/table.ts'
 import {
   columnsOf,
   selectRefusedReminders,
@@ -23,34 +23,23 @@ export const REVIEW_KINDS = [
 ] as const
 export type ReviewKind = (typeof REVIEW_KINDS)[number]
 
-/** A case that waits for an operator. */
-export interface WaitingRow {
-  readonly kind: ReviewKind
-  readonly id: number
-  readonly appId: number | null
-  readonly since: RealTime
-  /** In the smallest unit; null where no money waits, or nobody knows how much. */
-  readonly amount: number | null
-  readonly currency: string | null
-  /** Whom or what it is about. */
-  readonly subject: string | null
-  /** Why it waits, as its table says. */
-  readonly reason: string | null
-  /** Of mails to end users: `reminder` or `receipt`. */
-  readonly mail: string | null
-}
-
 const WAITING = shape({
   kind: text().as<ReviewKind>(),
   id: bigint(),
   appId: bigint().nullable(),
   since: realTime(),
+  /** In the smallest unit; null where no money waits, or nobody knows how much. */
   amount: bigint().nullable(),
   currency: text().nullable(),
+  /** Whom or what it is about. */
   subject: text().nullable(),
+  /** Why it waits, as its table says. */
   reason: text().nullable(),
+  /** Of mails to end users: `reminder` or `receipt`. */
   mail: text().nullable(),
 })
+/** A case that waits for an operator. */
+export type WaitingRow = Row<typeof WAITING>
 
 /** An account whose pause ended this long ago is forgotten, even if it has not answered since. */
 const PAUSE_FORGOTTEN_MS = HOUR_MS
@@ -183,17 +172,13 @@ const PERSONS: Partial<Record<ReviewKind | 'reminder' | 'receipt', string>> = {
   failed_webhook: 'SELECT external_ref AS ref FROM events WHERE id = ?',
 }
 
-export interface WaitingCount {
-  readonly kind: ReviewKind
-  readonly cases: number
-  readonly oldest: RealTime
-}
+const COUNT = shape({ kind: text().as<ReviewKind>(), cases: bigint(), oldest: realTime() })
 
 /** How many cases of each kind wait, and since when the oldest does. */
-export async function countWaiting(db: Queries, now: RealTime): Promise<WaitingCount[]> {
+export async function countWaiting(db: Queries, now: RealTime): Promise<Row<typeof COUNT>[]> {
   const queue = queueAt(now, REVIEW_KINDS)
   return db.all(
-    shape({ kind: text().as<ReviewKind>(), cases: bigint(), oldest: realTime() }),
+    COUNT,
     `SELECT q.kind, COUNT(*) AS cases, MIN(q.since) AS oldest FROM (${queue.sql}) q GROUP BY q.kind ORDER BY q.kind`,
     [...queue.params],
   )

@@ -7,20 +7,6 @@ import type { RealTime } from '#shared/time.ts'
 export type FoundKind =
   'app' | 'end user' | 'customer' | 'plan' | 'price' | 'checkout' | 'transaction' | 'payment' | 'bank mail' | 'event'
 
-/** One match. `at` is when it was created or received, in app time or real time, as its table has it. */
-export interface Found {
-  readonly kind: FoundKind
-  readonly id: number
-  readonly appId: number | null
-  readonly externalRef: string | null
-  readonly amount: number | null
-  readonly currency: string | null
-  readonly state: string | null
-  readonly at: RealTime | null
-  /** `subscription.updated` of an event; null of any other kind. */
-  readonly eventType: string | null
-}
-
 const FOUND = shape({
   kind: text().as<FoundKind>(),
   id: id(),
@@ -29,9 +15,13 @@ const FOUND = shape({
   amount: bigint().nullable(),
   currency: text().nullable(),
   state: text().nullable(),
+  /** When it was created or received, in app time or real time, as its table has it. */
   at: realTime().nullable(),
+  /** `subscription.updated` of an event; null of any other kind. */
   eventType: text().nullable(),
 })
+/** One match. */
+export type Found = Row<typeof FOUND>
 
 /** For each kind, the columns and the table, which is called `x`. */
 const SOURCES: Readonly<Record<FoundKind, string>> = {

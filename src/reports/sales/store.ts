@@ -1,21 +1,21 @@
 import { appTime, bigint, id, realTime, sum, text } from '#db/columns.ts'
-import { shape } from '#db/table.ts'
+import { shape, type Row } from '#db/table.ts'
 import type { Param, Queries } from '#db/queries.ts'
-import type { AppTime } from '#shared/time.ts'
 import type { MonthRange } from '#reports/month.ts'
 import type { AppMode, MoneyScope } from '#reports/store.ts'
 
-/** Sales of a month by plan and provider; amounts in the smallest unit of `currency`. */
-export interface SoldOfMonth {
-  readonly month: string
-  readonly currency: string
+const SOLD_OF_MONTH = shape({
+  month: text(),
+  currency: text(),
   /** Empty for money of no transaction. */
-  readonly planRef: string
-  readonly provider: string
-  readonly received: bigint
-  readonly discounts: bigint
-  readonly refunds: bigint
-}
+  planRef: text(),
+  provider: text(),
+  received: sum(),
+  discounts: sum(),
+  refunds: sum(),
+})
+/** Sales of a month by plan and provider; amounts in the smallest unit of `currency`. */
+export type SoldOfMonth = Row<typeof SOLD_OF_MONTH>
 
 /**
  * The transaction that most of the payment `p` was booked for, the newest of several (R420), of the app that it was booked for last.
@@ -64,14 +64,9 @@ const PAID_AT = { live: 'p.paid_at', test: byAppClock('p.received_at') } as cons
 /** When the refund `r` of the payment `p` was made, in the same way. */
 const REFUNDED_AT = { live: 'r.ended_at', test: byAppClock('r.ended_at') } as const
 
+const CASH_MONTH = shape({ currency: text(), month: text(), payments: bigint(), received: sum(), refunded: sum() })
 /** Money of one currency and month (`2026-03`, UTC); amounts in the smallest unit. */
-export interface CashMonth {
-  readonly currency: string
-  readonly month: string
-  readonly payments: number
-  readonly received: bigint
-  readonly refunded: bigint
-}
+export type CashMonth = Row<typeof CASH_MONTH>
 
 /**
  * Money received, by the month in which it was paid, once its payer is known; and money refunded, by the month of the refund. Months of a
@@ -79,7 +74,7 @@ export interface CashMonth {
  */
 export async function listCashMonths(db: Queries, { appIds, mode }: MoneyScope): Promise<CashMonth[]> {
   return db.all(
-    shape({ currency: text(), month: text(), payments: bigint(), received: sum(), refunded: sum() }),
+    CASH_MONTH,
     `SELECT x.currency, x.month, SUM(x.payments) AS payments, SUM(x.received) AS received, SUM(x.refunded) AS refunded
      FROM (SELECT p.currency, DATE_FORMAT(${PAID_AT[mode]}, '%Y-%m') AS month, 1 AS payments, p.amount AS received, 0 AS refunded
            FROM payments p
@@ -111,15 +106,7 @@ export async function listSoldByMonth(
   const { sql, params } = monthTable(months)
   const within = (time: string): string => `${time} >= m.since AND ${time} < m.until`
   return db.all(
-    shape({
-      month: text(),
-      currency: text(),
-      planRef: text(),
-      provider: text(),
-      received: sum(),
-      discounts: sum(),
-      refunds: sum(),
-    }),
+    SOLD_OF_MONTH,
     `SELECT x.month, x.currency, COALESCE(x.plan_ref, '') AS planRef, x.provider,
        SUM(x.received) AS received, SUM(x.discounts) AS discounts, SUM(x.refunds) AS refunds
      FROM (SELECT m.month, p.currency, t.plan_ref, p.provider, p.amount AS received, ${DISCOUNTS} AS discounts, 0 AS refunds
@@ -139,46 +126,26 @@ export async function listSoldByMonth(
   )
 }
 
-/** The present price of a subscription, in the smallest unit, and the code of its discount on every period. */
-export interface RenewalPrice {
-  readonly appId: number
-  readonly amount: number
-  readonly currency: string
-  readonly promotionCode: string | null
-}
+const RENEWAL_PRICE = shape({
+  appId: bigint(),
+  amount: bigint(),
+  currency: text(),
+  promotionCode: text().nullable(),
+})
 
+/** The present prices of subscriptions, in the smallest unit, each with the code of its discount on every period. */
 export async function listRenewalPrices(
   db: Queries,
   appId: number,
   externalRefs: readonly string[],
-): Promise<RenewalPrice[]> {
+): Promise<Row<typeof RENEWAL_PRICE>[]> {
   if (externalRefs.length === 0) return []
   return db.all(
-    shape({ appId: bigint(), amount: bigint(), currency: text(), promotionCode: text().nullable() }),
+    RENEWAL_PRICE,
     `SELECT s.app_id AS appId, p.amount, p.currency, s.promotion_code AS promotionCode
      FROM subscriptions s JOIN prices p ON p.id = s.price_id WHERE s.app_id = ? AND s.external_ref IN (?)`,
     [appId, externalRefs],
   )
-}
-
-/** A payment or a refund, or a purchase that a promotion paid in full, with what it was for. Amounts in the smallest unit. */
-export interface SaleRow {
-  readonly id: number
-  readonly at: Date
-  readonly transactionId: number | null
-  readonly externalRef: string | null
-  readonly customer: string | null
-  readonly planRef: string | null
-  readonly provider: string
-  readonly reference: string | null
-  readonly received: number
-  readonly discount: number
-  readonly promotionCode: string | null
-  readonly refunded: number
-  readonly currency: string
-  /** Of the period that the transaction gave; null if it gave none, and at the end of lifetime. */
-  readonly periodFrom: AppTime | null
-  readonly periodTo: AppTime | null
 }
 
 const SALE = shape({
@@ -195,9 +162,12 @@ const SALE = shape({
   promotionCode: text().nullable(),
   refunded: bigint(),
   currency: text(),
+  /** Of the period that the transaction gave; null if it gave none, and at the end of lifetime. */
   periodFrom: appTime().nullable(),
   periodTo: appTime().nullable(),
 })
+/** A payment or a refund, or a purchase that a promotion paid in full, with what it was for. Amounts in the smallest unit. */
+export type SaleRow = Row<typeof SALE>
 
 /** The part of a row that comes from its transaction `t`, which may be missing. */
 const SOLD = `t.id AS transactionId, t.external_ref AS externalRef, c.name AS customer, t.plan_ref AS planRef,
