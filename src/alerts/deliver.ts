@@ -4,8 +4,9 @@ import { requestEndpoint } from '#http/outbound/request-endpoint.ts'
 import { htmlOf } from '#mail/render.ts'
 import type { Mail } from '#mail/mail.ts'
 import { openMailer, senderOf } from '#mail/open-mailer.ts'
-import { hmacBase64, hmacKey, randomHex } from '#shared/crypto.ts'
+import { randomHex } from '#shared/crypto.ts'
 import { formatTimestamp, formatUtc, unixSeconds, type RealTime } from '#shared/time.ts'
+import { standardHeaders, standardKey } from '#webhooks/signature.ts'
 import type { AlertMessage } from './store.ts'
 
 /** The content of a message. */
@@ -62,17 +63,13 @@ export async function postAlert({ config }: Context, message: OutgoingAlert, now
   if (!webhook) throw new Error('no webhook is configured: set BILLING_ALERT_WEBHOOK_URL')
   const { id, type, kind, subject, text, since } = message
   const body = JSON.stringify({ id, type, kind, subject, text, since: formatTimestamp(since) })
-  const timestamp = String(unixSeconds(now))
-  const key = hmacKey(Buffer.from(webhook.secret.replace(/^whsec_/, ''), 'base64'))
   const { status } = await requestEndpoint({
     method: 'POST',
     url: webhook.url,
     headers: {
       'content-type': 'application/json',
       'user-agent': 'Paygate-Alerts/1',
-      'webhook-id': id,
-      'webhook-timestamp': timestamp,
-      'webhook-signature': `v1,${hmacBase64(key, `${id}.${timestamp}.`, body)}`,
+      ...standardHeaders(standardKey(webhook.secret), { id, timestamp: unixSeconds(now), body }),
     },
     body,
     deadlineMs: config.webhook.timeoutMs,

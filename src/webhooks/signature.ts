@@ -27,25 +27,39 @@ export interface SigningKeys {
 export function signingKeys(secret: string): SigningKeys {
   return {
     gateway: hmacKey(Buffer.from(secret)),
-    standard: hmacKey(Buffer.from(secret.replace(/^whsec_/, ''), 'base64')),
+    standard: standardKey(secret),
+  }
+}
+
+/** The key of Standard Webhooks: the decoded base64 part of a secret, `whsec_…`. */
+export function standardKey(secret: string): HmacKey {
+  return hmacKey(Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
+}
+
+/** The headers by which the libraries of Standard Webhooks verify a message. `timestamp` in Unix seconds. */
+export function standardHeaders(
+  key: HmacKey,
+  { id, timestamp, body }: { readonly id: string; readonly timestamp: number; readonly body: string | Buffer },
+): Record<string, string> {
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': `v1,${hmacBase64(key, `${id}.${timestamp}.`, body)}`,
   }
 }
 
 /** The headers of a delivery (R152). */
 export function webhookHeaders(keys: SigningKeys, delivery: Delivery): Record<string, string> {
-  const { eventId, eventType, attempt, body } = delivery
+  const { eventId, eventType, attempt, timestamp, body } = delivery
   const id = formatId('evt', eventId)
-  const timestamp = String(delivery.timestamp)
   return {
     'Content-Type': 'application/json',
     'User-Agent': USER_AGENT,
-    'X-Gateway-Timestamp': timestamp,
+    'X-Gateway-Timestamp': String(timestamp),
     'X-Gateway-Signature': hmacHex(keys.gateway, `${timestamp}.`, body),
     'X-Gateway-Event-Id': id,
     'X-Gateway-Event-Type': eventType,
     'X-Gateway-Attempt': String(attempt),
-    'webhook-id': id,
-    'webhook-timestamp': timestamp,
-    'webhook-signature': `v1,${hmacBase64(keys.standard, `${id}.${timestamp}.`, body)}`,
+    ...standardHeaders(keys.standard, { id, timestamp, body }),
   }
 }
