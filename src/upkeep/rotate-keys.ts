@@ -33,13 +33,10 @@ export async function rotateKeys(
   let current = 0
   for await (const page of allSealedSecrets(ctx)) {
     const stale = page.filter(({ sealed }) => ctx.keyring.isStale(sealed))
-    const outcomes = stale.map((secret) => reseal(ctx, secret))
-    unreadable.push(...outcomes.flatMap(({ error }) => error ?? []))
+    const resealed = reseal(ctx, stale)
+    unreadable.push(...resealed.unreadable)
     current += page.length - stale.length
-    rotated += await save(
-      ctx,
-      outcomes.flatMap(({ renewed }) => renewed ?? []),
-    )
+    rotated += await save(ctx, resealed.renewed)
     onProgress({ rotated, already_current: current })
   }
   const report = { rotated, already_current: current }
@@ -59,18 +56,19 @@ interface Resealed {
   readonly sealed: string
 }
 
-/** The secret under the current key, or why it cannot be decrypted. */
-function reseal(
-  ctx: Context,
-  secret: SealedSecret,
-): { readonly renewed: Resealed | null; readonly error: string | null } {
-  const place = placeOf(secret)
-  try {
-    const sealed = ctx.keyring.seal(ctx.keyring.open(secret.sealed, place), place)
-    return { renewed: { secret, sealed }, error: null }
-  } catch (error) {
-    return { renewed: null, error: `${secretName(secret)}: ${messageOf(error)}` }
+/** The secrets under the current key, and why the others cannot be decrypted. */
+function reseal({ keyring }: Context, secrets: readonly SealedSecret[]): { renewed: Resealed[]; unreadable: string[] } {
+  const renewed: Resealed[] = []
+  const unreadable: string[] = []
+  for (const secret of secrets) {
+    const place = placeOf(secret)
+    try {
+      renewed.push({ secret, sealed: keyring.seal(keyring.open(secret.sealed, place), place) })
+    } catch (error) {
+      unreadable.push(`${secretName(secret)}: ${messageOf(error)}`)
+    }
   }
+  return { renewed, unreadable }
 }
 
 async function save(ctx: Context, renewed: readonly Resealed[]): Promise<number> {
