@@ -1,35 +1,25 @@
 import { bigint, flag, realTime, text } from '#db/columns.ts'
 import { IS_READ_ONLY } from '#db/session.ts'
-import { shape } from '#db/table.ts'
+import { shape, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import { FIRST_DUE } from '#webhooks/claims/store.ts'
 import { REPORTS_CHANGE, type DeliveryStatus } from '#webhooks/store.ts'
 import type { RealTime } from '#shared/time.ts'
 
+const SERVER_FACTS = shape({ version: text(), now: realTime(), isReadOnly: flag() })
 /** The server as a session sees it, and its clock in UTC. */
-export interface ServerFacts {
-  readonly version: string
-  readonly now: RealTime
-  readonly isReadOnly: boolean
-}
+export type ServerFacts = Row<typeof SERVER_FACTS>
 
 export async function readServerFacts(db: Queries): Promise<ServerFacts> {
-  return db.single(
-    shape({ version: text(), now: realTime(), isReadOnly: flag() }),
-    `SELECT VERSION() AS version, UTC_TIMESTAMP(3) AS now, ${IS_READ_ONLY} AS isReadOnly`,
-  )
+  return db.single(SERVER_FACTS, `SELECT VERSION() AS version, UTC_TIMESTAMP(3) AS now, ${IS_READ_ONLY} AS isReadOnly`)
 }
+
+const DURABILITY = shape({ flushesLog: bigint(), hasBinaryLog: flag(), syncsBinaryLog: bigint() })
 
 /** What the server does so that a committed payment survives a loss of power. */
-export interface Durability {
-  readonly flushesLog: number
-  readonly hasBinaryLog: boolean
-  readonly syncsBinaryLog: number
-}
-
-export async function readDurability(db: Queries): Promise<Durability> {
+export async function readDurability(db: Queries): Promise<Row<typeof DURABILITY>> {
   return db.single(
-    shape({ flushesLog: bigint(), hasBinaryLog: flag(), syncsBinaryLog: bigint() }),
+    DURABILITY,
     `SELECT @@GLOBAL.innodb_flush_log_at_trx_commit AS flushesLog, @@GLOBAL.log_bin AS hasBinaryLog, @@GLOBAL.sync_binlog AS syncsBinaryLog`,
   )
 }
@@ -45,15 +35,16 @@ export async function readDataFolders(db: Queries): Promise<string[]> {
     .filter((folder) => folder.startsWith('/'))
 }
 
-/** The state of an app's webhooks. Counts are of undelivered events that were attempted. */
-export interface WebhookStanding {
-  readonly appId: number
-  readonly failed: number
-  readonly retrying: number
+const WEBHOOK_STANDING = shape({
+  appId: bigint(),
+  failed: bigint(),
+  retrying: bigint(),
   /** The first failed attempt since the newest event that the app acknowledged was delivered; null if none failed. */
-  readonly failingSince: RealTime | null
-  readonly lastError: string | null
-}
+  failingSince: realTime().nullable(),
+  lastError: text().nullable(),
+})
+/** The state of an app's webhooks. Counts are of undelivered events that were attempted. */
+export type WebhookStanding = Row<typeof WEBHOOK_STANDING>
 
 /** Events of all apps, by an index that begins with the app: no index covers all apps. */
 function eventsIn(status: DeliveryStatus, columns: string): string {
@@ -65,13 +56,7 @@ function eventsIn(status: DeliveryStatus, columns: string): string {
 export async function listWebhookStandings(db: Queries): Promise<WebhookStanding[]> {
   const columns = 'e.id, e.app_id, e.delivery_status, e.last_error'
   const rows = await db.all(
-    shape({
-      appId: bigint(),
-      failed: bigint(),
-      retrying: bigint(),
-      failingSince: realTime().nullable(),
-      lastError: text().nullable(),
-    }),
+    WEBHOOK_STANDING,
     `SELECT e.app_id AS appId, SUM(e.delivery_status = 'failed') AS failed,
        SUM(e.delivery_status = 'pending') AS retrying,
        MIN((SELECT MIN(t.started_at) FROM delivery_attempts t FORCE INDEX (delivery_attempts_event)
