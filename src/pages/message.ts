@@ -60,19 +60,21 @@ export function friendlyErrors(ctx: Context): Middleware<PayerState> {
 async function sendError(ctx: Context, http: PayerHttp, error: AppError): Promise<void> {
   const texts = pageTexts(pageLocale(http))
   const isLate = error.code === 'checkout_expired'
-  const notice =
-    (isLate && noticeOfChange(texts, http)) ||
-    (texts.errors[error.code] ?? texts.errors[error.status < 500 ? 'invalid_request' : 'internal_error'])
+  const notice = (isLate ? noticeOfChange(texts, http) : null) ?? noticeOf(texts, error)
   http.set(error.headers)
   await sendMessage(ctx, http, {
     status: error.status,
     tone: isLate ? 'late' : 'bad',
     heading: notice.heading,
-    lines: (isLate && linesAboutMoney(texts, http)) || notice.lines,
+    lines: (isLate ? linesAboutMoney(texts, http) : null) ?? notice.lines,
     transfer: isLate ? transferOfRest(http) : null,
     actions: exitLinks(ctx, http, error),
     ...(error.status === 500 ? { requestId: http.state.requestId } : {}),
   })
+}
+
+function noticeOf({ errors }: PageTexts, { code, status }: AppError): Notice {
+  return errors[code] ?? errors[status < 500 ? 'invalid_request' : 'internal_error']
 }
 
 /** Why nothing can be paid by a link, if not because it has expired. */
