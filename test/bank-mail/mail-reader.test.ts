@@ -59,7 +59,8 @@ describe('the thread that reads mails', () => {
   })
 
   it('is not given up for a standstill of the main thread: an answer that lies there is taken', async () => {
-    start({ wallLimitMs: 50, workerFile: STUBBORN })
+    const wallLimitMs = 1000
+    start({ wallLimitMs, workerFile: STUBBORN })
     await readText('before')
     // From here on, timers that are due run before messages that lie there.
     await new Promise((resolve) => setImmediate(resolve))
@@ -67,7 +68,7 @@ describe('the thread that reads mails', () => {
     const shared = new Int32Array(new SharedArrayBuffer(8))
     const reading = reader.read(Buffer.from(shared.buffer))
     Atomics.wait(shared, 1, 0)
-    Atomics.wait(shared, 0, 0, 100)
+    Atomics.wait(shared, 0, 0, wallLimitMs + 100)
     expect((await reading).bank).to.equal('ACB')
   })
 
