@@ -148,20 +148,20 @@ describe('find and open', () => {
   })
 
   it('offers the whole command to match unmatched money to the payment that waits for its amount', async () => {
-    const today = formatDay(ctx.clock.now())
     const waiting = (await ctx.db.one(transactions, 'WHERE transfer_code IS NOT NULL AND app_id = ?', [
       made.shop.app.id,
     ]))!
     const [mail] = await cli.json(['bank-mail', 'list', '--unmatched'])
     const command = `billing-cli bank-mail match ${mail!.id} ${waiting.id} --note "…"`
-    const day = new Date().toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+    const date = mail!.received_at.slice(0, 10)
+    const day = new Date(date).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
     const what = `₫99,000 of ${day} fits transaction ${waiting.id} (user-1, pending)`
     const person = await cli.json(['find', 'user-1', '--app', String(made.shop.app.id)])
     expect(person.end_users[0]!.next_steps[0]).to.deep.equal({ what, command })
     for (const words of [
-      ['99.000', '--on', today],
-      ['99,000', '--on', today],
-      ['99k', '--on', today],
+      ['99.000', '--on', date],
+      ['99,000', '--on', date],
+      ['99k', '--on', date],
     ])
       expect(await cli.table(['find', ...words, '--app', String(made.shop.app.id)])).to.include(`  ${command}\n`)
     const reference = (await ctx.db.one(bankMails, 'WHERE id = ?', [mail!.id]))!.bankReference!
