@@ -217,7 +217,7 @@ describe('find and open', () => {
   })
 
   it('finds a payment through PayOS by the note of its transfer, also after the gap of a restored backup', async () => {
-    expect(await namesOf(`CK PG${made.flagged} tien sach`)).to.deep.equal([`transaction ${made.flagged}`])
+    expect(await namesOf(`CK ${transferTextOf(made.flagged)} tien sach`)).to.deep.equal([`transaction ${made.flagged}`])
     const id = 10_000_000 + made.flagged
     await ctx.db.update(transactions, { id: made.flagged }, { id })
     expect(await namesOf(transferTextOf(id))).to.deep.equal([`transaction ${id}`])
