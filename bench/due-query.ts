@@ -11,6 +11,7 @@ import { DAY_MS, HOUR_MS, addMs, wholeSeconds } from '#shared/time.ts'
 import { testContext } from '../test/support/context.ts'
 import { openEmptyDatabase, query } from '../test/support/database.ts'
 import { SERVER } from '../test/support/factories.ts'
+import { sequence } from '../test/support/sequence.ts'
 import { inRounds, type Bench, type Row } from './row.ts'
 
 const SMALL = 10_000
@@ -81,23 +82,23 @@ async function fill(ctx: Context, count: number, due: number): Promise<void> {
   const plan = await perform(ctx, SERVER, createPlan, { code: 'bench', name: 'Bench', prices: [price] }, { app })
   const first = await perform(ctx, SERVER, createCustomer, { name: 'Customer 1', email: 'c1@example.com' }, { app })
   const now = wholeSeconds(ctx.clock.now())
-  await fillNumbers(ctx, count)
-  for (let from = 0; from < count; from += BATCH) {
+  for (let from = 1; from <= count; from += BATCH) {
+    const numbers = sequence(from, Math.min(from + BATCH - 1, count))
     await query(
       ctx.db,
       `INSERT INTO customers (id, app_id, name, email, merchant_customer_id, cc_emails, bcc_emails, locale, created_at, updated_at)
-       SELECT ? + n - 1, ?, CONCAT('Customer ', n), CONCAT('c', n, '@example.com'), NULL, '[]', '[]', 'en', ?, ?
-       FROM bench_numbers WHERE n > ? AND n <= ? AND n > 1 ORDER BY n`,
-      [first.id, app_id, now, now, from, from + BATCH],
+       SELECT ? + seq - 1, ?, CONCAT('Customer ', seq), CONCAT('c', seq, '@example.com'), NULL, '[]', '[]', 'en', ?, ?
+       FROM ${numbers} WHERE seq > 1 ORDER BY seq`,
+      [first.id, app_id, now, now],
     )
     await query(
       ctx.db,
       `INSERT INTO subscriptions (app_id, end_user_id, external_ref, plan_id, price_id, customer_id, status, period_start,
          current_period_end, anchor_day, in_trial, revision, renewal_token, reminders_stopped_at, created_at, updated_at)
-       SELECT ?, n, CONCAT('user-', n), ?, ?, ? + n - 1, 'active', ?,
-         IF(MOD(n, ?) = 0, DATE_ADD(?, INTERVAL MOD(n * 7919, 86400) SECOND), DATE_ADD(?, INTERVAL MOD(n * 7919, 31536000) SECOND)),
-         1, 0, 1, SHA2(n, 256), NULL, ?, ?
-       FROM bench_numbers WHERE n > ? AND n <= ? ORDER BY n`,
+       SELECT ?, seq, CONCAT('user-', seq), ?, ?, ? + seq - 1, 'active', ?,
+         IF(MOD(seq, ?) = 0, DATE_ADD(?, INTERVAL MOD(seq * 7919, 86400) SECOND), DATE_ADD(?, INTERVAL MOD(seq * 7919, 31536000) SECOND)),
+         1, 0, 1, SHA2(seq, 256), NULL, ?, ?
+       FROM ${numbers} ORDER BY seq`,
       [
         app_id,
         plan.id,
@@ -109,25 +110,10 @@ async function fill(ctx: Context, count: number, due: number): Promise<void> {
         addMs(now, 4 * DAY_MS),
         now,
         now,
-        from,
-        from + BATCH,
       ],
     )
   }
-  await query(ctx.db, 'DROP TABLE bench_numbers')
   await query(ctx.db, 'ANALYZE TABLE customers, subscriptions, reminders')
-}
-
-async function fillNumbers(ctx: Context, count: number): Promise<void> {
-  await query(ctx.db, 'CREATE TABLE bench_numbers (n BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB')
-  await query(ctx.db, 'INSERT INTO bench_numbers VALUES (1)')
-  for (let filled = 1; filled < count; filled *= 2) {
-    await query(ctx.db, 'INSERT INTO bench_numbers SELECT n + ? FROM bench_numbers WHERE n + ? <= ?', [
-      filled,
-      filled,
-      count,
-    ])
-  }
 }
 
 async function markAllSent(ctx: Context): Promise<void> {

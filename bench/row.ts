@@ -41,11 +41,10 @@ const ROUNDS = 11
  * Measures in rounds that take the sides in turn (A B A B …), so that what drifts on the machine drifts for all. The first round warms
  * both up and does not count.
  */
-export async function inRounds<T>({ isQuick }: BenchOptions, round: (number: number) => Promise<T>): Promise<T[]> {
+export async function inRounds<T>(options: BenchOptions, round: (number: number) => Promise<T>): Promise<T[]> {
   const results: T[] = []
-  const count = isQuick ? 1 : ROUNDS + 1
-  for (let number = 0; number < count; number += 1) results.push(await round(number))
-  return isQuick ? results : results.slice(1)
+  for (let number = 0; number < countRounds(options); number += 1) results.push(await round(number))
+  return options.isQuick ? results : results.slice(1)
 }
 
 /** How many rounds there are, the first one included: for what has to be laid out beforehand. */

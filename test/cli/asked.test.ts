@@ -43,6 +43,9 @@ type Dialogue = readonly [command: string, steps: readonly Step[], shows: string
 /** Commands that ask on a terminal although all their arguments are optional. */
 const ASK_FOR_OPTIONS = ['app create', 'bank-account add', 'webhook retry', 'key export']
 
+/** No question breaks, however long the ids are that it names. */
+const WIDE = 120
+
 const pick = (question: string, downs = 0): Step => [question, DOWN.repeat(downs) + ENTER]
 const type = (question: string, text: string): Step => [question, text + ENTER]
 const yes = (question: string): Step => [question, `y${ENTER}`]
@@ -68,7 +71,7 @@ describe('a missing argument is asked for on a terminal', () => {
   async function hold(dialogues: readonly Dialogue[], settings: Readonly<Record<string, string>> = {}): Promise<void> {
     const { env } = openCli(settings)
     for (const [command, steps, shows, options = []] of dialogues) {
-      const screen = await onSimulatedTerminal(env, [...command.split(' '), ...options], steps)
+      const screen = await onSimulatedTerminal(env, [...command.split(' '), ...options], steps, WIDE)
       expect([screen.code, screen.left], `${command}: ${screen.text}`).to.deep.equal([0, []])
       if (typeof shows === 'string') expect(screen.text, command).to.include(shows)
       else expect(screen.text, command).to.match(shows)

@@ -12,7 +12,7 @@ import { addMs, asAppTime, asRealTime, DAY_MS, formatTimestamp, type AppTime } f
 import { periodFrom, type Period } from '#subscriptions/period.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { realTimeContext } from '../support/context.ts'
-import { testDatabase } from '../support/database.ts'
+import { everyRow, testDatabase } from '../support/database.ts'
 import { refusalOf } from '../support/expect-error.ts'
 import { aPlan, anApp, aSubscription, transferred } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
@@ -76,12 +76,12 @@ describe('the command line: the demo', () => {
     const ctx = realTimeContext()
     const other = await anApp(ctx)
     await aSubscription(ctx, other, await aPlan(ctx, other))
-    const before = await everyRow()
+    const before = await rowsOfApps()
     const failuresBefore = await failures(cli)
 
     const planned = await cli.preview(['demo'])
     expect(await cli.table(['demo', '--dry-run'])).to.include(`${planned.customers} customers`)
-    expect(await everyRow()).to.deep.equal(before)
+    expect(await rowsOfApps()).to.deep.equal(before)
 
     const made = await cli.json(['demo'])
     expect({ ...planned, ...made }).to.deep.include({ ...planned, api_key: DEMO_KEY })
@@ -120,7 +120,7 @@ describe('the command line: the demo', () => {
     expect(removed.rows).to.deep.equal(shown.rows)
     expect(removed.rows.payments).to.equal(planned.payments)
 
-    expect(await everyRow()).to.deep.equal(before)
+    expect(await rowsOfApps()).to.deep.equal(before)
     const tables = await tablesOfApps()
     expect(tables.filter((table) => ![...Object.keys(removed.rows), ...FROM_OUTSIDE].includes(table))).to.deep.equal([
       'audit_log',
@@ -156,9 +156,9 @@ describe('the command line: the demo', () => {
     const [flagged] = await cli.json(['transaction', 'list', '--app', String(app.id), '--flagged'])
     const outcome = await transferred(ctx, flagged!.transaction_id, 9_000, { paidAt: asRealTime(new Date()) })
     expect(outcome.kind).to.equal('processed')
-    const rows = await everyRow()
+    const rows = await rowsOfApps()
     expect(await cli.refused(['demo', '--remove', '--yes'])).to.include(`app disable ${app.id}`)
-    expect(await everyRow()).to.deep.equal(rows)
+    expect(await rowsOfApps()).to.deep.equal(rows)
     await cli.expectErrors([2, ['demo', '--yes'], '--remove'])
   })
 
@@ -196,14 +196,8 @@ async function counted(table: string, condition: string, appId: number): Promise
   return Number(row?.n)
 }
 
-/** Every row of every table but the audit log. */
-async function everyRow(): Promise<Record<string, unknown>> {
-  const { db } = testDatabase()
-  const tables = await db.query<{ name: string }[]>(
-    'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name',
-  )
-  const rows: Record<string, unknown> = {}
-  for (const { name } of tables)
-    if (name !== 'audit_log' && !WITHOUT_APP.includes(name)) rows[name] = await db.query(`SELECT * FROM ${name}`)
-  return rows
+/** Every row of the tables whose rows belong to apps, but the audit log. */
+async function rowsOfApps(): Promise<Record<string, unknown>> {
+  const rows = Object.entries(await everyRow())
+  return Object.fromEntries(rows.filter(([name]) => name !== 'audit_log' && !WITHOUT_APP.includes(name)))
 }

@@ -53,6 +53,7 @@ interface ShownPayment {
 
 interface ShownMail {
   id: number
+  received_at: string
   app_id: number | null
   bank: string
   status: string

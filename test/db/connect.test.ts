@@ -49,8 +49,9 @@ describe('database sessions', () => {
       const changed = changer.query('ALTER TABLE end_users FORCE')
       try {
         await until(async () => {
-          const sessions: { State: string | null }[] = await db.query('SHOW PROCESSLIST')
-          return sessions.some(({ State: state }) => state?.includes('metadata lock'))
+          const waiting =
+            "SELECT 1 FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE '%metadata lock%'"
+          return (await db.query<unknown[]>(waiting)).length > 0
         })
         const sent = connection.send('UPDATE end_users SET version = 0', [])
         const refusal: unknown = await sent.catch((error: unknown) => error)

@@ -4,7 +4,7 @@ import { openDatabase } from '#db/connect.ts'
 import { systemClock } from '#shared/time.ts'
 import { startService, type TestService } from '../support/api.ts'
 import { expectError } from '../support/expect-error.ts'
-import { testDatabase } from '../support/database.ts'
+import { moveToOwnServer, testDatabase } from '../support/database.ts'
 import { anApp } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
@@ -46,15 +46,15 @@ describe('health and metrics', () => {
   })
 
   it('GET /readyz warns of a database that is read-only, from which reads go on', async () => {
-    service = await startService()
-    const { db } = service.ctx
-    await db.query('SET GLOBAL read_only = 1')
+    const moveBack = await moveToOwnServer()
     try {
+      service = await startService()
+      await service.ctx.db.query('SET GLOBAL read_only = 1')
       const { status, body } = await service.call<Readiness>('GET', '/readyz')
       expect(status).to.equal(200)
       expect(body.warning).to.equal('the database is read-only: changes are answered 503')
     } finally {
-      await db.query('SET GLOBAL read_only = 0')
+      await moveBack()
     }
   })
 

@@ -9,6 +9,7 @@ import type { AnyTable } from './tables.ts'
 import { MYSQL } from './database-server.ts'
 import { loaded } from './loaded.ts'
 import { isAlive } from './processes.ts'
+import { scratchFolder } from './scratch.ts'
 
 /** The database as commands see it, and any statement besides. */
 export interface TestDb extends Database {
@@ -75,13 +76,35 @@ async function start(): Promise<Started> {
 
 /** Runs work with the database at another address in place of the test database. */
 export async function onDatabase<T>(url: string, work: () => Promise<T>): Promise<T> {
-  const before = started
-  const { db, close } = await openTestDb(url)
-  started = { database: { db, url, socketPath: '', name: '' }, stop: close }
+  const moveBack = await moveTo(url)
   try {
-    await runMigrations(db)
     return await work()
   } finally {
+    await moveBack()
+  }
+}
+
+/**
+ * Takes a database on a server of its own in place of the test database, until the returned function runs. It has the settings of a server
+ * outside the tests, and they may be changed: those of the tests' server apply to all files that run at the same time.
+ */
+export async function moveToOwnServer(): Promise<() => Promise<void>> {
+  const { connection, release } = await startEmbedded(scratchFolder('server'))
+  const moveBack = await moveTo(urlOf(connection.socketPath, connection.database))
+  return async () => {
+    await moveBack()
+    await release()
+  }
+}
+
+async function moveTo(url: string): Promise<() => Promise<void>> {
+  const before = started
+  const { pathname, searchParams } = new URL(url)
+  const { db, close } = await openTestDb(url)
+  const place = { socketPath: searchParams.get('socketPath') ?? '', name: pathname.slice(1) }
+  started = { database: { db, url, ...place }, stop: close }
+  await runMigrations(db)
+  return async () => {
     started = before
     await close()
   }
@@ -170,24 +193,20 @@ export async function giveNextId({ query }: TestDb, { name }: AnyTable, id: numb
   await query(`ALTER TABLE ${name} AUTO_INCREMENT = ${id}`)
 }
 
-/** Whether each commit survives that the power fails, as in production. */
-export async function setDurable(isDurable: boolean): Promise<void> {
-  await testDatabase().db.query(`SET GLOBAL innodb_flush_log_at_trx_commit = ${isDurable ? 1 : 2}`)
-}
-
 /** Whether a transaction waits for a row that another has locked. */
 export async function isSomebodyWaiting(): Promise<boolean> {
   return (await countWaiting()) > 0
 }
 
 /**
- * How many transactions wait for a row that another has locked. `INNODB_TRX` would be a tenth of a second old. Above its list of
- * transactions, the status has those of the latest deadlock.
+ * How many transactions wait for a row of this database that another has locked: the server has those of other files, too. `INNODB_TRX` would
+ * be a tenth of a second old. Above its list of transactions, the status has those of the latest deadlock.
  */
 export async function countWaiting(): Promise<number> {
-  const [row] = await testDatabase().db.query<{ Status: string }[]>('SHOW ENGINE INNODB STATUS')
+  const { db, name } = testDatabase()
+  const [row] = await db.query<{ Status: string }[]>('SHOW ENGINE INNODB STATUS')
   const [, present = ''] = row!.Status.split(/^TRANSACTIONS$/m)
-  return present.match(/^LOCK WAIT/gm)?.length ?? 0
+  return present.match(new RegExp(`FOR THIS LOCK TO BE GRANTED:\\n.* table \`${name}\``, 'g'))?.length ?? 0
 }
 
 /** The address of another database on the same server. */
