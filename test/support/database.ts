@@ -93,7 +93,7 @@ export async function moveToOwnServer(): Promise<() => Promise<void>> {
   const moveBack = await moveTo(urlOf(connection.socketPath, connection.database))
   return async () => {
     await moveBack()
-    await release()
+    release()
   }
 }
 
