@@ -7,7 +7,7 @@ import {
   CLI_FILE,
   CREDENTIALS_FOLDER,
   ENVIRONMENT_FILE,
-  HIDDEN,
+  hiddenMessage,
   isHidden,
   isOfPackage,
   renderCli,
@@ -75,7 +75,7 @@ async function plannedFiles(paths: InstallPaths): Promise<PlannedFile[]> {
 
 function refuseHidden({ root }: InstallPaths): void {
   if (isOfPackage(root)) throw new UsageError('the package brings the units: run billing-cli setup')
-  if (isHidden(root)) throw new UsageError(HIDDEN(root))
+  if (isHidden(root)) throw new UsageError(hiddenMessage(root))
 }
 
 function show(out: Output, { dryRun }: InstallOptions, files: readonly { path: string; action: Action }[]): void {

@@ -150,7 +150,10 @@ export async function listWaiting(
   return db.all(WAITING, `SELECT * FROM (${queue.sql}) q ${ordered}`, [...queue.params, ...listed.params, limit])
 }
 
-/** The external_ref of the end user in a case; null if the case names nobody. The case of a mail is that of its reminder or receipt. */
+/**
+ * The external_ref of the end user in a case, or the address that was refused; null if the case names nobody. The case of a mail is that of
+ * its reminder or receipt.
+ */
 export async function findPersonOf(
   db: Queries,
   kind: ReviewKind | 'reminder' | 'receipt',
@@ -170,6 +173,7 @@ const PERSONS: Partial<Record<ReviewKind | 'reminder' | 'receipt', string>> = {
     'SELECT s.external_ref AS ref FROM reminders r JOIN subscriptions s ON s.id = r.subscription_id WHERE r.id = ?',
   receipt: 'SELECT t.external_ref AS ref FROM receipts r JOIN transactions t ON t.id = r.transaction_id WHERE r.id = ?',
   failed_webhook: 'SELECT external_ref AS ref FROM events WHERE id = ?',
+  refused_address: 'SELECT refused_to AS ref FROM reminders WHERE id = ?',
 }
 
 const COUNT = shape({ kind: text().as<ReviewKind>(), cases: bigint(), oldest: realTime() })

@@ -41,7 +41,7 @@ import {
 import {
   CLI_FILE,
   CREDENTIALS_UNIT_FILE,
-  HIDDEN,
+  hiddenMessage,
   isHidden,
   isOfPackage,
   PACKAGE_CLI_FILE,
@@ -203,7 +203,7 @@ class Installation {
     const { prefix } = this.#options
     if (isOfPackage(ROOT))
       return this.#inspectFiles([{ path: CREDENTIALS_UNIT_FILE, content: renderCredentials(prefix), mode: 0o644 }])
-    if (isHidden(ROOT) && this.#hasSystemd) throw new AppError('invalid_request', HIDDEN(ROOT))
+    if (isHidden(ROOT) && this.#hasSystemd) throw new AppError('invalid_request', hiddenMessage(ROOT))
     const units = renderUnits(this.#paths())
     return this.#inspectFiles(
       units.map(({ name, content }) => ({ path: `${UNIT_FOLDER}/${name}`, content, mode: 0o644 })),

@@ -138,5 +138,7 @@ export function isHidden(root: string): boolean {
   return /^\/(home|root|run\/user|tmp|var\/tmp)\//.test(`${root}/`)
 }
 
-export const HIDDEN = (root: string): string =>
-  `the service cannot see ${root}: move the project to a folder such as /opt/paygate, and run this again`
+/** Says that the unit hides this folder from the daemon, and what to do. */
+export function hiddenMessage(root: string): string {
+  return `the service cannot see ${root}: move the project to a folder such as /opt/paygate, and run this again`
+}

@@ -1,5 +1,5 @@
 /** Payments that were begun, and how many of them were completed. */
-export interface Success {
+export interface Completions {
   readonly begun: number
   readonly paid: number
 }
@@ -11,7 +11,7 @@ const MIN_RECENT = 5
 const CHANCE = 1e-5
 
 /** Whether the share of completed payments is recently less than half of what is usual, and too low to be chance. */
-export function isFarBelow(recent: Success, usual: Success): boolean {
+export function isFarBelow(recent: Completions, usual: Completions): boolean {
   if (usual.begun < MIN_USUAL || recent.begun < MIN_RECENT || usual.paid === 0) return false
   const rate = usual.paid / usual.begun
   return recent.paid / recent.begun < rate / 2 && atMost(recent.paid, recent.begun, rate) < CHANCE

@@ -2,7 +2,7 @@ import type { AlertCondition } from '#alerts/kinds.ts'
 import { countAttempts, type MethodAttempts } from '#alerts/store.ts'
 import type { Context } from '#context.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS, addMs } from '#shared/time.ts'
-import { isFarBelow, type Success } from './decide-failing.ts'
+import { isFarBelow, type Completions } from './decide-failing.ts'
 import type { Evaluation } from './evaluation.ts'
 
 /** Payers have half an hour: payments that were begun later may still be completed. */
@@ -21,7 +21,7 @@ export async function methodFailing({ db }: Context, { now, memory }: Evaluation
   const recent = await countAttempts(db, from, addMs(now, -STILL_PAYABLE_MS))
   return recent.flatMap((one) => {
     const before = usual.get(keyOf(one))
-    if (!before || !isFarBelow(successOf(one), successOf(before))) return []
+    if (!before || !isFarBelow(completionsOf(one), completionsOf(before))) return []
     const text = `app ${one.appId}: ${one.paid} of ${one.begun} payments by ${one.method} were completed in the last hours, usually ${percentOf(before)} %. Open a checkout and try it; billing-cli doctor`
     return [{ kind: 'method_failing', subject: keyOf(one), text, since: from }]
   })
@@ -31,7 +31,7 @@ function keyOf({ appId, method }: MethodAttempts): string {
   return `app ${appId} ${method}`
 }
 
-function successOf({ begun, paid }: MethodAttempts): Success {
+function completionsOf({ begun, paid }: MethodAttempts): Completions {
   return { begun, paid: Number(paid) }
 }
 
