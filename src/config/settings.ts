@@ -37,6 +37,7 @@ const seconds = (fallback: number) =>
     .optional()
     .transform((value) => value ?? fallback)
 const MAIL_ADDRESS = /^[^@\s,<>]+@[^@\s,<>]+$/
+const MAILBOX = /^([^<>]*<[^@\s,<>]+@[^@\s,<>]+>|[^@\s,<>]+@[^@\s,<>]+)\s*$/
 const list = z
   .string()
   .optional()
@@ -80,7 +81,10 @@ export const Settings = z.object({
   BILLING_ENCRYPTION_KEYS: text,
   BILLING_SMTP_URL: address(/^smtps?:\/\//, 'must be smtp://… or smtps://…'),
   BILLING_SMTP_ALLOW_PLAINTEXT: flag(false),
-  BILLING_MAIL_FROM: text,
+  BILLING_MAIL_FROM: text.refine(
+    (value) => value === null || MAILBOX.test(value),
+    'must be an address, or Name <address>',
+  ),
   BILLING_DKIM_KEY: text,
   BILLING_DKIM_SELECTOR: z
     .string()

@@ -71,6 +71,25 @@ describe('configuration', () => {
     ])
   })
 
+  it('the sender of mails is one address, with a name or without', () => {
+    for (const sender of [
+      'nobody',
+      'Paygate',
+      'a@b.example, c@d.example',
+      '<a@b.example> c@d.example',
+      'Billing <billing>',
+    ])
+      expect(errorsOf({ BILLING_MAIL_FROM: sender }), sender).to.deep.equal([
+        'BILLING_MAIL_FROM must be an address, or Name <address>',
+      ])
+    for (const sender of [
+      'billing@localhost',
+      'Billing <billing@pay.example>',
+      '"Example, Inc." <billing@pay.example>',
+    ])
+      expect(loadConfig({ BILLING_MAIL_FROM: sender }).mailFrom).to.equal(sender)
+  })
+
   it('alerts need whole addresses, a secret beside the webhook, and a time with a zone that exists', () => {
     const wrong = {
       BILLING_ALERT_MAIL: 'ops',
