@@ -76,6 +76,7 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
     const isProgram = program || options?.stdin !== undefined || needsProgram(words)
     const ran = await (isProgram ? runProgram(words, env, options?.stdin) : runScripted(words, env))
     recordRun(words, ran, isProgram)
+    if (ran.code === 1) expect(ran.stderr, `${words.join(' ')}: why it failed`).not.to.equal('')
     checkOutput(words, ran)
     return ran
   }
