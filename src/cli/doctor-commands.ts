@@ -4,6 +4,7 @@ import { stateCell } from './cells.ts'
 import type { Commands } from './declaration.ts'
 import { explainError } from './explain-error.ts'
 import type { Output } from './output.ts'
+import { fail } from './session.ts'
 
 /** `doctor`: what is wrong with the service, and what to do about it. */
 export const commands: Commands = {
@@ -14,7 +15,7 @@ export const commands: Commands = {
       // `mend` is the older name of `fix`: deprecated.
       const shown = results.map((one) => ({ ...one, mend: one.fix }))
       out.result(shown, () => show(out, results))
-      if (results.some(({ ok }) => !ok)) process.exitCode = 1
+      if (results.some(({ ok }) => !ok)) await fail('invalid_request', 'a check failed: do what its fix says')
     },
   },
 }
@@ -58,9 +59,8 @@ function show(out: Output, results: readonly CheckResult[]): void {
     ...(fix === null ? [] : [['', 'fix', fix]]),
   ])
   out.table({ head: ['check', 'state', 'result'], rows })
-  const failed = results.filter(({ ok }) => !ok).length
-  const warnings = results.filter(({ ok, fix }) => ok && fix !== null).length
-  out.line(`${failed} failed, ${counted(warnings, 'warning')}`)
+  const byState = Object.groupBy(results, ({ ok, fix }) => stateOf(ok, fix))
+  out.line(`${byState.FAIL?.length ?? 0} failed, ${counted(byState.WARN?.length ?? 0, 'warning')}`)
 }
 
 function stateOf(ok: boolean, fix: string | null): 'PASS' | 'WARN' | 'FAIL' {

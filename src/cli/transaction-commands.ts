@@ -12,7 +12,7 @@ import { moneyOptions, readMoneyFilter, type MoneyFilterOptions } from './money-
 import { numberOf, pickId } from './number-of.ts'
 import { oneOf } from './one-of.ts'
 import { neededRole } from './permissions.ts'
-import { bannersOf, type Session } from './session.ts'
+import { bannersOf, fail, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 const STATUSES = ['pending', 'completed', 'refunded', 'void'] as const
@@ -108,7 +108,7 @@ export const commands: Commands = {
         session.out.line(`${counted(report.checked, 'subscription')} checked, ${found}`)
         session.out.table({ head: ['subject', 'discrepancy'], rows })
       })
-      if (report.faults.length > 0) process.exitCode = 1
+      if (report.faults.length > 0) await fail('invalid_request', 'the ledger does not add up')
     },
   },
 }

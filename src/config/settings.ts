@@ -37,6 +37,9 @@ const seconds = (fallback: number) =>
     .optional()
     .transform((value) => value ?? fallback)
 const MAIL_ADDRESS = /^[^@\s,<>]+@[^@\s,<>]+$/
+const MAILBOX = /^([^<>]*<[^@\s,<>]+@[^@\s,<>]+>|[^@\s,<>]+@[^@\s,<>]+)\s*$/
+/** Of 62 characters, or longer with a kind before its last `1` (`age1pq1…`), in the alphabet of Bech32. */
+const AGE_RECIPIENT = /^age1([a-z]+1)?[02-9ac-hj-np-z]{58,}$/
 const list = z
   .string()
   .optional()
@@ -80,7 +83,10 @@ export const Settings = z.object({
   BILLING_ENCRYPTION_KEYS: text,
   BILLING_SMTP_URL: address(/^smtps?:\/\//, 'must be smtp://… or smtps://…'),
   BILLING_SMTP_ALLOW_PLAINTEXT: flag(false),
-  BILLING_MAIL_FROM: text,
+  BILLING_MAIL_FROM: text.refine(
+    (value) => value === null || MAILBOX.test(value),
+    'must be an address, or Name <address>',
+  ),
   BILLING_DKIM_KEY: text,
   BILLING_DKIM_SELECTOR: z
     .string()
@@ -147,7 +153,7 @@ export const Settings = z.object({
   BILLING_BACKUP_DIR: text,
   BILLING_BACKUP_RECIPIENT: z
     .string()
-    .regex(/^age1[0-9a-z]+$/, 'must be a public key of age, age1…')
+    .regex(AGE_RECIPIENT, 'must be a whole public key of age, age1…')
     .optional()
     .transform((value) => value ?? null),
   BILLING_BACKUP_IDENTITY: text,

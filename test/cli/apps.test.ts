@@ -229,11 +229,14 @@ describe('the command line: apps, payment methods and bank accounts', () => {
     const id = String(app.id)
     const firebase = await cli.json(['app', 'set-identity', id, '--firebase-project', 'my-project'])
     expect(firebase.identity).to.deep.equal({ provider: 'firebase', project_id: 'my-project' })
-    const oidc = await cli.table([
-      ...['app', 'set-identity', id, '--issuer', 'https://id.example', '--audience', 'shop'],
-      ...['--jwks-url', 'https://id.example/jwks.json'],
-    ])
-    expect(oidc).to.include('oidc').and.include('jwks_url')
+    expect((await cli.json(['app', 'update', id, '--name', 'Reader'])).identity).to.deep.equal(firebase.identity)
+    const oidc = ['app', 'set-identity', id, '--issuer', 'https://id.example', '--audience', 'shop'] as const
+    const { value: named, text: shown } = await cli.both([...oidc, '--jwks-url', 'https://id.example/jwks.json'])
+    expect(named.identity).to.deep.equal({
+      ...{ provider: 'oidc', issuer: 'https://id.example', audience: 'shop' },
+      jwks_url: 'https://id.example/jwks.json',
+    })
+    expect(shown).to.include('oidc').and.include('jwks_url')
 
     const file = join(scratchFolder('cli'), 'account.json')
     writeFileSync(file, aServiceAccountFile())

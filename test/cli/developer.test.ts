@@ -51,6 +51,7 @@ describe('the command line: tools for developers', () => {
     const file = join(scratchFolder('request'), 'body.json')
     writeFileSync(file, body)
     expect((await cli.json(['request', id, 'POST', '/customers', '--data', `@${file}`])).status).to.equal(201)
+    expect((await cli.json(['request', id, 'GET', '/customers'])).body.data).to.have.length(3)
   })
 
   it('request --dry-run shows what would be sent, and never the secret', async () => {

@@ -76,6 +76,9 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
     const isProgram = program || options?.stdin !== undefined || needsProgram(words)
     const ran = await (isProgram ? runProgram(words, env, options?.stdin) : runScripted(words, env))
     recordRun(words, ran, isProgram)
+    // What completes words is silent, so that the shell's line stays as it is.
+    if (ran.code === 1 && words[0] !== 'complete')
+      expect(ran.stderr, `${words.join(' ')}: why it failed`).not.to.equal('')
     checkOutput(words, ran)
     return ran
   }

@@ -71,6 +71,35 @@ describe('configuration', () => {
     ])
   })
 
+  it('the sender of mails is one address, with a name or without', () => {
+    for (const sender of [
+      'nobody',
+      'Paygate',
+      'a@b.example, c@d.example',
+      '<a@b.example> c@d.example',
+      'Billing <billing>',
+    ])
+      expect(errorsOf({ BILLING_MAIL_FROM: sender }), sender).to.deep.equal([
+        'BILLING_MAIL_FROM must be an address, or Name <address>',
+      ])
+    for (const sender of [
+      'billing@localhost',
+      'Billing <billing@pay.example>',
+      '"Example, Inc." <billing@pay.example>',
+    ])
+      expect(loadConfig({ BILLING_MAIL_FROM: sender }).mailFrom).to.equal(sender)
+  })
+
+  it('the recipient of backups is a whole key', () => {
+    const key = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p'
+    for (const part of ['age1', 'age1x', key.slice(0, -1), key.toUpperCase(), `${key.slice(0, -1)}b`])
+      expect(errorsOf({ BILLING_BACKUP_RECIPIENT: part }), part).to.deep.equal([
+        'BILLING_BACKUP_RECIPIENT must be a whole public key of age, age1…',
+      ])
+    for (const whole of [key, `age1pq1${key.slice(4).repeat(3)}`])
+      expect(loadConfig({ BILLING_BACKUP_RECIPIENT: whole }).backup.recipient).to.equal(whole)
+  })
+
   it('alerts need whole addresses, a secret beside the webhook, and a time with a zone that exists', () => {
     const wrong = {
       BILLING_ALERT_MAIL: 'ops',

@@ -11,6 +11,8 @@ export interface Schema {
 const CODE = /^[A-Z]{3}$|^\d|[ /]/
 /** Shares and durations, which a test may have seen as whole numbers only. */
 const FRACTION = /^(rates?|seconds)$/
+/** What has other fields from case to case: the identity by its provider, an audit entry by its action, an event by its type. */
+const OF_SEVERAL_FORMS = /^(identity|before|after|data|body)$/
 /** What is keyed by codes that are no different from names of fields, such as plans. */
 const BY_CODE = /^by_/
 
@@ -42,6 +44,7 @@ function inferObject(objects: readonly Record<string, unknown>[]): Schema {
 }
 
 function fieldSchema(key: string, values: readonly unknown[]): Schema {
+  if (OF_SEVERAL_FORMS.test(key)) return {}
   if (FRACTION.test(key)) return inferSchema([...values, Array.isArray(values[0]) ? [0.5] : 0.5])
   if (!BY_CODE.test(key)) return optional(key, inferSchema(values))
   return {
