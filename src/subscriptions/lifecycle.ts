@@ -38,7 +38,8 @@ export interface Quote {
  * import or an operator's end. The last three count as opened and paid at their own time. An extension does not choose a plan.
  */
 export interface PlanChoice {
-  /** Whether the present plan was bought, rather than imported or the result of a switch. */
+  readonly planId: number
+  /** Whether the plan was bought, rather than imported or the result of a switch from another plan. */
   readonly isBought: boolean
   readonly openedAt: AppTime
   readonly paidAt: AppTime
@@ -173,14 +174,20 @@ export interface ChoiceLine {
 
 /** The latest plan choice once `line` follows `last`; `last` is null before the first line. */
 export function planChoiceAfter(last: PlanChoice | null, line: ChoiceLine): PlanChoice {
-  const { openedAt, paidAt } = line
-  if (!last) return { isBought: line.purpose !== null, openedAt, paidAt, pricedAt: openedAt }
+  const { planId, openedAt, paidAt } = line
+  const chosen = { planId, isBought: isPlanBought(last, line), openedAt, paidAt, pricedAt: openedAt }
+  if (!last) return chosen
   if (line.kind === 'ended') return { ...last, openedAt, paidAt }
   const isPlanKept = line.kind === 'extended' || line.purpose === 'extend'
-  if (!isPlanKept) return { isBought: line.purpose !== null, openedAt, paidAt, pricedAt: openedAt }
+  if (!isPlanKept) return chosen
   const isChoice = !line.isByRenewalLink && line.soldPlanId === line.planId && openedAt > last.pricedAt
   const pricedAt = isChoice ? openedAt : last.pricedAt
   if (line.kind === 'extended') return { ...last, pricedAt }
   // A late extension chooses no plan: of it and the choice before it, the later opening time counts (R105).
   return { ...last, openedAt: openedAt > last.openedAt ? openedAt : last.openedAt, paidAt, pricedAt }
+}
+
+/** A switch to another price of a plan leaves it bought (R104). */
+function isPlanBought(last: PlanChoice | null, { purpose, planId }: ChoiceLine): boolean {
+  return purpose !== null || (last?.planId === planId && last.isBought)
 }

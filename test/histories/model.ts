@@ -116,7 +116,8 @@ function newOffer(
 function switchTo(model: Model, price: number): Model | null {
   const { held, now } = model
   if (!held || isForEver(model)) return null
-  const choice = { opened: now, paid: now, bought: false, priced: now }
+  const bought = model.choice.bought && planOf(held.price) === planOf(price)
+  const choice = { opened: now, paid: now, bought, priced: now }
   return { ...model, held: { ...held, price }, choice }
 }
 

@@ -102,9 +102,15 @@ export const MUTANTS: readonly Mutant[] = [
     ['a price of the same second is not chosen', 'quote.openedAt >= last.pricedAt', 'quote.openedAt > last.pricedAt'],
     [
       'a switch is a purchase',
-      'if (!isPlanKept) return { isBought: line.purpose !== null,',
-      'if (!isPlanKept) return { isBought: true,',
+      'return purpose !== null || (last?.planId === planId && last.isBought)',
+      'return true',
     ],
+    [
+      'a switch to another price of a plan is no purchase',
+      'purpose !== null || (last?.planId === planId && last.isBought)',
+      'purpose !== null',
+    ],
+    ['a switch to another plan leaves it bought', 'last?.planId === planId && last.isBought', 'last?.isBought'],
     ['an end is no plan choice', 'return { ...last, openedAt, paidAt }', 'return last'],
     ['an extension is a plan choice', "if (line.kind === 'extended') return { ...last, pricedAt }", ''],
   ]),

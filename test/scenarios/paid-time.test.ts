@@ -181,6 +181,19 @@ describe('quotes and decisions', () => {
       expect(await standing()).to.deep.equal([year.prices[0], '2027-03-30 10:00:00'])
     })
 
+    it('a renewal opened before another plan was bought is superseded, also after a switch to another price of that plan', async () => {
+      const basic = await scenario.plan('basic', MONTHLY)
+      const gold = await scenario.plan('gold', MONTHLY, YEARLY)
+      await buy(basic.prices[0])
+      scenario.at('2026-03-30 10:00:00')
+      const renewal = await renew()
+      await buy(gold.prices[0])
+      await switchTo(gold.prices[1])
+      await scenario.reportTransfer(renewal)
+      expect(await flagOf(renewal)).to.deep.equal(['completed', 'superseded'])
+      expect(await standing()).to.deep.equal([gold.prices[1], '2026-04-30 10:00:00'])
+    })
+
     it('a renewal paid after the end starts a period at payment time, on the plan and price chosen last', async () => {
       const month = await scenario.plan('basic', MONTHLY)
       const year = await scenario.plan('gold', YEARLY)

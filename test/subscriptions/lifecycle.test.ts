@@ -36,6 +36,7 @@ const until = (end: string | null, anchorDay = 31): SubscriptionState => ({
   anchorDay: end === null ? null : anchorDay,
 })
 const bought = (openedAt: string, paidAt = openedAt): PlanChoice => ({
+  planId: 1,
   isBought: true,
   openedAt: utc(openedAt),
   paidAt: utc(paidAt),
@@ -295,7 +296,12 @@ describe('paid time is never silently shortened', () => {
     })
     it('is a plan switch or an import, which are not purchases', () => {
       for (const kind of ['switched', 'imported'] as const)
-        expect(planChoiceAfter(FIRST, line({ kind, purpose: null })).isBought).to.equal(false)
+        expect(planChoiceAfter(FIRST, line({ kind, purpose: null, planId: 2 })).isBought).to.equal(false)
+    })
+    it('is a switch to another price of the plan, which leaves it bought, or not', () => {
+      const switched = line({ kind: 'switched', purpose: null })
+      for (const isBought of [true, false])
+        expect(planChoiceAfter({ ...FIRST, isBought }, switched)).to.deep.include({ isBought, openedAt: switched.openedAt })
     })
     it('is a renewal that restarted it after its end, which keeps how the plan was chosen and its price', () => {
       const at = line({ kind: 'restarted', isByRenewalLink: true })

@@ -127,9 +127,10 @@ export class ReferenceModel {
   switch(index: number): boolean {
     if (!this.held || this.isLifetime) return false
     const price = PRICES[index]!
-    if (price.plan !== this.held.price.plan) this.#lasting = null
+    const isPlanKept = price.plan === this.held.price.plan
+    if (!isPlanKept) this.#lasting = null
     this.held = { ...this.held, price }
-    this.#decide(this.#now, this.#now, false)
+    this.#decide(this.#now, this.#now, isPlanKept && this.#decision.bought)
     this.#priceChosen = this.#now
     return true
   }

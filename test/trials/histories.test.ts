@@ -38,6 +38,8 @@ const DEEPER: readonly string[] = [
   'a renewal extends only its own plan',
   'a renewal chooses the price',
   'a switch is a purchase',
+  'a switch to another price of a plan is no purchase',
+  'a switch to another plan leaves it bought',
   'an end is no plan choice',
   'an extension is a plan choice',
   'a second refund replaces the first',
