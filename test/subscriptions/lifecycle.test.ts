@@ -301,7 +301,10 @@ describe('paid time is never silently shortened', () => {
     it('is a switch to another price of the plan, which leaves it bought, or not', () => {
       const switched = line({ kind: 'switched', purpose: null })
       for (const isBought of [true, false])
-        expect(planChoiceAfter({ ...FIRST, isBought }, switched)).to.deep.include({ isBought, openedAt: switched.openedAt })
+        expect(planChoiceAfter({ ...FIRST, isBought }, switched)).to.deep.include({
+          isBought,
+          openedAt: switched.openedAt,
+        })
     })
     it('is a renewal that restarted it after its end, which keeps how the plan was chosen and its price', () => {
       const at = line({ kind: 'restarted', isByRenewalLink: true })
