@@ -544,8 +544,10 @@ describe('doctor', () => {
       checkBackups({ ...own, config: { ...own.config, env } })
     expect(await check('development')).to.deep.equal([])
     expect((await check('production', presentContext()))[0]!.detail).to.include('BILLING_BACKUP_RECIPIENT')
-    const cut = presentContext({ BILLING_BACKUP_RECIPIENT: recipient.BILLING_BACKUP_RECIPIENT.slice(0, -1) })
-    expect((await check('production', cut))[0]!.detail).to.include('the recipient must be a public key of age')
+    const [last] = recipient.BILLING_BACKUP_RECIPIENT.slice(-1)
+    const mistyped = `${recipient.BILLING_BACKUP_RECIPIENT.slice(0, -1)}${last === 'q' ? 'p' : 'q'}`
+    const unusable = presentContext({ BILLING_BACKUP_RECIPIENT: mistyped })
+    expect((await check('production', unusable))[0]!.detail).to.include('the recipient must be a public key of age')
     expect((await check('production'))[0]!.detail).to.include('was verified')
 
     await backUp(ctx, { onProgress: () => undefined })
