@@ -100,11 +100,7 @@ export const MUTANTS: readonly Mutant[] = [
     ['a change of plan extends', '&& valid.planId === planId)', '&& valid !== null)'],
     ['a renewal chooses the price', 'return !quote.isByRenewalLink && quote.planId', 'return quote.planId'],
     ['a price of the same second is not chosen', 'quote.openedAt >= last.pricedAt', 'quote.openedAt > last.pricedAt'],
-    [
-      'a switch is a purchase',
-      'return purpose !== null || (last?.planId === planId && last.isBought)',
-      'return true',
-    ],
+    ['a switch is a purchase', 'return purpose !== null || (last?.planId === planId && last.isBought)', 'return true'],
     [
       'a switch to another price of a plan is no purchase',
       'purpose !== null || (last?.planId === planId && last.isBought)',
