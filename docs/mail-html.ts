@@ -12,7 +12,7 @@ const ACCENT = '#1b5fc1'
 interface MailHtml {
   /** From the root of the project. */
   readonly file: string
-  /** HTML with placeholders of Liquid, which the service fills. */
+  /** HTML with placeholders, which the service fills. */
   readonly render: () => Promise<string>
 }
 
@@ -31,7 +31,7 @@ async function htmlOf(file: string): Promise<string> {
   // Here, because the benchmarks load this file, too.
   const { default: mjml2html } = await import('mjml')
   const { html } = await mjml2html(mjml, { validationLevel: 'strict' })
-  return html.replaceAll(ACCENT, '{{ accent }}')
+  return html.replaceAll(ACCENT, '<%= accent %>')
 }
 
 function readTemplate(file: string): string {

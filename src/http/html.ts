@@ -1,5 +1,5 @@
 import type { ParameterizedContext } from 'koa'
-import type { Liquid } from 'liquidjs'
+import type { Eta } from 'eta'
 import type { Context } from '#context.ts'
 import { sha256Base64 } from '#shared/crypto.ts'
 import type { Locale } from '#shared/locale.ts'
@@ -8,10 +8,10 @@ import type { RequestState } from './errors.ts'
 import { keepWordsTogether } from './vietnamese.ts'
 
 /**
- * The kit of the hosted pages. A page is a template in `templates/pages` that fills the block `content` of `layout.liquid`:
+ * The kit of the hosted pages. A page is a template in `templates/pages` that is put into `layout.eta`:
  *
- *     {% layout 'layout.liquid' %}
- *     {% block content %}<h1>{{ title }}</h1> <p>{{ words.hello }}</p>{% endblock %}
+ *     <% layout('./layout') %>
+ *     <h1><%= title %></h1> <p><%= words.hello %></p>
  *
  * and a route that sets the owner of the page and sends it:
  *
@@ -19,9 +19,9 @@ import { keepWordsTogether } from './vietnamese.ts'
  *     const locale = pageLocale(http)
  *     await sendPage(ctx, http, { template: 'renew', title: 'Renew Pro', values: { words: { hello: 'Hello' } } })
  *
- * Everything that a template prints is escaped. A variable that is not set is an error (pass null if there is none). The layout has `page`:
+ * Everything that a template prints is escaped. A value that is not set is an error (pass null if there is none). The layout has `page`:
  * `locale`, `base` (put in front of each of our paths), `keep` (appended to each of our paths, so that a chosen language stays), `title`,
- * `appName`, `isTest`, `languages`. Links and forms to our own pages are written `{{ page.base }}/renew/…{{ page.keep }}`.
+ * `appName`, `isTest`, `languages`. Links and forms to our own pages are written `<%= page.base %>/renew/…<%= page.keep %>`.
  *
  * The policy blocks inline styles and scripts. Styles go into `style.css`, and attributes switch on the functions of `page.js`:
  * - `data-copy="text" data-copied="Copied" hidden` on a button shows the button, which copies the text;
@@ -66,7 +66,7 @@ export interface PageState extends RequestState {
 export type PageHttp = ParameterizedContext<PageState>
 
 export interface HostedPage {
-  /** Name of a file `<template>.liquid` under `templates/pages`. */
+  /** Name of a file `<template>.eta` under `templates/pages`. */
   readonly template: string
   readonly title: string
   readonly values: Readonly<Record<string, unknown>>
@@ -100,19 +100,11 @@ const LAYOUT_WORDS = {
 } as const
 
 /** Loaded for the first page, so that a service without pages does not load it. */
-let engine: Promise<Liquid> | null = null
+let engine: Promise<Eta> | null = null
 
-async function openEngine(): Promise<Liquid> {
-  const { Liquid } = await import('liquidjs')
-  return new Liquid({
-    root: PAGE_FOLDER,
-    extname: '.liquid',
-    cache: true,
-    outputEscape: 'escape',
-    // A missing value must not become a gap in a page that takes money.
-    strictVariables: true,
-    strictFilters: true,
-  })
+async function openEngine(): Promise<Eta> {
+  const { templateEngine } = await import('#shared/template-engine.ts')
+  return templateEngine({ escapes: true, views: PAGE_FOLDER })
 }
 
 /**
@@ -196,8 +188,8 @@ export async function renderPage(ctx: Context, page: HostedPage, visit: Visit): 
     words: LAYOUT_WORDS[locale],
     languages: hasLanguages ? LANGUAGES.map((entry) => ({ ...entry, isCurrent: entry.lang === locale })) : [],
   }
-  const liquid = await (engine ??= openEngine())
-  return (await liquid.renderFile(page.template, { ...page.values, page: frame })) as string
+  const pages = await (engine ??= openEngine())
+  return pages.render(`./${page.template}`, { ...page.values, page: frame })
 }
 
 /**

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Liquid, type Template } from 'liquidjs'
+import type { Eta, TemplateFunction } from 'eta'
 import type { Locale } from '#shared/locale.ts'
+import { templateEngine } from '#shared/template-engine.ts'
 
 /** For each locale there are files under `templates/emails`: `<name>.<locale>.txt`, and `….html`, which `npm run docs` makes from `….mjml`. */
 export type MailTemplate = 'renewal-reminder' | 'expired-notice' | 'receipt'
@@ -14,24 +15,23 @@ export interface RenderedMail {
   readonly html: string
 }
 
-interface ParsedMail {
-  readonly subject: Template[]
-  readonly text: Template[]
-  readonly html: Template[]
+interface CompiledMail {
+  readonly subject: TemplateFunction
+  readonly text: TemplateFunction
+  readonly html: TemplateFunction
 }
 
 const FOLDER = join(import.meta.dirname, '../../templates/emails')
 const TEST_NOTE = { en: 'sandbox app, no real money', vi: 'ứng dụng thử nghiệm, không thu tiền thật' } as const
 
-// A placeholder without a value is an error of ours: better no mail than one with a gap.
-const forHtml = new Liquid({ outputEscape: 'escape', strictVariables: true, strictFilters: true })
-const forText = new Liquid({ strictVariables: true, strictFilters: true })
+const forHtml = templateEngine({ escapes: true })
+const forText = templateEngine({ escapes: false })
 
-const parsedMails = new Map<string, Promise<ParsedMail>>()
+const compiledMails = new Map<string, Promise<CompiledMail>>()
 
-/** One mail in one language. Each thread reads and parses a template once per locale. */
+/** One mail in one language. Each thread reads and compiles a template once per locale. */
 export async function renderMail(template: MailTemplate, locale: Locale, values: MailValues): Promise<RenderedMail> {
-  const mail = await parseOnce(`${template}.${locale}`)
+  const mail = await compileOnce(`${template}.${locale}`)
   const all = { ...values, locale, test_note: TEST_NOTE[locale] }
   const subject = oneLine(fill(forText, mail.subject, all))
   const text = fill(forText, mail.text, all)
@@ -39,34 +39,38 @@ export async function renderMail(template: MailTemplate, locale: Locale, values:
   return { subject, text, html }
 }
 
-const asWritten = forHtml.parse('<pre style="font: inherit; white-space: pre-wrap">{{ text }}</pre>')
+const asWritten = forHtml.compile('<pre style="font: inherit; white-space: pre-wrap"><%= text %></pre>')
 
 /** A text as HTML that looks the same, line by line. */
 export function htmlOf(text: string): string {
   return fill(forHtml, asWritten, { text })
 }
 
-function parseOnce(name: string): Promise<ParsedMail> {
-  const known = parsedMails.get(name)
+function compileOnce(name: string): Promise<CompiledMail> {
+  const known = compiledMails.get(name)
   if (known) return known
-  const parsing = parse(name)
-  parsedMails.set(name, parsing)
-  parsing.catch(() => parsedMails.delete(name))
-  return parsing
+  const compiling = compile(name)
+  compiledMails.set(name, compiling)
+  compiling.catch(() => compiledMails.delete(name))
+  return compiling
 }
 
-async function parse(name: string): Promise<ParsedMail> {
+async function compile(name: string): Promise<CompiledMail> {
   const [html, words] = await Promise.all([readTemplate(`${name}.html`), readTemplate(`${name}.txt`)])
   const [subject = '', ...lines] = words.split('\n')
-  return { subject: forText.parse(subject), text: forText.parse(lines.join('\n')), html: forHtml.parse(html) }
+  return {
+    subject: forText.compile(subject),
+    text: forText.compile(lines.join('\n')),
+    html: forHtml.compile(html),
+  }
 }
 
 function readTemplate(file: string): Promise<string> {
   return readFile(join(FOLDER, file), 'utf8')
 }
 
-function fill(engine: Liquid, template: Template[], values: object): string {
-  return engine.renderSync(template, values) as string
+function fill(engine: Eta, template: TemplateFunction, values: object): string {
+  return engine.render(template, values)
 }
 
 /** A header value must not contain a line break. */

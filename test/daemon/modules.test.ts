@@ -6,7 +6,7 @@ import { describe, it } from 'mocha'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 /** Packages that only some requests, jobs and commands need. */
-const LATER = ['typeorm', 'undici', 'nodemailer', 'liquidjs', 'koa-body', 'jose', 'qrcode', 'stripe']
+const LATER = ['typeorm', 'undici', 'nodemailer', 'eta', 'koa-body', 'jose', 'qrcode', 'stripe']
 const FETCH = 'NativeModule internal/deps/undici/undici'
 
 /** The packages and the modules of Node that a program loads with these modules. */

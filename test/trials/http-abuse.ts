@@ -232,7 +232,7 @@ async function checkTokens(url: string, token: string): Promise<number> {
     '//checkout',
     `//${EVIL}/checkout/${token}`,
     `/checkout/${token}/../../healthz`,
-    '/assets/..%2fcheckout.liquid',
+    '/assets/..%2fcheckout.eta',
   ]
   for (const path of [...paths, ...more]) {
     const answer = await sendRaw(url, head(`GET ${path}`, []))
