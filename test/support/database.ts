@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise'
-import { openDatabase, type Database } from '#db/connect.ts'
+import { openDatabase, parseDatabaseUrl, type Database } from '#db/connect.ts'
 import { startEmbedded } from '#embedded/start-embedded.ts'
 import type { Param } from '#db/queries.ts'
 import { runMigrations } from '#db/migrate.ts'
@@ -99,10 +99,10 @@ export async function moveToOwnServer(): Promise<() => Promise<void>> {
 
 async function moveTo(url: string): Promise<() => Promise<void>> {
   const before = started
-  const { pathname, searchParams } = new URL(url)
+  const [target] = parseDatabaseUrl(url)
+  if (!target) throw new Error(`no server in ${url}`)
   const { db, close } = await openTestDb(url)
-  const place = { socketPath: searchParams.get('socketPath') ?? '', name: pathname.slice(1) }
-  started = { database: { db, url, ...place }, stop: close }
+  started = { database: { db, url, socketPath: target.socketPath ?? '', name: target.database }, stop: close }
   await runMigrations(db)
   return async () => {
     started = before
