@@ -110,7 +110,7 @@ async function previewOf(
 ): Promise<PaymentEffect | null> {
   const quote = quoteOf(transaction)
   if (!quote || !price || !plan) return null
-  return (await decideOn(ctx.db, { price, plan, current, endUserId: transaction.endUserId }, quote, now)).effect
+  return decideOn(ctx.db, { price, plan, current, endUserId: transaction.endUserId }, quote, now)
 }
 
 /** The plan and the price that a payment gives, and the promotion that stays. */

@@ -19,7 +19,8 @@ import { keepWordsTogether } from './vietnamese.ts'
  *     const locale = pageLocale(http)
  *     await sendPage(ctx, http, { template: 'renew', title: 'Renew Pro', values: { words: { hello: 'Hello' } } })
  *
- * Everything that a template prints is escaped. A value that is not set is an error (pass null if there is none). The layout has `page`:
+ * Everything that a template prints is escaped, but for our own markup (`<%~ … %>`). A value that is not set is an error (pass null if there is
+ * none). A part (`include('./sum')`) has all values of its page, and those of its second argument. The layout has `page`:
  * `locale`, `base` (put in front of each of our paths), `keep` (appended to each of our paths, so that a chosen language stays), `title`,
  * `appName`, `isTest`, `languages`. Links and forms to our own pages are written `<%= page.base %>/renew/…<%= page.keep %>`.
  *
@@ -69,7 +70,7 @@ export interface HostedPage {
   /** Name of a file `<template>.eta` under `templates/pages`. */
   readonly template: string
   readonly title: string
-  readonly values: Readonly<Record<string, unknown>>
+  readonly values: Readonly<Record<string, string | number | boolean | object | null>>
   /** 200 if absent. */
   readonly status?: number
   /** Sources besides our own that a form of this page may lead to, redirects included: see `formSource`. */
@@ -189,7 +190,7 @@ export async function renderPage(ctx: Context, page: HostedPage, visit: Visit): 
     languages: hasLanguages ? LANGUAGES.map((entry) => ({ ...entry, isCurrent: entry.lang === locale })) : [],
   }
   const pages = await (engine ??= openEngine())
-  return pages.render(`./${page.template}`, { ...page.values, page: frame })
+  return pages.render(page.template, { ...page.values, page: frame })
 }
 
 /**

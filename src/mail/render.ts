@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Eta, TemplateFunction } from 'eta'
+import type { TemplateFunction } from 'eta'
 import type { Locale } from '#shared/locale.ts'
 import { templateEngine } from '#shared/template-engine.ts'
 
@@ -33,9 +33,9 @@ const compiledMails = new Map<string, Promise<CompiledMail>>()
 export async function renderMail(template: MailTemplate, locale: Locale, values: MailValues): Promise<RenderedMail> {
   const mail = await compileOnce(`${template}.${locale}`)
   const all = { ...values, locale, test_note: TEST_NOTE[locale] }
-  const subject = oneLine(fill(forText, mail.subject, all))
-  const text = fill(forText, mail.text, all)
-  const html = fill(forHtml, mail.html, { ...all, subject, preview: previewOf(text) })
+  const subject = oneLine(forText.render(mail.subject, all))
+  const text = forText.render(mail.text, all)
+  const html = forHtml.render(mail.html, { ...all, subject, preview: previewOf(text) })
   return { subject, text, html }
 }
 
@@ -43,7 +43,7 @@ const asWritten = forHtml.compile('<pre style="font: inherit; white-space: pre-w
 
 /** A text as HTML that looks the same, line by line. */
 export function htmlOf(text: string): string {
-  return fill(forHtml, asWritten, { text })
+  return forHtml.render(asWritten, { text })
 }
 
 function compileOnce(name: string): Promise<CompiledMail> {
@@ -67,10 +67,6 @@ async function compile(name: string): Promise<CompiledMail> {
 
 function readTemplate(file: string): Promise<string> {
   return readFile(join(FOLDER, file), 'utf8')
-}
-
-function fill(engine: Eta, template: TemplateFunction, values: object): string {
-  return engine.render(template, values)
 }
 
 /** A header value must not contain a line break. */

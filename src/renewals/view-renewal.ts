@@ -83,7 +83,7 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
   const subject = { ...found, current: subscription, endUserId: subscription.endUserId }
   const quote = { purpose: 'extend', isByRenewalLink: true, openedAt: now, isAccepted: false } as const
   const due = discounted(await promotionOf(ctx.db, subscription), price)
-  const { effect } = await decideOn(ctx.db, subject, quote, paidAt)
+  const effect = await decideOn(ctx.db, subject, quote, paidAt)
   const open = await findOpenPayment(ctx.db, app, subscription, { due, now })
   return {
     app,
@@ -166,7 +166,7 @@ async function willApply(
   const quote = quoteOf(transaction)
   const found = priceId === null ? null : await findPrice(db, appId, priceId)
   if (!quote || !found) throw new Error(`the renewal by transaction ${transaction.id} is for no subscription`)
-  const { effect } = await decideOn(db, { ...found, current: subscription, endUserId }, quote, wholeSeconds(now))
+  const effect = await decideOn(db, { ...found, current: subscription, endUserId }, quote, wholeSeconds(now))
   return effect.kind !== 'refused'
 }
 

@@ -14,13 +14,16 @@ export function templateEngine({ escapes, views }: { readonly escapes: boolean; 
     // What is around a tag is sent as it stands.
     autoTrim: false,
     cache: true,
-    // A name without a value is then an error, also in a condition.
+    // A name that is not given is then an error, also in a condition. A field that is not given is one only where it is printed.
     useWith: true,
+    // An error then names the template and the line.
+    debug: true,
   })
 }
 
-/** A missing value is an error of ours: better no mail, and no page that takes money, than one with a gap. Null prints nothing. */
+/** Throws for a value that is missing: better no mail, and no page that takes money, than one with a gap. Null prints nothing. */
 function printed(value: unknown): string {
-  if (value === undefined) throw new Error('a template prints a value that is not set')
-  return value === null ? '' : `${value as string | number}`
+  if (value === null) return ''
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return String(value)
+  throw new Error(`a template prints a value of the type ${typeof value}`)
 }

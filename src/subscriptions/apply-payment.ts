@@ -3,7 +3,7 @@ import type { Tx } from '#commands/transaction.ts'
 import type { NamedPlan } from '#plans/store.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import type { Emission } from '#webhooks/emit-event.ts'
-import { decideOn, type SubscriptionRows } from './decide-payment.ts'
+import { decideOn, intervalOf, type SubscriptionRows } from './decide-payment.ts'
 import type { AppliedEffect, Refusal } from './lifecycle.ts'
 import { presentSubject } from './present.ts'
 import { recordChange } from './record-change.ts'
@@ -43,7 +43,7 @@ export async function applyPayment(
 ): Promise<Refusal | null> {
   const { current, quote } = rows
   const { transactionId, endUserId, customerId, paidAt } = paid
-  const { interval, effect } = await decideOn(tx, { ...rows, endUserId }, quote, paidAt)
+  const effect = await decideOn(tx, { ...rows, endUserId }, quote, paidAt)
   if (effect.kind === 'refused') return effect.reason
   const { isTrial, planId, priceId, period, kind } = effect
   if (isTrial && !(await grantTrial(tx, app, paid, planId))) return 'trial_already_used'
@@ -56,6 +56,7 @@ export async function applyPayment(
     period,
     inTrial: isTrial,
   }
+  const interval = intervalOf(rows.price, isTrial)
   const { openedAt, isAccepted } = quote
   // Not if another payment has renewed the period that this one was opened to renew.
   const isRenewal = current !== null && !(await wasRenewed(tx, current, rows.renewsEnd))

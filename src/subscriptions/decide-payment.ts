@@ -37,25 +37,19 @@ interface RowsToDecideOn extends PaidPrice {
   readonly endUserId: number
 }
 
-/** What the payment buys, and its effect. */
-interface DecidedPayment {
-  readonly interval: Interval
-  readonly effect: PaymentEffect
-}
-
 /** Returns the effect of a quoted payment made at `paidAt`, the app's own time in whole seconds. Writes nothing. */
 export async function decideOn(
   db: Queries,
   { price, plan, current, endUserId }: RowsToDecideOn,
   stored: StoredQuote,
   paidAt: AppTime,
-): Promise<DecidedPayment> {
+): Promise<PaymentEffect> {
   const isTrial = stored.purpose === 'trial'
   const interval = intervalOf(price, isTrial)
   const isTrialUsed = isTrial && (await hadTrial(db, endUserId, plan.id))
   const quote = { ...stored, planId: plan.id, priceId: price.id, interval, isTrialUsed }
   const last = current && dependsOnPlanChoice(current, quote) ? await findLastPlanChoice(db, current.id) : null
-  return { interval, effect: decide(current, last, quote, paidAt) }
+  return decide(current, last, quote, paidAt)
 }
 
 /** The columns of a new transaction that hold its quote, except the price. */

@@ -104,22 +104,11 @@ export function decide(
     : // The first payment (R108), paid late, after the end (R97), or for another plan (R99): there is no end to continue from.
       periodFrom(paidAt, quote.interval, null)
   if (!isValidPeriod(period, quote.interval, extendedEnd)) return { kind: 'refused', reason: 'period_guard' }
+  // A payment that chooses no plan keeps plan and price, unless it sets the price (R98, R104).
   const isPlanKept = extendedEnd !== null || quote.purpose === 'extend'
-  const { planId, priceId } = isPlanKept ? keptPlan(current, last, quote) : quote
+  const { planId, priceId } = isPlanKept && current && last && !choosesPrice(current, last, quote) ? current : quote
   const kind = !current ? 'started' : extendedEnd ? 'extended' : 'restarted'
   return { kind, period, planId, priceId, isTrial: quote.purpose === 'trial' }
-}
-
-/**
- * The plan and price of a payment that chooses no plan (R98, R104): those that the subscription has now, unless it sets the price. If
- * `last` is null, the subscription already has the plan and price of the quote (`dependsOnPlanChoice`), or there is none.
- */
-function keptPlan(
-  current: SubscriptionState | null,
-  last: PlanChoice | null,
-  quote: Quote,
-): Pick<Quote, 'planId' | 'priceId'> {
-  return current && last && !choosesPrice(current, last, quote) ? current : quote
 }
 
 /**
@@ -175,13 +164,11 @@ export interface ChoiceLine {
 /** The latest plan choice once `line` follows `last`; `last` is null before the first line. */
 export function planChoiceAfter(last: PlanChoice | null, line: ChoiceLine): PlanChoice {
   const { planId, openedAt, paidAt } = line
-  const chosen = { planId, isBought: isPlanBought(last, line), openedAt, paidAt, pricedAt: openedAt }
-  if (!last) return chosen
+  const isPlanKept = line.kind === 'ended' || line.kind === 'extended' || line.purpose === 'extend'
+  if (!last || !isPlanKept) return { planId, isBought: isPlanBought(last, line), openedAt, paidAt, pricedAt: openedAt }
   if (line.kind === 'ended') return { ...last, openedAt, paidAt }
-  const isPlanKept = line.kind === 'extended' || line.purpose === 'extend'
-  if (!isPlanKept) return chosen
-  const isChoice = !line.isByRenewalLink && line.soldPlanId === line.planId && openedAt > last.pricedAt
-  const pricedAt = isChoice ? openedAt : last.pricedAt
+  const isPriceSet = !line.isByRenewalLink && line.soldPlanId === planId && openedAt > last.pricedAt
+  const pricedAt = isPriceSet ? openedAt : last.pricedAt
   if (line.kind === 'extended') return { ...last, pricedAt }
   // A late extension chooses no plan: of it and the choice before it, the later opening time counts (R105).
   return { ...last, openedAt: openedAt > last.openedAt ? openedAt : last.openedAt, paidAt, pricedAt }

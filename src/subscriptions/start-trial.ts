@@ -4,7 +4,7 @@ import type { Tx } from '#commands/transaction.ts'
 import type { OfferedPrice } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
-import { decideOn } from './decide-payment.ts'
+import { decideOn, intervalOf } from './decide-payment.ts'
 import type { AppliedEffect } from './lifecycle.ts'
 import { recordChange } from './record-change.ts'
 import { findSubscriptionOfEndUser, getPlanAndCustomer, insertTrialGrant, type DecidedSubscription } from './store.ts'
@@ -30,9 +30,9 @@ export async function trialOnOffer(
   const { trialAmount } = found.price
   if (trialAmount === null) return null
   const quote = { purpose: 'trial', isByRenewalLink: false, openedAt: now, isAccepted: false } as const
-  const { interval, effect } = await decideOn(tx, { ...found, current, endUserId }, quote, now)
+  const effect = await decideOn(tx, { ...found, current, endUserId }, quote, now)
   if (effect.kind === 'refused' || !effect.period.end) return null
-  return { amount: trialAmount, endsAt: effect.period.end, interval, effect }
+  return { amount: trialAmount, endsAt: effect.period.end, interval: intervalOf(found.price, true), effect }
 }
 
 /** The checkout whose trial starts. */

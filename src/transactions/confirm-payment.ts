@@ -109,14 +109,14 @@ async function recordEvents(
  * allocated now. Null if some of it is allocated or refunded already.
  */
 async function recordPayment(tx: Tx, transaction: Transaction, payment: ConfirmedPayment): Promise<Recorded | null> {
-  const { amount, operatorNote = null } = payment
-  const added = await insertPayment(tx, paymentRow(tx, transaction, payment))
+  const { amount, paidAt, operatorNote = null } = payment
+  const paymentId = await insertPayment(tx, paymentRow(tx, transaction, payment))
   const recorded =
-    added === null ? await takeUnallocated(tx, transaction, payment) : { id: added, paidAt: payment.paidAt }
+    paymentId === null ? await takeUnallocated(tx, transaction, payment) : { paymentId, wasUnallocated: false, paidAt }
   if (!recorded) return null
-  const { id: paymentId, paidAt } = recorded
-  await allocate(tx, transaction, { paymentId, amount, cause: operatorNote ? 'matched' : 'booked', operatorNote })
-  return { paymentId, wasUnallocated: added === null, paidAt }
+  const cause = operatorNote ? 'matched' : 'booked'
+  await allocate(tx, transaction, { paymentId: recorded.paymentId, amount, cause, operatorNote })
+  return recorded
 }
 
 /** A new payment, with nothing left: all of it is allocated to the transaction. */
@@ -144,12 +144,12 @@ async function takeUnallocated(
   tx: Tx,
   { appId, endUserId }: Transaction,
   { provider, reference, amount }: ConfirmedPayment,
-): Promise<Payment | null> {
+): Promise<Recorded | null> {
   const recorded = await lockPaymentOf(tx, provider, reference)
   if (!recorded || !isUnallocated(recorded)) return null
   // The amount is new only if it was unknown, as that of a bank's mail that no reader understood.
   await updatePayment(tx, recorded.id, { appId, endUserId, amount, amountLeft: 0, closedAt: null })
-  return recorded
+  return { paymentId: recorded.id, wasUnallocated: true, paidAt: recorded.paidAt }
 }
 
 function isUnallocated({ amount, amountLeft }: Payment): boolean {

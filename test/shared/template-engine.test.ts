@@ -30,6 +30,18 @@ describe('templates', () => {
     expect(filled('a\n<% if (on) { %>\nb\n<% } %>\n', { on: true })).to.equal('a\n\nb\n\n')
   })
 
+  it('take a missing field as false in a condition', () => {
+    expect(filled('<% if (price.amount) { %>due<% } %>', { price: {} })).to.equal('')
+  })
+
+  it('print no list, object or function', () => {
+    for (const value of [[1], {}, () => 'a']) expect(() => filled('<%= value %>', { value })).to.throw('of the type')
+  })
+
+  it('name the line of an error', () => {
+    expect(() => filled('Hello,\n<%= amount %>', {})).to.throw(/line 2[^]*amount is not defined/)
+  })
+
   const missing = {
     'a name, printed': '<%= amount %>',
     'a name, in a condition': '<% if (amount) { %>due<% } %>',
@@ -39,7 +51,9 @@ describe('templates', () => {
   }
   for (const [what, template] of Object.entries(missing)) {
     it(`throw for a value that is not set: ${what}`, () => {
-      expect(() => filled(template, { price: {} })).to.throw(/amount is not defined|prints a value that is not set/)
+      expect(() => filled(template, { price: {} })).to.throw(
+        /amount is not defined|prints a value of the type undefined/,
+      )
     })
   }
 })
