@@ -16,8 +16,8 @@ export function templateEngine({ escapes, views }: { readonly escapes: boolean; 
     cache: true,
     // A name that is not given is then an error, also in a condition. A field that is not given is one only where it is printed.
     useWith: true,
-    // An error then names the template and the line.
-    debug: true,
+    // An error then begins with the template's file and line, which a page needs. A mail's error is stored, and short.
+    debug: views !== undefined,
   })
 }
 

@@ -38,8 +38,9 @@ describe('templates', () => {
     for (const value of [[1], {}, () => 'a']) expect(() => filled('<%= value %>', { value })).to.throw('of the type')
   })
 
-  it('name the line of an error', () => {
-    expect(() => filled('Hello,\n<%= amount %>', {})).to.throw(/line 2[^]*amount is not defined/)
+  it('of pages name the line of an error', () => {
+    const forPages = templateEngine({ escapes: true, views: import.meta.dirname })
+    expect(() => filled('Hello,\n<%= amount %>', {}, forPages)).to.throw(/^line 2[^]*amount is not defined$/)
   })
 
   const missing = {
