@@ -138,8 +138,10 @@ async function runWhole({ name, run, count, params, adds }: Unit, number: number
       if (isWhole) return failed
       continue
     }
+    // Tells rows that are missing from rows that were not seen.
+    const again = await counted()
     throw new Error(
-      `${name} of end user ${number} was ${answer}: ${before.join()} became ${after.join()}, not ${whole.join()}`,
+      `${name} of end user ${number} was ${answer} after ${failed} failures: ${before.join()} became ${after.join()}, not ${whole.join()}; read again, ${again.join()}`,
     )
   }
   throw new Error(`${name} of end user ${number} failed ${MOST_REPETITIONS} times`)
