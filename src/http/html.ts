@@ -19,8 +19,9 @@ import { keepWordsTogether } from './vietnamese.ts'
  *     const locale = pageLocale(http)
  *     await sendPage(ctx, http, { template: 'renew', title: 'Renew Pro', values: { words: { hello: 'Hello' } } })
  *
- * Everything that a template prints is escaped, but for our own markup (`<%~ … %>`). A value that is not set is an error (pass null if there is
- * none). A part (`include('./sum')`) has all values of its page, and those of its second argument. The layout has `page`:
+ * Everything that a template prints is escaped, but for our own markup (`<%~ … %>`). A name that is not set is an error (pass null if there
+ * is no value); a field that is not set is one only where it is printed. A part (`include('./sum')`) has all values of its page, and those
+ * of its second argument. The layout has `page`:
  * `locale`, `base` (put in front of each of our paths), `keep` (appended to each of our paths, so that a chosen language stays), `title`,
  * `appName`, `isTest`, `languages`. Links and forms to our own pages are written `<%= page.base %>/renew/…<%= page.keep %>`.
  *
